@@ -48,6 +48,16 @@ DF = (
     "tmpfs            4026532       0   4026532   0% /dev/shm\n"
     "udev                 100       0       100   0% /my disk\n"
 )
+TRACES = "".join(
+    f"[2026-11-15 02:{minute:02}:00,123] ERROR failed (kafka.log)\njava.io.IOException: no\n"
+    + "\tat a.B.c(B.java:7)\n" * 9
+    for minute in range(30)
+)
+REQUESTS = "".join(f'10.0.0.{n} - - [10/Oct/2026:13:55:{n:02} +0000] "GET /{n} HTTP/1.1" 200 {n}\n' for n in range(30))
+COMMITS = "".join(
+    f"commit {n:040x}\nAuthor: Ann <a@b.c>\nDate:   Sun Nov 15 02:{n:02}:00 2026 +0000\n\n    Words {n}\n\n"
+    for n in range(30)
+)
 MARKDOWN = (
     "# Title\n\nSome words with a [link](https://example.org).\n\n- one\n- two\n\n## Next\n\n1. first\n2. second\n"
 )
@@ -96,6 +106,10 @@ def measured(data: str | bytes) -> Measure:
         pytest.param("html", "<html lang=en>\n<body>x", marks=requirement("measure:kind-html"), id="html bare"),
         pytest.param("markdown", MARKDOWN, marks=requirement("measure:kind-markdown"), id="markdown"),
         pytest.param("log", LOG, marks=requirement("measure:kind-log"), id="log iso"),
+        pytest.param("log", TRACES, marks=requirement("measure:kind-log-with-traces"), id="log with traces"),
+        pytest.param("access log", REQUESTS, marks=requirement("measure:kind-access-log"), id="access log"),
+        pytest.param("git log", COMMITS, marks=requirement("measure:kind-git-log"), id="git log"),
+        pytest.param("diff", COMMITS + DIFF * 20, marks=requirement("measure:kind-git-log"), id="git log with changes"),
         pytest.param("log", SYSLOG, marks=requirement("measure:kind-log"), id="log syslog"),
         pytest.param("log", "INFO up\nERROR down\nDEBUG x\nWARNING y\n", marks=requirement("measure:kind-log"), id="log levels"),
         pytest.param("diff", DIFF, marks=requirement("measure:kind-diff"), id="diff git"),

@@ -5,6 +5,7 @@ from typing import Any
 
 from inline_snapshot import snapshot
 
+from tests.requirements import requirement
 from tests.text.outline_tools import outlined, text_of
 
 
@@ -155,7 +156,7 @@ LOG = "".join(
 def test_a_log_has_its_times_programs_frequent_shapes_and_rare_lines() -> None:
     log = LOG.replace("\n", "\nNov 15 02:00:00 host sshd[9]: error: maximum attempts exceeded for bob\n", 1)
     assert text_of(log) == snapshot("""\
-log
+syslog
 Nov 15 02:00:00 → Nov 15 02:00:23 · 1 program: sshd 25
 24 × sshd: Failed password for <*> from <ip> port <n>
 … 1 more shape, 1 of them rare (≤ 2 lines):
@@ -226,6 +227,51 @@ def test_the_failures_of_other_runners_are_known_too() -> None:
     )
 
 
+@requirement("notice:outline-last-result")
+def test_the_last_result_of_a_build_is_told_whatever_wraps_it() -> None:
+    maven = (
+        "[INFO] Scanning for projects...\n[WARNING] old\n[INFO] Tests run: 2, Failures: 0\n[ERROR] a.FooTest.bar:12 no\n"
+        "[ERROR] Tests run: 9, Failures: 1\n[INFO] core ........ FAILURE [ 1 s]\n[INFO] BUILD FAILURE\n"
+    )
+    jenkins = f"Started by user ann\n{maven}Recording test results\nFinished: UNSTABLE\n"
+    gradle = "> Task :app:test FAILED\nA.java:3: warning: x\n\nFooTest > bar FAILED\n\n9 tests completed, 1 failed\nBUILD FAILED in 3s\n"
+    pytest = "\x1b[1m=== test session starts ===\x1b[0m\n\x1b[31mFAILED\x1b[0m a.py::test_\x1b[1mx\x1b[0m - no\n\x1b[31m=== \x1b[31m1 failed\x1b[0m, 2 passed in 0.1s ===\x1b[0m\n"
+    stamped = "".join(
+        f"2026-01-01T00:00:01.1234567Z {line}\n"
+        for line in ("= test session starts =", "FAILED a.py::b - no", "= 1 failed in 0.1s =")
+    )
+    firsts = [(found.label, *found.lines[:3]) for found in map(outlined, (maven, jenkins, gradle, pytest, stamped))]
+    assert firsts == snapshot(
+        [
+            (
+                "maven",
+                "Tests run: 9, Failures: 1 · BUILD FAILURE · 1 line with [WARNING]",
+                "FAILED a.FooTest.bar:12 no · L4",
+                "FAILED core · L6",
+            ),
+            (
+                "jenkins",
+                "Tests run: 9, Failures: 1 · BUILD FAILURE · Finished: UNSTABLE · 1 line with WARN",
+                "FAILED a.FooTest.bar:12 no · L5",
+                "… 9 more shapes, 9 of them rare (≤ 2 lines):",
+            ),
+            (
+                "gradle",
+                "9 tests completed, 1 failed · BUILD FAILED in 3s · 1 line with warning",
+                "FAILED :app:test · L1",
+                "FAILED FooTest > bar · L4",
+            ),
+            (
+                "pytest",
+                "1 failed, 2 passed in 0.1s",
+                "FAILED a.py::test_x - no · L2",
+                "… 2 more shapes, 2 of them rare (≤ 2 lines)",
+            ),
+            ("pytest", "1 failed in 0.1s", "FAILED a.py::b - no · L2", "… 2 more shapes, 2 of them rare (≤ 2 lines):"),
+        ]
+    )
+
+
 def test_errors_of_a_compiler_are_listed_with_their_places() -> None:
     build = "cc -c a.c\na.c:3:5: warning: unused 'x'\na.c:9:1: error: expected ';' before '}'\nb.c:1:10: fatal error: no.h: No such file\nmake: *** [a.o] Error 1\n"
     assert text_of(build) == snapshot("""\
@@ -281,7 +327,7 @@ h1 One · L1
 """)
     assert text_of(markdown) == snapshot("""\
 markdown
-2 headings, 1 code block, 1 link, 0 tables
+2 headings, 1 code block
 # Title · L1
 ## Next · L9\
 """)
@@ -296,7 +342,7 @@ def test_xml_has_its_elements_with_counts_and_attributes() -> None:
     assert text_of(xml) == snapshot("""\
 xml
 root <bugs> · 2 element names
-9 × bugs/bug type="T0"|"T1" line="0",…
+9 × bug type="T0"|"T1" line="0",… · first in bugs
 1 × bugs\
 """)
 
@@ -359,3 +405,23 @@ def test_what_says_that_there_is_no_error_is_not_one() -> None:
     calm = "build finished with 0 errors\nno error found\nerrors: 0\nerror_count=7\n"
     assert outlined(calm).errors == ()
     assert [text for _, text in outlined(calm + "ERROR: disk is full\n").errors] == ["ERROR: disk is full"]
+
+
+def test_the_times_of_a_log_are_the_earliest_and_the_latest_whatever_their_order() -> None:
+    lines = (
+        "2026-03-02T00:00:01Z b",
+        "2026-03-01T23:00:00Z a",
+        "2026-03-02T00:00:01+02:00 c",
+        "2026-03-01T23:59:59Z d",
+    )
+    winter = ("Dec 31 23:59:58 h app[1]: a", "Jan  1 00:00:02 h app[1]: b", "Dec 31 23:59:59 h app[1]: late")
+    clock = ("23:59:58 a", "00:00:02 b", "00:00:01 c")
+    days = ("28/02/26 10:00:00 a", "01/03/26 09:00:00 b")
+    assert [text_of("\n".join(each)).split("\n")[1] for each in (lines, winter, clock, days)] == snapshot(
+        [
+            "2026-03-02T00:00:01+02:00 → 2026-03-02T00:00:01Z",
+            "Dec 31 23:59:58 → Jan  1 00:00:02 · 1 program: app 3",
+            "23:59:58 → 00:00:02",
+            "28/02/26 10:00:00 → 01/03/26 09:00:00",
+        ]
+    )

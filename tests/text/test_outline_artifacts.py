@@ -13,7 +13,7 @@ _EXPECTED = {
         ' × {code: str "11", name: str "北京市", children: [',
         "$[*].children[*].children[*].children[*]: {",
     ],
-    "findbugs_xml.txt": ["1,820 × BugCollection/BugInstance", "5,074 × ", "ClassStats class=", "size="],
+    "findbugs_xml.txt": ["1,820 × BugInstance", "5,074 × ", "ClassStats class=", "size="],
     "gc_unified_serial.txt": [
         "0.011s → 21.415s",
         "Pause Young (Allocation Failure)",

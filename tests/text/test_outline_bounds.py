@@ -147,10 +147,11 @@ def test_counts_of_what_was_read_whole_are_exact(number: int) -> None:
 def test_shares_of_a_sample_are_marked_and_the_sample_is_named() -> None:
     found = outlined(LARGE["log"])
     assert found.sampled
-    sampled, share = found.lines[1:3]
-    assert re.fullmatch(r"of [\d,]+ sampled lines:", sampled)
+    summary, share = found.lines
+    assert re.fullmatch(
+        r"at least 2024-01-01 00:00:00 → 2024-01-01 00:00:59 · of [\d,]+ sampled lines: INFO ~100 %", summary
+    )
     assert share == "~100 % × INFO job <n> done in <n> ms"
-    assert found.lines[0].startswith("at least 2024-01-01 00:00:00 → 2024-01-01 00:00:59 · of ")
 
 
 def test_the_members_after_a_large_array_are_found_at_the_end() -> None:

@@ -49,7 +49,7 @@ class Output:
     @cached_property
     def flat(self) -> list[str]:
         """The lines with runs of blanks as one, and none before a bracket."""
-        return [" ".join(line.split()).replace(" ]", "]") for line in self.lines]
+        return [" ".join(re.sub(r"\x1b\[[\d;]*m", "", line).split()).replace(" ]", "]") for line in self.lines]
 
     @cached_property
     def collapsed(self) -> list[str]:
@@ -177,7 +177,7 @@ def _pattern(shape: str) -> re.Pattern[str]:
 def _like(shape: str, output: Output) -> int:
     """Lines of that shape; those of a log have their time before it."""
     pattern = _pattern(shape)
-    found = pattern.search if "log" in output.label else pattern.match
+    found = pattern.match if re.fullmatch("text|.* stack trace|markdown", output.label) else pattern.search
     return sum(1 for line in output.flat if found(line))
 
 
@@ -208,7 +208,7 @@ def a_rare_line_is_rare(found: re.Match[str], output: Output) -> None:
     number = int(found["n"].replace(",", ""))
     line, shown = _plain(output.lines[number - 1]), _plain(found["text"].removesuffix("…"))
     words = shown.split(": ", 1)[-1]  # before it may be the name of a program, whose number is not told
-    if words not in line:
+    if words not in line and words not in output.flat[number - 1]:
         raise FalseClaim(f"line {number} is {line[:200]!r}")
     if output.collapsed.count(output.collapsed[number - 1]) > int(found["times"]):
         raise FalseClaim(f"it stands {output.collapsed.count(output.collapsed[number - 1])} times")

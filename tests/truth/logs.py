@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from datetime import date
+from datetime import date, datetime
 
-from tests.truth.claims import ANY, NUMBER, FalseClaim, Output, agrees, claim, is_so, share_agrees, small
+from tests.truth.claims import ANY, FIGURE, NUMBER, FalseClaim, Output, agrees, claim, is_so, share_agrees, small
 
 _LABEL = r"(?:log|access log|syslog)"
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -119,7 +119,7 @@ def the_summary_of_a_log(found: re.Match[str], output: Output) -> None:
             _counted(part, Counter(map(_method, output.lines)), sampled is not None)
         else:
             stamped = [line for line, time in zip(output.lines, output.once(_times), strict=True) if time]
-            counts = Counter(map(level_of, stamped if 3 * len(stamped) > len(output.lines) else output.lines))
+            counts = Counter(map(level_of, stamped or output.lines))
             counts.update(map(program_of, output.lines) if sampled else ())
             _counted(part, counts, sampled is not None, sum(counts.values()) if not sampled else len(output.lines))
 
@@ -180,3 +180,41 @@ def a_trace_is_where_it_is_said_to_be(found: re.Match[str], output: Output) -> N
     if found["times"]:
         times = sum(message in " ".join(line.split()) for line in output.lines)
         agrees(found["times"], times, "times", exact=False)
+
+
+# What `git log` writes.
+
+
+def _commits(output: Output) -> list[tuple[str, datetime]]:
+    """Author and date of each."""
+    commits: list[tuple[str, datetime]] = []
+    author = ""
+    for line in output.lines:
+        if line.startswith("Author: "):
+            author = line.removeprefix("Author: ").split("<")[0].strip()
+        elif line.startswith("Date: "):
+            commits.append((author, datetime.strptime(line.removeprefix("Date: ").strip(), "%a %b %d %H:%M:%S %Y %z")))
+    return commits
+
+
+@claim(
+    "git log",
+    rf"(?P<number>{FIGURE}) commits? · (?P<about>at least )?(?P<first>.*?)(?: → (?P<last>.*?))? · (?P<authors>{FIGURE}) authors?: (?P<named>.*)",
+)
+def the_commits_of_a_history(found: re.Match[str], output: Output) -> None:
+    commits = output.once(_commits)
+    counts = Counter(author for author, _ in commits)
+    agrees(found["number"], len(commits), "commits", exact=small(output))
+    agrees(found["authors"], len(counts), "authors", exact=small(output))
+    if not found["about"]:
+        said = [found["first"], found["last"] or found["first"]]
+        ends = [pick((date for _, date in commits)) for pick in (min, max)]
+        is_so(said, [f"{date:%Y-%m-%d}" for date in ends], "dates")
+    for name, figure in re.findall(rf"(\S.*?) ({FIGURE})(?:, |$)", found["named"].removesuffix("…")):
+        agrees(figure, counts[name], name, exact=small(output))
+
+
+@claim("git log", rf"… (?P<more>{FIGURE}) more commits?")
+def more_commits(found: re.Match[str], output: Output) -> None:
+    if int(found["more"].removeprefix("at least ").replace(",", "")) >= len(output.once(_commits)):
+        raise FalseClaim("there are fewer")

@@ -108,6 +108,17 @@ def access_log(rng: random.Random) -> bytes:
     return _lines(rng, line, most=300)
 
 
+def traces(rng: random.Random) -> bytes:
+    """A log of which most lines are stack traces."""
+
+    def line(n: int) -> str:
+        frames = "".join(f"\n\tat org.a.{rng.choice(_WORDS)}.C.m{k}(C.java:{k})" for k in range(rng.randrange(1, 9)))
+        thrown = rng.choice(["Timeout", "IO", "State"])
+        return f"[2026-01-{n // 1440 + 1:02} {n // 60 % 24:02}:{n % 60:02}:07,{n % 1000:03}] {rng.choice(['ERROR', 'WARN'])} {_say(rng)} (kafka.server)\norg.apache.{thrown}Exception: ERROR no {rng.choice(_WORDS)}{frames}"
+
+    return _lines(rng, line, most=300)
+
+
 def addresses(rng: random.Random) -> bytes:
     """Lines that begin with what only looks like a time."""
     return _lines(
@@ -233,6 +244,83 @@ def pytest_report(rng: random.Random) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
+def wrapped(rng: random.Random) -> bytes:
+    """The report of pytest as a container, a server that runs builds, or a terminal writes it."""
+    lines = pytest_report(rng).decode().split("\n")[:-1]
+    wrap = rng.choice(
+        [
+            lambda n, line: f"2026-01-01T00:{n // 60 % 60:02}:{n % 60:02}.1234567Z {line}",
+            lambda _, line: f"web_1  | {line}",
+            lambda _, line: f"py312: {line}",
+            lambda _, line: re.sub(r"FAILED|failed|PASSED", lambda found: f"\x1b[31m{found[0]}\x1b[0m", line),
+        ]
+    )
+    return "".join(wrap(n, line) + "\n" for n, line in enumerate(lines)).encode()
+
+
+def maven(rng: random.Random) -> bytes:
+    lines = ["[INFO] Scanning for projects..."]
+    lines += [
+        rng.choice(["[INFO] Compiling", "[WARNING] deprecated: x", "[INFO] Tests run: 3, Failures: 0, Errors: 0"])
+        for _ in range(rng.randrange(5, 200))
+    ]
+    failed = rng.random() < 0.5
+    lines += (
+        ["[ERROR] com.a.FooTest.bar:12 expected 1", "[ERROR] Tests run: 9, Failures: 1, Errors: 0, Skipped: 0"]
+        if failed
+        else ["[INFO] Tests run: 9, Failures: 0, Errors: 0, Skipped: 0"]
+    )
+    lines += ["[INFO] core ......................... FAILURE [  1.2 s]"] if failed else []
+    lines += ["[INFO] ---", f"[INFO] BUILD {'FAILURE' if failed else 'SUCCESS'}", "[INFO] Total time:  1.2 s"]
+    lines += ["[ERROR] Failed to execute goal a:b:test (default) on project core"] if failed else []
+    if rng.random() < 0.5:
+        lines = [
+            "Started by user ann",
+            "Running on node 1",
+            *lines,
+            "Recording test results",
+            f"Finished: {rng.choice(['UNSTABLE', 'FAILURE', 'ABORTED'])}",
+        ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def gradle(rng: random.Random) -> bytes:
+    failed = rng.random() < 0.5
+    lines = [
+        f"> Task :m{n}:{rng.choice(['compileJava', 'test', 'jar'])}" + rng.choice(["", " UP-TO-DATE"])
+        for n in range(rng.randrange(2, 80))
+    ]
+    lines += ["src/A.java:3: warning: [deprecation] x"] * rng.randrange(4)
+    lines += (
+        [
+            "> Task :app:test FAILED",
+            "",
+            "FooTest > bar FAILED",
+            "",
+            "9 tests completed, 1 failed",
+            "",
+            "BUILD FAILED in 3s",
+        ]
+        if failed
+        else ["", "BUILD SUCCESSFUL in 3s"]
+    )
+    return ("\n".join([*lines, "7 actionable tasks: 7 executed"]) + "\n").encode()
+
+
+def history(rng: random.Random) -> bytes:
+    """Of git, with dates that are not in order and zones that differ."""
+    parts: list[str] = []
+    for n in range(rng.randrange(3, 200)):
+        zone = rng.choice(["+0000", "+0200", "-0730"])
+        at = f"{rng.choice(_MONTHS)} {rng.randrange(1, 29)} {rng.randrange(24):02}:{n % 60:02}:07 {rng.randrange(2019, 2027)}"
+        merge = "Merge: 1234567 89abcde\n" if rng.random() < 0.1 else ""
+        parts.append(
+            f"commit {rng.getrandbits(160):040x}{rng.choice(['', ' (tag: v1)'])}\n{merge}Author: {rng.choice(['Ann Lee', 'Bob', 'Ćiril'])} <a@b.c>\n"
+            f"Date:   Mon {at} {zone}\n\n    {_say(rng)}\n\n    Date: none\n"
+        )
+    return "\n".join(parts).encode()
+
+
 def build(rng: random.Random) -> bytes:
     return _lines(
         rng,
@@ -339,9 +427,10 @@ def script(rng: random.Random) -> bytes:
 
 
 MADE: dict[str, Make] = {
-    "log": log, "syslog": syslog, "access log": access_log, "addresses": addresses, "prose": prose, "shapes": shapes,
-    "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report, "build": build,
-    "records": records, "ndjson": ndjson, "yaml": yaml, "toml": toml, "metrics": metrics, "sql": sql, "script": script,
+    "log": log, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
+    "shapes": shapes, "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report,
+    "wrapped": wrapped, "history": history, "maven": maven, "gradle": gradle, "build": build, "records": records,
+    "ndjson": ndjson, "yaml": yaml, "toml": toml, "metrics": metrics, "sql": sql, "script": script,
 }  # fmt: skip
 
 

@@ -267,7 +267,7 @@ def lines_by_status(found: re.Match[str], output: Output) -> None:
     rf"(?:FAILED )?(?P<name>.*?)…? · L(?P<n>{NUMBER})(?: · its details: L(?P<first>{NUMBER})–(?P<last>{NUMBER})(?:: .*)?)?",
 )
 def a_failure_is_where_it_is_said_to_be(found: re.Match[str], output: Output) -> None:
-    line = output.lines[int(found["n"].replace(",", "")) - 1]
+    line = re.sub(r"\x1b\[[\d;]*m", "", output.lines[int(found["n"].replace(",", "")) - 1])
     if " ".join(found["name"].split()) not in " ".join(line.split()):
         raise FalseClaim(f"that line is {line[:200]!r}")
 
@@ -287,10 +287,15 @@ def more_failures(found: re.Match[str], output: Output) -> None:
 
 @claim(_REPORTS, rf"(?!{NUMBER} × |[~<>]|L\d|…|of \d)(?P<totals>.*\d.*)")
 def what_the_runner_says(found: re.Match[str], output: Output) -> None:
-    text = " ".join(output.text.split())
+    text = " ".join(re.sub(r"\x1b\[[\d;]*m", "", output.text).split())
     for part in found["totals"].split(" · "):
-        if part.removesuffix("…") not in text:
+        if counted := re.fullmatch(rf"({FIGURE}) lines? with (\S+)", part):
+            agrees(counted[1], sum(counted[2] in line for line in output.lines), counted[2], exact=small(output))
+        elif part.removesuffix("…") not in text:
             raise FalseClaim(f"it does not say {part!r}")
+    last = re.findall(r"Finished: [A-Z_]+|BUILD (?:FAILURE|SUCCESS|FAILED|SUCCESSFUL)", text)
+    if last and last[-1] not in found["totals"]:
+        raise FalseClaim(f"its last result is {last[-1]!r}")
 
 
 # Tables.

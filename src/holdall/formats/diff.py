@@ -107,7 +107,7 @@ def _places(data: bytes, sign: bytes) -> list[int]:
 
 
 def _plain_places(data: bytes) -> list[int]:
-    """Where nothing but `---` begins a part, which a removed line may look like: hunks are passed by their length."""
+    """Where only `---` begins a part, which a removed line may look like: so hunks are passed by their length."""
     found: list[int] = []
     at = old = new = 0
     for line in data.split(b"\n"):

@@ -15,8 +15,8 @@ from holdall.formats.outline import spread
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MONTH = "(?:" + "|".join(_MONTHS) + ")"
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTH = "(?:" + "|".join(MONTHS) + ")"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?![:\d])"
 _FORMS = {
     "iso": (
@@ -310,6 +310,12 @@ def _zoned(stamps: list[_Stamp], _: str) -> tuple[bytes, bytes] | None:
     return min((first for first, _ in ends), key=_instant), max((last for _, last in ends), key=_instant)
 
 
+def day_number(year: int, month: int, day: int) -> int:
+    """Days since some day long ago. Years begin in March, so that the odd month is the last one."""
+    year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day
+
+
 def _instant(text: bytes) -> tuple[int, bytes]:
     """Seconds and a fraction of one, of which only the order matters."""
     found = _ISO.match(text)
@@ -317,8 +323,7 @@ def _instant(text: bytes) -> tuple[int, bytes]:
         return 0, b""
     year, month, day, hour, minute = map(int, found.group(1, 2, 3, 4, 5))
     ahead = (int(found[9]) * 60 + int(found[10])) * (-1 if found[8] == b"-" else 1) if found[8] else 0
-    days = (year * 12 + month) * 31 + day  # not a calendar, but in its order: zones move it by a day at most
-    return ((days * 24 + hour) * 60 + minute - ahead) * 60 + int(found[6] or 0), found[7] or b""
+    return ((day_number(year, month, day) * 24 + hour) * 60 + minute - ahead) * 60 + int(found[6] or 0), found[7] or b""
 
 
 def _ends(stamps: list[_Stamp], form: str) -> tuple[bytes, bytes] | None:
@@ -357,7 +362,7 @@ def _access_days(runs: _Runs) -> list[int]:
 
 def _number(parts: list[bytes]) -> int:
     day, month, year = parts
-    return (int(year) * 12 + _MONTHS.index(month.decode())) * 31 + int(day)
+    return (int(year) * 12 + MONTHS.index(month.decode())) * 31 + int(day)
 
 
 def _named_days(runs: _Runs) -> list[int]:

@@ -28,6 +28,11 @@ _MARKDOWN = lazy_pattern(
     re.MULTILINE,
 )
 _HEADING = lazy_pattern(r"^#{1,6} \S", re.MULTILINE)
+_OF_A_TRACE = lazy_pattern(
+    r"\s+(?:at |\.\.\. \d|File \")|\s{4}\S|Caused by: |Traceback \(most recent|[\w.$]{0,200}(?:Error|Exception)\b",
+    re.ASCII,
+)
+_COMMIT = lazy_pattern(r"^commit [0-9a-f]{7,64}\b[^\n]{0,400}\n(?:\w[^\n]{0,400}\n){0,6}?Author: ", re.MULTILINE)
 _LOOKED_AT = 200  # lines by which logs are told
 _LINE = 300  # characters of each
 _MAGIC = (
@@ -144,8 +149,10 @@ class Ends:
 
     @cached_property
     def stamped(self) -> bool:
-        """Whether a third of the lines begin with a time."""
-        return sum(map(begins_with_time, self.sampled)) * 3 >= len(self.sampled)
+        """Whether a third of the lines begin with a time; those of a stack trace belong to the line before it."""
+        lines = [line for line in self.sampled if not _OF_A_TRACE.match(line)]
+        stamped = sum(map(begins_with_time, lines))
+        return stamped * 3 >= len(self.sampled) or (stamped * 3 >= len(lines) and stamped * 20 >= len(self.sampled) > 5)
 
     @cached_property
     def sampled(self) -> list[str]:
@@ -383,6 +390,11 @@ def open_brackets(text: str) -> int:
     """How many brackets stay open, without those in quotes."""
     plain = _IN_QUOTES.sub("", text)
     return sum(map(plain.count, "[{")) - sum(map(plain.count, "]}"))
+
+
+def is_git_log(ends: Ends) -> bool:
+    """Commits with their authors and dates. One that is mostly what they changed is a diff."""
+    return ends.start.startswith("commit ") and len(_COMMIT.findall(ends.text)) * 60 > len(ends.lines)
 
 
 def is_log(ends: Ends) -> bool:

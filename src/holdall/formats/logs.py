@@ -2,13 +2,14 @@
 and errors that are outside of the sample.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
 import stringzilla
 
-from holdall.formats.heads import Head, Tally, head_of, requests, tally
+from holdall.formats.heads import MONTHS, Head, Tally, day_number, head_of, requests, tally
 from holdall.formats.leads import text_leads, word_lead
 from holdall.formats.lines import complaint, error_lines, is_in, merged, parts, sample_named, summary
 from holdall.formats.outline import (
@@ -244,7 +245,7 @@ def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
     every = lines if lines.exact or not is_log else split(sample, every=True)
     counted = tally(every.texts) if is_log else None
     first = _summary(counted, every, kind) if counted else []
-    label = kind
+    label = "syslog" if counted and counted.programs and kind == "log" else kind
     if kind == "text" and found:
         label = f"{found[0].language} stack trace"
     thrown = [told(trace, sample) for trace in sorted(found, key=lambda trace: (trace.times, trace.start))[:4]]
@@ -267,6 +268,60 @@ def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
 
 def access_log_outline(sample: Sample, room: Room) -> Outline:
     return text_outline(sample, room, kind="access log")
+
+
+# What `git log` writes: commits, their authors, and from when to when.
+
+
+_COMMIT = lazy_pattern(
+    rb"\ncommit (?P<id>[0-9a-f]{7,64})\b[^\n]{0,400}(?:\n(?!Author:)\w[^\n]{0,400}){0,6}"
+    rb"\nAuthor: +(?P<author>[^\n<]{0,200}?) *(?:<[^\n]{0,200})?(?:\n(?!Date:|AuthorDate:)\w[^\n]{0,400}){0,6}"
+    rb"\n(?:Author)?Date: +(?P<date>[^\n]{1,60})(?:\n\w[^\n]{0,400}){0,4}\n\r?\n {4}(?P<subject>[^\n]{0,300})"
+)
+_DATE = lazy_pattern(r"\w{3} (\w{3}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4}) ([+-])(\d\d)(\d\d)", re.ASCII)
+_AUTHORS = 4
+_SUBJECTS = 40
+
+
+def git_log_outline(sample: Sample, room: Room) -> Outline | None:
+    """None if no commit can be read."""
+    found = [found for start, data in sample.pieces for found in _commits(start, data)]
+    if not found:
+        return None
+    authors = Counter(_plain_text(match["author"]) for _, match in found)
+    dates = sorted(filter(None, (_date(_plain_text(match["date"]).strip()) for _, match in found)))
+    about = "" if sample.whole else "at least "
+    told = [f"{about}{plural(len(found), 'commit')}"]
+    if len(dates) == len(found):
+        told.append(about + (dates[0][1] if dates[0][1] == dates[-1][1] else f"{dates[0][1]} → {dates[-1][1]}"))
+    named = ", ".join(f"{cut(name, 40)} {about}{number:,}" for name, number in authors.most_common(_AUTHORS))
+    more = ", …" if len(authors) > _AUTHORS else ""
+    told.append(f"{about}{plural(len(authors), 'author')}: {named}{more}")
+    shown = [f"{sample.place(at)} {cut_bytes(match['subject'], 72)}" for at, match in found[:_SUBJECTS]]
+    kept = fitted([" · ".join(told), *shown], room.after(["… at least 12,345 more commits"]))
+    left = len(found) - len(kept) + 1
+    lines = (*kept, f"… {about}{plural(left, 'more commit')}") if left and len(kept) > 1 else kept
+    leads = (Lead("grep", {"pattern": r"^Author: ([^<]+)", "group": True}),)
+    return Outline("git log", lines, not sample.whole, (), leads=leads, ends=False)
+
+
+def _commits(start: int, data: bytes) -> Iterator[tuple[int, re.Match[bytes]]]:
+    if start:
+        yield from ((start + match.start() + 1, match) for match in _COMMIT.finditer(data))
+    else:
+        yield from ((match.start(), match) for match in _COMMIT.finditer(b"\n" + data))
+
+
+def _date(text: str) -> tuple[tuple[int, ...], str] | None:
+    """A date of git as something that can be compared, and the day where it was written."""
+    found = _DATE.fullmatch(text)
+    if not found or found[1] not in MONTHS:
+        return None
+    hour, minute, second = map(int, found[3].split(":"))
+    ahead = (int(found[6]) * 60 + int(found[7])) * (1 if found[5] == "+" else -1)
+    year, month, day = int(found[4]), MONTHS.index(found[1]) + 1, int(found[2])
+    days = day_number(year, month, day)
+    return (days * 1440 + hour * 60 + minute - ahead, second), f"{year}-{month:02}-{day:02}"
 
 
 def _summary(counted: Tally, lines: Lines, kind: str) -> list[str]:

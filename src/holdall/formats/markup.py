@@ -79,6 +79,16 @@ _NOT_HTML = lazy_pattern(
     rb"()(<!--.*?-->)|(<(?:script|style|textarea)\b[^>]{0,2000}>)(.*?)(?=</(?:script|style|textarea))",
     re.DOTALL | re.IGNORECASE,
 )
+_HIDING = (
+    b"<!--",
+    b"<![CDATA[",
+    b"script",
+    b"SCRIPT",
+    b"style",
+    b"STYLE",
+    b"textarea",
+    b"TEXTAREA",
+)  # what begins them
 _INK = lazy_pattern(rb"[^\n]")
 
 
@@ -89,8 +99,9 @@ def _blanked(sample: Sample, hidden: re.Pattern[bytes]) -> Sample:
         kept = found[found.lastindex - 1] if found.lastindex else b""
         return kept + _INK.sub(b" ", found[0][len(kept) :])
 
-    pieces = tuple((start, hidden.sub(blank, data)) for start, data in sample.pieces)
-    return replace(sample, pieces=pieces)
+    if not any(sample.count(sign) for sign in _HIDING):
+        return sample
+    return replace(sample, pieces=tuple((start, hidden.sub(blank, data)) for start, data in sample.pieces))
 
 
 def bounded(sample: Sample) -> Sample:
@@ -184,16 +195,18 @@ _UPPER = 12  # headings that are told one by one; of more, those of the upper le
 _DIGITS = lazy_pattern(r"\d+")
 _INSIDE = lazy_pattern(rb"<[^>]{0,400}>")
 _BLOCK = lazy_pattern(
-    rb"\n {0,3}(?:(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)(?=\n|\Z)"
+    rb"\n {0,3}(?:(?P<fence>`{3,}+|~{3,}+)(?P<info>[^`\n]*+)(?=\n|\Z)"
     rb"|(?P<level>#{1,6})(?:[ \t]+(?P<text>[^\n]{0,300})[^\n]*|\r?(?=\n|\Z))"
     # Under the names of the columns of a table, which are not looked at.
-    rb"|(?=[|:-])(?P<rule>\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+\|?|\|[ \t]*:?-+:?[ \t]*\|)\r?(?=\n|\Z)"
-    rb"|(?P<title>[^\s|`~#][^\n]{0,300})\n {0,3}(?P<line>=+|-+)[ \t]*\r?(?=\n|\Z))"
+    rb"|(?=[|:-])(?P<rule>\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)++\|?|\|[ \t]*+:?-++:?[ \t]*+\|)"
+    rb"\r?(?=\n|\Z)"
+    rb"|(?P<line>=++|-++)[ \t]*+\r?(?=\n|\Z))"
 )
 _CLOSING = lazy_pattern(rb"[ \t]+#+[ \t]*\r?$")
-_NO_PARAGRAPH = lazy_pattern(rb"(?:[-*+>]|\d{1,9}[.)])(?:\s|$)|>|<|(?:[-*_][ \t]*){3,}$|---")
+_NO_PARAGRAPH = lazy_pattern(rb"[|`~#]| {4}|\t|(?:[-*+>]|\d{1,9}[.)])(?:\s|$)|>|<|(?:[-*_][ \t]*){3,}$|---")
 _MARKS, _SOME_MARKS = 150_000, 10_000  # lines that begin with # and are looked at
-_HEADINGS_SHOWN = 60  # headings
+_HEADINGS, _SOME_HEADINGS = 3000, 60  # that are looked at one by one: of all of a text, and of a sample
+_SHOWN_HEADINGS = 60
 _LINKS = "href=[\"']([^\"'#?]+)"
 _COUNTED = (b"a", b"table", b"tr", b"form", b"img", b"script", b"li", b"p")
 
@@ -216,7 +229,7 @@ def html_outline(sample: Sample, room: Room) -> Outline:
     told += _paragraph(sample.head)
     shown = [
         (f"{'  ' * (level - 1)}h{level} {text} · {sample.place(at)}", n)
-        for at, level, text, n in _chosen(headings, number)
+        for at, level, text, n in _chosen(headings, number)[:_SHOWN_HEADINGS]
     ]
     leads = (Lead("grep", {"pattern": _LINKS, "group": True}),) if sample.count(b"href=") > 1 else ()
     leads = leads or word_lead([text for _, _, text in headings] or told)
@@ -234,12 +247,13 @@ def _paragraph(data: bytes) -> list[str]:
 
 def _html_headings(sample: Sample) -> list[_Heading]:
     """The first ones, in their order."""
+    most = _HEADINGS if sample.whole else _SOME_HEADINGS
     found: list[_Heading] = []
     for start, data in sample.pieces:
-        starts = sorted(at for sign in _LEVELS for at in _first(data, sign, _HEADINGS_SHOWN))
-        matches = (_HEADING.match(data, at) for at in starts[:_HEADINGS_SHOWN])
+        starts = sorted(at for sign in _LEVELS for at in _first(data, sign, most))
+        matches = (_HEADING.match(data, at) for at in starts[:most])
         found += [(start + match.start(), int(match[1]), _plain(match[2])) for match in matches if match]
-    return found[:_HEADINGS_SHOWN]
+    return found[:most]
 
 
 def _first(data: bytes, sign: bytes, most: int) -> list[int]:
@@ -255,20 +269,22 @@ def markdown_outline(sample: Sample, room: Room) -> Outline:
     marks = sample.count(b"\n#")
     sample = thinned(sample, _SOME_MARKS / marks) if marks > (_MARKS if sample.whole else _SOME_MARKS) else sample
     headings: list[_Heading] = []
+    most = _HEADINGS if sample.whole else _SOME_HEADINGS
     number = code = tables = 0
     for start, data in sample.pieces:
         outside, fences, rules = _blocks(data, first=not start)
         number, code, tables = number + len(outside), code + fences, tables + rules
-        headings += [
-            (start + at, level, _plain(text)) for at, level, text in outside[: _HEADINGS_SHOWN - len(headings)]
-        ]
+        headings += [(start + at, level, _plain(text)) for at, level, text in outside[: max(0, most - len(headings))]]
     counts = [
         f"{figure(times, sample.whole)} {noun}{'' if times == 1 else 's'}"
         for times, noun in ((code, "code block"), (tables, "table"))
         if times
     ]
     told = [", ".join([_many(number, sample), *counts])]
-    shown = [(f"{'#' * level} {text} · {sample.place(at)}", n) for at, level, text, n in _chosen(headings, number)]
+    shown = [
+        (f"{'#' * level} {text} · {sample.place(at)}", n)
+        for at, level, text, n in _chosen(headings, number)[:_SHOWN_HEADINGS]
+    ]
     leads = word_lead([text for _, _, text in headings])
     lines = _with_rest(told, shown, number, sample, room)
     return Outline("markdown", lines, not sample.whole, (), _sections(headings, sample), leads)
@@ -292,8 +308,11 @@ def _blocks(data: bytes, *, first: bool) -> tuple[list[tuple[int, int, bytes]], 
             headings.append((start, len(match["level"]), _CLOSING.sub(b"", match["text"] or b"")))
         elif match["rule"]:
             tables += 1
-        elif not _NO_PARAGRAPH.match(match["title"]):
-            headings.append((start, 1 if match["line"][:1] == b"=" else 2, match["title"]))
+        else:
+            before = data.rfind(b"\n", 0, match.start()) + 1
+            title = data[before : match.start()]
+            if title.strip() and not _NO_PARAGRAPH.match(title):
+                headings.append((before - first, 1 if match["line"][:1] == b"=" else 2, title[:300]))
     return headings, code, tables
 
 

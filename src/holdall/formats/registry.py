@@ -82,6 +82,7 @@ FORMATS = (
     Format("json", kinds.is_json, ("json_outline:json_outline",), "application/json", "json", "json", has_tree=True),
     Format("html", kinds.is_html, ("markup:html_outline",), "text/html"),
     Format("diff", kinds.is_diff, ("diff:diff_outline",), "text/x-diff", "diff"),
+    Format("git log", kinds.is_git_log, ("logs:git_log_outline",), ending="log"),
     Format("access log", kinds.is_access_log, ("logs:access_log_outline",), ending="log"),
     Format("metrics", kinds.is_metrics, ("dumps:metrics_outline",), "text/plain", "prom"),
     Format("sql", kinds.is_sql, ("dumps:sql_outline",), "application/sql", "sql"),

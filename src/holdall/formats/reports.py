@@ -47,18 +47,55 @@ class Format:
     after: bytes = b""  # failures are looked for after the last place of this, where there is one
     header: bytes = b""  # how the details of a failure begin, `%s` being its name
     several: bool = False  # all matches of `totals` are told, not only the last
+    of_each: bool = False  # … the last of each that begins with another word
+    warning: bytes = b""  # what a line has that is a warning
+
+
+_COLOUR = rb"(?:\x1b\[[\d;]{0,20}m)*+"
+# What a wrapper writes before each line: the time, or the name of a container, an environment or a step.
+_STAMPED = (
+    rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]? {0,2}|\[?\d\d:\d\d:\d\d\]? {1,4}"
+    rb"|[\w.@/-]{1,60} {0,30}\| "
+)
+_WRAPPED = rb"(?:" + _STAMPED + rb"|\w[\w.-]{0,30}: |\[[\w. /:-]{1,40}\] )?"
+_WRAPPER = lazy_pattern((rb"(?:" + _STAMPED + rb")").decode(), re.ASCII)
 
 
 def _lines(pattern: bytes) -> re.Pattern[bytes]:
-    return re.compile(rb"\n(?:" + pattern + rb")", re.MULTILINE)
+    """Lines of that form, coloured or in a wrapper too."""
+    return re.compile(rb"\n" + _WRAPPED + _COLOUR + rb"(?:" + pattern + rb")", re.MULTILINE)
 
 
 FORMATS = (
     Format(
+        "jenkins",
+        (
+            b"Finished: SUCCESS",
+            b"Finished: FAILURE",
+            b"Finished: UNSTABLE",
+            b"Finished: ABORTED",
+            b"Finished: NOT_BUILT",
+        ),
+        _lines(
+            rb"(?P<name>(?:ERROR|FATAL): [^\n]{1,300}|> Task \S+ FAILED|Failed in branch [^\n]{1,200})"
+            rb"|\[ERROR\] +(?P<goal>(?:Failed to execute goal |[\w.$]+[.:#][\w$:.]+)[^\n]{1,300})"
+            rb"|(?:FAILED|ERROR) (?P<test>\S+::[^\n]{1,300})"
+        ),
+        _lines(
+            rb"(?:\[\w+\] )?(?P<totals>Tests run: [^\n]{1,120}|BUILD [A-Z]{4,12}[^\n]{0,40}|Finished: [A-Z_]+"
+            rb"|=+ [^\n=]{0,200}(?:passed|failed|error)[^\n=]{0,120} =+)"
+        ),
+        of_each=True,
+        warning=b"WARN",
+    ),
+    Format(
         "pytest",
-        (b"= test session starts =", b"= short test summary info ="),
-        _lines(rb"(?:FAILED|ERROR) (?P<name>\S[^\n]{0,300})"),
-        _lines(rb"=+ (?P<totals>[^\n=]{0,200}(?:passed|failed|error|no tests ran|skipped)[^\n=]{0,120}) =+\r?$"),
+        (b"= test session starts =", b"= short test summary info =", b" passed in ", b" failed in ", b" skipped in "),
+        _lines(rb"(?:FAILED|ERROR)" + _COLOUR + rb" (?P<name>[^\s=][^\n]{0,300})"),
+        _lines(
+            rb"(?:=+ )?(?P<totals>(?:\d+ (?:x?passed|x?failed|errors?|skipped|deselected|warnings?|rerun)(?:, )?)+"
+            rb" in [\d.:]+ ?s[^\n=]{0,40}?|no tests ran in [^\n=]{1,40}?)(?: =+)?\r?$"
+        ),
         after=b"= short test summary info =",
         header=b"_ %s _",
     ),
@@ -98,9 +135,14 @@ FORMATS = (
     ),
     Format(
         "maven",
-        (b"Tests run: ", b"[INFO] BUILD ", b"[ERROR] COMPILATION ERROR"),
-        _lines(rb"\[ERROR\] +(?P<name>(?:[\w.$]+[.:#][\w$:.]+|\S+\.java:\[)[^\n]{0,300})"),
+        (b"[INFO] BUILD ", b"[ERROR] COMPILATION ERROR", b"[INFO] Scanning for projects", b"Tests run: "),
+        _lines(
+            rb"\[ERROR\] +(?P<name>(?:[\w.$]+[.:#][\w$:.]+|\S+\.java:\[|Failed to execute goal )[^\n]{0,300})"
+            rb"|\[INFO\] (?P<module>\S[^\n]{0,120}?) \.{2,} FAILURE\b"
+        ),
         _lines(rb"(?:\[\w+\] )?(?P<totals>Tests run: [^\n]{1,120}|BUILD (?:SUCCESS|FAILURE))"),
+        of_each=True,
+        warning=b"[WARNING]",
     ),
     Format(
         "gradle",
@@ -108,6 +150,7 @@ FORMATS = (
         _lines(rb"(?P<name>[^\n>]{1,200} > [^\n]{1,200}) FAILED|> Task (?P<task>\S+) FAILED"),
         _lines(rb"(?P<totals>\d+ tests? completed[^\n]{0,100}|BUILD (?:FAILED|SUCCESSFUL)[^\n]{0,60})"),
         several=True,
+        warning=b"warning: ",
     ),
     Format(
         "TAP",
@@ -141,6 +184,7 @@ WARNING_SIGNS = (b": warning: ", b": warning ", b"\nwarning: ", b"\nwarning[", b
 STATUSES = (b"PASSED", b"FAILED", b"ERROR", b"SKIPPED", b"XFAIL", b"XPASS", b"WARNING")
 
 
+_CODES = lazy_pattern(rb"\x1b\[[\d;]{0,20}m")  # of colours
 _MOST = 5000  # failures that are collected
 _TRIED = 3000  # places of one sign that are looked at
 _SIGNS_IN = 48 * 1024  # of both ends, where such output says what it is and what came of it
@@ -149,7 +193,7 @@ _SHOWN = 30
 _FAILURE = 200  # characters of one
 _FREQUENT = 3  # shapes of lines besides
 _DETAILED = 5  # failures whose details are looked for
-_DETAILS_END = lazy_pattern(rb"\n(?:_{3,} |={3,} |-{3,} |----)")
+_DETAILS_END = lazy_pattern(rb"\n" + _WRAPPED + _COLOUR + rb"(?:_{3,} |={3,} |-{3,} |----)")
 _DETAILS = 6000  # bytes of one failure's details, at most
 _RULE = lazy_pattern(r"([-=_*~])\1{2}")  # a title between lines
 _REASON = lazy_pattern(rb"\nE {3,}(?P<reason>[^\n]{1,300})")
@@ -173,10 +217,18 @@ def report_outline(sample: Sample, room: Room, *, only_known: bool = False) -> O
     for form in FORMATS:
         if _has(sample, form.signs) and not (only_known and form.label == "tests"):
             found = _look(form, sample)
-            if found.totals or found.failures:
+            if (found.totals or found.failures) and _is_most(form, sample):
                 return _told(found, sample, room)
     found = None if only_known else _build(sample)
     return _told(found, sample, room) if found else None
+
+
+def _is_most(form: Format, sample: Sample) -> bool:
+    """Whether the report begins in the first half of the output: else it is one part of something larger."""
+    if form.label != "pytest" or not sample.whole:
+        return True
+    begin = stringzilla.find(sample.head, form.signs[0])
+    return begin < max(4096, len(sample.head) // 2)
 
 
 def _has(sample: Sample, signs: tuple[bytes, ...]) -> bool:
@@ -216,14 +268,24 @@ def _build(sample: Sample) -> _Found | None:
 
 
 def _warnings(sample: Sample) -> str:
-    """How many lines have one of the signs."""
+    exact, number = _count_lines(WARNING_SIGNS, sample)
+    return f"{'' if exact else 'at least '}{plural(number, 'warning')}"
+
+
+def _lines_having(sign: bytes, sample: Sample) -> str:
+    exact, number = _count_lines((sign,), sample)
+    return f"{'' if exact else 'at least '}{plural(number, 'line')}" if number else ""
+
+
+def _count_lines(signs: tuple[bytes, ...], sample: Sample) -> tuple[bool, int]:
+    """How many lines have one of the signs, and whether these are all."""
     exact, places = sample.whole, set[int]()
     for start, data in sample.pieces:
-        for sign in WARNING_SIGNS:
+        for sign in signs:
             found = [start + at for at in islice(_lines_with(data, sign), _WARNINGS)]
             exact &= len(found) < _WARNINGS
             places.update(found)
-    return f"{'' if exact else 'at least '}{plural(len(places), 'warning')}"
+    return exact, len(places)
 
 
 def _lines_with(data: bytes, sign: bytes) -> Iterator[int]:
@@ -237,9 +299,16 @@ def _lines_with(data: bytes, sign: bytes) -> Iterator[int]:
 
 
 def _look(form: Format, sample: Sample) -> _Found:
-    totals = [match["totals"] for _, match in _matches(form.totals, sample.tail[-_SIGNS_IN:], first=sample.whole)]
-    chosen = totals[-3:] if form.several else totals[-1:]
-    found = _Found(form.label, [cut(" ".join(_text(each).split()), 160) for each in chosen], [], form.header)
+    tail = _CODES.sub(b"", sample.tail[-_SIGNS_IN:])
+    totals = [match["totals"].strip(b"= ") for _, match in _matches(form.totals, tail, first=sample.whole)]
+    if form.of_each:
+        last = {each.split(maxsplit=1)[0]: each for each in totals}
+        chosen = [each for at, each in enumerate(totals) if each in last.values() and each not in totals[at + 1 :]]
+    else:
+        chosen = totals[-3:] if form.several else totals[-1:]
+    found = _Found(form.label, [cut(" ".join(_text(each).split()), 160) for each in chosen[-4:]], [], form.header)
+    warned = _lines_having(form.warning, sample) if form.warning else ""
+    found.totals += [f"{warned} with {form.warning.decode().strip(' :')}"] if warned else []
     last_section = stringzilla.rfind(sample.tail, form.after) if form.after else -1
     for start, data in sample.pieces if last_section < 0 else sample.pieces[-1:]:
         since = max(0, last_section)
@@ -247,7 +316,7 @@ def _look(form: Format, sample: Sample) -> _Found:
             if len(found.failures) >= _MOST:
                 found.complete = False
                 break
-            found.failures.append((start + since + at, match[match.lastindex or 0]))
+            found.failures.append((start + since + at, _CODES.sub(b"", match[match.lastindex or 0])))
     return found
 
 
@@ -277,7 +346,7 @@ def _told(found: _Found, sample: Sample, room: Room) -> Outline:
         kept.append(f"… {'' if found.complete and sample.whole else 'at least '}{plural(left, f'more {found.noun}')}")
     errors = [(place, cut_bytes(_line_at(sample, place))) for place, _ in found.failures[:MAX_ERRORS]]
     lines_in = split(sample)
-    mined = mine(lines_in, lambda line: Head(body=line))
+    mined = mine(lines_in, _unwrapped)
     kept += _by_status(sample)
     known = [(place, place + 1) for place, _ in found.failures] + [(start, end) for start, end, _ in ranges]
     kept += _rest(known, mined, lines_in, sample, room.after(kept))
@@ -290,6 +359,11 @@ def _told(found: _Found, sample: Sample, room: Room) -> Outline:
         _leads(found, [_text(key) for key, _ in ordered[:1]]),
         ends=not kept,
     )
+
+
+def _unwrapped(line: str) -> Head:
+    wrapper = _WRAPPER.match(line)
+    return Head(body=line[wrapper.end() :] if wrapper else line)
 
 
 def _failure(found: _Found, sample: Sample, place: int, name: bytes, details: tuple[int, int] | None) -> str:

@@ -108,6 +108,7 @@ _Groups = list[tuple[int, int]]  # the first line of each, and how many there ar
 ANY = "<*>"
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _RUNS = lazy_pattern(rb"00+")
+_COLOURS = lazy_pattern("\x1b\\[[0-9;]{0,20}m")
 
 
 @record(frozen=False)
@@ -134,7 +135,7 @@ def mine(lines: Lines, take_head: Callable[[str], Head]) -> Shapes:
     stride = 1 + left_out / max(1, len(some))  # how many groups each of `some` stands for
     shapes: dict[str, Shape] = {}
     for number, (index, times) in enumerate(groups + some):
-        head = take_head(lines.texts[index][:_LINE].decode("utf-8", "replace"))
+        head = take_head(_COLOURS.sub("", lines.texts[index][:_LINE].decode("utf-8", "replace")))
         body = f"{head.program}: {head.body}" if head.program else head.body
         text = masked(body)
         if not text:
