@@ -132,6 +132,23 @@ def test_values_past_the_sample_are_never_rounded_or_shortened(worker: SqlWorker
     assert query_sql(reader, "select sum(c) from t", worker=worker).rows == ((3 * (rows + 30_001) + 4,),)
 
 
+@requirement("query:same-table", "query:no-value-changed")
+def test_every_type_is_checked_past_the_sample(worker: SqlWorker) -> None:
+    usual = b"1,2.5,true,2026-01-02,2026-01-02T10:11:12,2026-01-02 10:11:12.5+01:00,99999999999999999999\n"
+    odd = b"01,2,5,yes,2026-1-2,2026-01-02,2026-01-02,x\n".replace(b",2,5,", b",2.5.,")
+    header = b"i,f,b,d,t,z,h\n"
+    data = header + usual * (WHOLE // len(usual) + 10_000)
+    sql = "select i, f, b, d::varchar, t::varchar, z::varchar, h from t order by i::varchar limit 1"
+    reader = reader_of(data)
+    expected = (1, 2.5, True, "2026-01-02", "2026-01-02 10:11:12", "2026-01-02 09:11:12.5+00", 99999999999999999999)
+    assert query_sql(reader, sql, worker=worker).rows == (expected,)
+    types = ["BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "HUGEINT"]
+    assert [row[1] for row in query_sql(reader, "describe t", worker=worker).rows] == types
+    table = query_sql(reader_of(data + odd + usual * 20_000), sql, worker=worker)
+    assert table.rows == (("01", "2.5.", "yes", "2026-1-2", "2026-01-02", "2026-01-02", "x"),)
+    assert sum("is text: 1 value is not of its usual type" in note for note in table.notes) == 7
+
+
 @requirement("query:sql-terminal-tables")
 def test_tables_of_the_terminal_are_read_by_the_place_of_their_names(worker: SqlWorker) -> None:
     assert ask(worker, PODS, "select NAME, RESTARTS, AGE from t where STATUS = 'Running' order by 1").rows == (
@@ -143,6 +160,11 @@ def test_tables_of_the_terminal_are_read_by_the_place_of_their_names(worker: Sql
     )
     assert ask(worker, DF, 'select "Mounted on" from t where "1K-blocks" < 200').rows == (("/my disk",),)
     assert outlined(reader_of(PODS.encode()))[0] == "3 rows × 5 columns (aligned)"
+    free = (
+        "               total        used        free\n"
+        "Mem:            23Gi       6.1Gi       6.8Gi\nSwap:             0B          0B          0B\n"
+    )
+    assert ask(worker, free, "select column0, total from t").rows == (("Mem:", "23Gi"), ("Swap:", "0B"))
     docker = (
         "CONTAINER ID   IMAGE       COMMAND       CREATED          STATUS          PORTS      NAMES\n"
         '4c01db0b339c   ubuntu:22   "bash"        17 seconds ago   Up 16 seconds              happy_x\n'

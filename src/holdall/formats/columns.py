@@ -82,7 +82,7 @@ def _lines(text: str) -> list[str]:
 
 _ALIGNED_LINES = 400  # that are looked at
 _RULE = lazy_pattern(r"[-=+| ]*[-=]{2}[-=+| ]*")
-_HEADER_WORD = lazy_pattern(r"(?=[^A-Za-z%#]{0,20}[A-Za-z%#])[\w%#(][\w%#./()+-]{0,40}")
+_HEADER_WORD = lazy_pattern(r"(?=[^A-Za-z%#]{0,20}[A-Za-z%#])[\w%#(](?:[\w%#./()+:-]{0,40}[\w%#./()+-])?")
 _WORD = lazy_pattern(r"\S+")
 _RIVER = lazy_pattern(r"\S {2,}\S")  # in a name: two columns that no river parts
 _LOUD = lazy_pattern(r"[A-Z0-9%#./()_+ -]*[A-Z]{2}[A-Z0-9%#./()_+ -]*")
@@ -98,17 +98,20 @@ class Positions:
 
     def cells(self, line: str) -> list[str]:
         """The cells of a line. One that does not keep to the columns is parted by its words, where that is as many."""
+        starts, count = self.starts, len(self.starts)
         if self.by_words and not self._keeps_to_columns(line):
-            words = line.split(None, len(self.starts) - 1)
-            if len(words) == len(self.starts):
+            words = line.split(None, count - 1)
+            if len(words) == count:
                 return [word.strip() for word in words]
-        return [line[start:end].strip() for start, end in zip_longest(self.starts, self.starts[1:])]
+        return [line[start:end].strip() for start, end in zip(starts, (*starts[1:], None), strict=True)]
 
     def fits(self, line: str) -> bool:
         return self._keeps_to_columns(line) or (self.by_words and len(line.split()) >= len(self.starts))
 
     def _keeps_to_columns(self, line: str) -> bool:
-        return all(start > len(line) or line[start - 1] == " " for start in self.starts[1:])
+        last = self.starts[-1]
+        line = line[:last].ljust(last)
+        return [line[start - 1] for start in self.starts[1:]].count(" ") == len(self.starts) - 1
 
 
 def positions_of(text: str, *, whole: bool = True) -> Positions | None:
@@ -139,7 +142,7 @@ def positions_of(text: str, *, whole: bool = True) -> Positions | None:
     if len(starts) < 2:
         return None
     words = [name.split() for name in names]
-    is_named = all(words) and all(_HEADER_WORD.fullmatch(word) for name in words for word in name)
+    is_named = all(words[1:]) and all(_HEADER_WORD.fullmatch(word) for name in words for word in name)
     if not is_named or len({name.lower() for name in names}) < len(names):
         return None
     is_loud = bool(_LOUD.fullmatch(header))
@@ -170,25 +173,22 @@ def _starts(header: str, rows: list[str]) -> tuple[int, ...]:
             if sign != " ":
                 strays[place] += 1
     river = [sign == " " and strays[place] <= most for place, sign in enumerate(header[: last_word + 1])]
-    starts, names = [0], [header[:1].strip()]
-    for place in range(1, last_word + 1):
-        if river[place - 1] and not river[place]:
-            if names[-1].strip() or len(starts) > 1:
-                starts.append(place)
-                names.append("")
-            else:
-                starts[-1] = 0  # what is before the first name belongs to it
-        names[-1] += header[place]
+    starts = [place for place in range(1, last_word + 1) if river[place - 1] and not river[place]]
     return _with_names(header, rows, starts)
 
 
 def _with_names(header: str, rows: list[str], starts: list[int]) -> tuple[int, ...]:
-    """Without those that have no name, and with two words as one name where nothing is below the second."""
+    """With 0, without those that have no name, and with two words as one name where nothing is below the second.
+
+    The first column may have none, as in `free`, where there is something below.
+    """
     kept = [0]
-    for start, end in zip_longest(starts[1:], starts[2:]):
-        before = header[kept[-1] : start].rstrip()
-        is_second_word = len(before) == start - 1 and not any(row[start:end].strip() for row in rows)
-        if header[start:end].strip() and before.strip() and not is_second_word:
+    for start, end in zip_longest(starts, starts[1:]):
+        is_filled = bool(header[kept[-1] : start].strip()) or (
+            len(kept) == 1 and any(row[:start].strip() for row in rows)
+        )
+        is_second_word = header[start - 2 : start - 1].strip() and not any(row[start:end].strip() for row in rows)
+        if is_filled and header[start:end].strip() and not is_second_word:
             kept.append(start)
     return tuple(kept)
 
@@ -411,7 +411,8 @@ def _window(data: bytes, sign: str, width: int, most: int, *, is_last: bool) -> 
     if '"' in text and (hits := _hits(best, width)) * 10 < len(best) * 9:
         other = records_of('"' + text, sign, most)[1:]
         best = other if _hits(other, width) > hits else best
-    return best if is_last or len(best) == most else best[:-1]
+    best = best if is_last or len(best) == most else best[:-1]
+    return [cells for cells in best if len(cells) == width]  # others may only be cut
 
 
 def _hits(records: list[list[str]], width: int) -> int:

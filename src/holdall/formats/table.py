@@ -120,6 +120,8 @@ def _column(one: Column, values: tuple[str, ...], seen_all: bool, examples: int)
     least = "" if seen_all else "at least "
     if one.type in NUMBERS:
         numbers = [float(value) if one.type == "DOUBLE" else int(value) for value in filled]
+        if min(numbers) == max(numbers) and seen_all:
+            return f"{_WORDS_FOR[one.type]}, always {numbers[0]:.12g}{note}"
         return f"{_WORDS_FOR[one.type]} {least}{min(numbers):.12g}…{max(numbers):.12g}{note}"
     if one.type in _TIMES:
         return f"{_WORDS_FOR.get(one.type, 'time')} {least}{min(filled)}…{max(filled)}{note}"

@@ -397,7 +397,7 @@ def _checked_value(name: str, kind: str) -> str:
 def _is_of(name: str, kind: str) -> str:
     column = _identifier(name)
     if kind in _IS:
-        return _IS[kind].format(column)
+        return _IS[kind].replace("{0}", column)
     return f"coalesce(cast(try_cast({column} as {kind}) as varchar) = trim({column}), false)"  # as it is written
 
 

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import csv
 import errno
+import io
 import json
 import os
 import re
@@ -13,7 +14,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -321,14 +321,15 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
         return lines_of(reader, check)
     if not (rewrite or table.positions or table.ragged or _has_odd_ends(sample)):
         return _records(reader, {"form": "csv", "delimiter": table.separator, **table.shape()}, check)
-    rows = partial(_rows, reader, table, check)
     widest = len(table.columns)
     try:
-        if not table.exact:
-            widest = max(widest, max(map(len, rows()), default=0))
-        if widest > len(table.columns) + _MOST_EXTRA:
+        copy = scratch(_as_csv(_rows(reader, table, check), widest), reader.totals.bytes)
+    except _WiderRow:  # than all of the sample
+        widest += _MOST_EXTRA
+        try:
+            copy = scratch(_as_csv(_rows(reader, table, check), widest), reader.totals.bytes)
+        except (_WiderRow, csv.Error):
             return lines_of(reader, check)
-        copy = scratch(_as_csv(rows(), widest), reader.totals.bytes)
     except csv.Error:  # a cell of more than 128 KiB: rather an open quote
         return lines_of(reader, check)
     names = column_names([one.name for one in table.columns], widest)
@@ -364,15 +365,19 @@ def _rows(reader: OutputReader, table: Table, check: Check) -> Iterator[list[str
     return islice(filter(None, csv.reader(lines, delimiter=table.separator)), int(table.header), None)
 
 
+class _WiderRow(Exception):
+    """One has more cells than there are columns."""
+
+
 def _as_csv(rows: Iterator[list[str]], width: int) -> Iterator[bytes]:
     while batch := list(islice(rows, 2000)):
-        for row in batch:
-            row.extend([""] * (width - len(row)))
-        yield "".join(",".join(map(_in_quotes, row)) + "\n" for row in batch).encode()
-
-
-def _in_quotes(cell: str) -> str:
-    return '"' + cell.replace('"', '""') + '"' if cell and not cell.isalnum() else cell
+        if list(map(len, batch)).count(width) < len(batch):
+            if max(map(len, batch)) > width:
+                raise _WiderRow
+            batch = [row + [""] * (width - len(row)) for row in batch]
+        written = io.StringIO(newline="")
+        csv.writer(written, lineterminator="\n").writerows(batch)
+        yield written.getvalue().encode()
 
 
 def _end_of_lines(reader: OutputReader) -> int:
