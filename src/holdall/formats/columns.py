@@ -10,10 +10,11 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import islice, zip_longest
 
-from holdall.formats.outline import Sample, flat
+from holdall.formats.outline import Sample, flat, split, spread
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -554,15 +555,11 @@ def _records_in(data: bytes) -> int:
     return sum(part.count(b"\n") for part in data.split(b'"')[::2])
 
 
-def _aligned(sample: Sample, positions: Positions) -> Table | None:
-    data = sample.head if sample.whole else b"\n".join(piece for _, piece in sample.pieces)
-    most = _CELLS // len(positions.starts)
-    lines = _text(data).split("\n")
-    header = positions.cells(lines[0].rstrip("\r"))
-    rows = [line.rstrip("\r") for line in lines[positions.first : positions.first + most] if line.strip()]
-    is_whole = sample.whole and len(lines) - positions.first <= most
-    ragged = sum(not positions.fits(row) for row in rows)
-    made = _made("", header, len(header), [positions.cells(row) for row in rows], exact=is_whole, positions=positions)
-    return Table(
-        "", True, made.columns, is_whole, made.rows, ragged, made.values, is_whole, positions
-    )  # fmt: skip
+def _aligned(sample: Sample, positions: Positions) -> Table:
+    lines, width = split(sample, every=True), len(positions.starts)
+    header = positions.cells(_text(lines.texts[0]).rstrip("\r"))
+    texts = [text for text in lines.texts[positions.first :] if text.strip()]
+    is_whole = lines.exact and len(lines.texts) == sample.lines and len(texts) * width <= _CELLS
+    rows = [_text(text).rstrip("\r") for text in (texts if is_whole else spread(texts, _SOME // width))]
+    made = _made("", header, width, [positions.cells(row) for row in rows], exact=is_whole, positions=positions)
+    return replace(made, ragged=sum(not positions.fits(row) for row in rows))
