@@ -426,7 +426,34 @@ def script(rng: random.Random) -> bytes:
     return f"/*! {_say(rng)} | MIT */\n!function(){{{body}}}();\n//# sourceMappingURL=x.min.js.map\n".encode()
 
 
+def table(dice: random.Random) -> bytes:
+    """Separated columns of every type, with odd values, cells over two lines, and rows of other lengths."""
+    sign, rows = dice.choice(",\t;|"), dice.choice([12, 300, 12_000])
+    names = ["id", "first name", "day", "code", "ms", "ok", "note", "select"]
+    is_ragged, is_quoted = dice.random() < 0.3, dice.random() < 0.5
+    lines = [sign.join(names)]
+    for n in range(rows):
+        cells = [
+            str(n), dice.choice(["ann", "bob", "cem d"]), f"2026-{n % 12 + 1:02}-{n % 28 + 1:02}", f"{n:05}",
+            "n/a" if n % 40 == 7 else f"{dice.random() * 100:.2f}", dice.choice(["true", "false", ""]),
+            f'"x {n}\ny"' if is_quoted and n % 5 == 0 else f"x {n % 7}", "7",
+        ]  # fmt: skip
+        lines.append(sign.join(cells[: dice.randint(3, 8)] if is_ragged and n % 50 == 9 else cells))
+    return "\n".join([*lines, ""]).encode()
+
+
+def aligned(dice: random.Random) -> bytes:
+    rows = [["NAME", "READY", "RESTARTS", "AGE"]]
+    for n in range(dice.choice([3, 40, 900])):
+        rows.append([f"web-{n}", dice.choice(["1/1", "0/1"]), str(dice.randint(0, 9)), f"{n}d"])
+    widths = [max(map(len, column)) + 3 for column in zip(*rows, strict=True)]
+    return "".join(
+        "".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows
+    ).encode()
+
+
 MADE: dict[str, Make] = {
+    "table": table, "aligned": aligned,
     "log": log, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
     "shapes": shapes, "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report,
     "wrapped": wrapped, "history": history, "maven": maven, "gradle": gradle, "build": build, "records": records,
@@ -444,6 +471,8 @@ def large() -> dict[str, bytes]:
         b"diff --git a/f%d b/f%d\n--- a/f%d\n+++ b/f%d\n@@ -1,2 +1,3 @@\n same\n-old\n+new\n+more" + 4 * words + b"\n"
     )
     return {
+        "table": b"id,day,name\n"
+        + b"".join(b'%d,2026-01-%02d,"n %d%b"\n' % (n, n % 28 + 1, n % 9, words) for n in range(40_000)),
         "log": b"".join(lines),
         "diff": b"".join(part % (n, n, n, n) for n in range(10_500)),
         "prose": b"".join(b"Word %x of a text.%b\n\nAnd %x.\n" % (n * n, words, n) for n in range(36_000)),

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from tests.requirements import requirement
-from tests.truth import json_shapes, keyed, logs, outputs, texts
+from tests.truth import json_shapes, keyed, logs, outputs, tables, texts
 from tests.truth.claims import FalseClaim, check_notice
 from tests.wire.notices import notice_of
 
-KINDS = (json_shapes, keyed, logs, texts)  # each registers what it can check
+KINDS = (json_shapes, keyed, logs, tables, texts)  # each registers what it can check
 _SEEDS = 8
 _BUDGETS = (250, 700)  # the default, and one in which more is said
 

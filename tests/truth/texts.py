@@ -1,7 +1,5 @@
 """Claims of diffs, pages, Markdown, XML, prose, and of test and build output."""
 
-import csv
-import io
 import re
 from collections import Counter
 from html.parser import HTMLParser
@@ -296,38 +294,3 @@ def what_the_runner_says(found: re.Match[str], output: Output) -> None:
     last = re.findall(r"Finished: [A-Z_]+|BUILD (?:FAILURE|SUCCESS|FAILED|SUCCESSFUL)", text)
     if last and last[-1] not in found["totals"]:
         raise FalseClaim(f"its last result is {last[-1]!r}")
-
-
-# Tables.
-
-
-def _rows(output: Output) -> list[list[str]]:
-    text = output.text.removeprefix("\ufeff")
-    first = text.split("\n", 1)[0]
-    return [row for row in csv.reader(io.StringIO(text), delimiter=max(",\t;|", key=first.count)) if row]
-
-
-@claim("csv|tsv", rf"(?P<rows>{NUMBER}) (?P<noun>row|line)s? × (?P<columns>{NUMBER}) columns?.*")
-def a_table_has_as_many_rows(found: re.Match[str], output: Output) -> None:
-    rows = output.once(_rows)
-    agrees(found["columns"], len(rows[0]), "columns")
-    if found["noun"] == "row":
-        agrees(found["rows"], len(rows) - ("no header" not in found[0]), "rows")
-
-
-@claim("csv|tsv", rf"(?P<name>.+?): (?P<what>.*?)(?: · (?P<empty>{FIGURE}) empty)?")
-def a_column_of_a_table(found: re.Match[str], output: Output) -> None:
-    header, *rows = output.once(_rows)
-    if header.count(found["name"]) != 1:
-        return  # several columns told as one
-    values = [row[header.index(found["name"])] for row in rows if len(row) == len(header)]
-    filled = [value for value in values if value.strip()]
-    agrees(found["empty"] or "0", len(values) - len(filled), "empty", exact=False) if found["empty"] else None
-    if span := re.fullmatch(r"(?:int|float) (at least )?(-?[\d.e+]+)…(-?[\d.e+]+)", found["what"]):
-        numbers = list(map(float, filled))
-        low, high = f"{min(numbers):.12g}", f"{max(numbers):.12g}"
-        is_so(span[1] is not None or (span[2], span[3]) == (low, high), True, f"from {low} to {high}")
-    elif distinct := re.search(rf"({FIGURE}) distinct", found["what"]):
-        agrees(distinct[1], len(set(filled)), "distinct", exact=False)
-    elif "all distinct" in found["what"]:
-        is_so(len(set(filled)), len(filled), "distinct")
