@@ -56,7 +56,7 @@ def bound(outcome: Outcome, folder: Path) -> str:
     if not outcome.tuned:
         return f"{SEARCHED}: the searcher is not tuned on these questions, which ask in other words too."
     tasks = outcome.line(SEARCHED, outcome.types).tasks
-    told = f"{SEARCHED}: an upper bound. The searcher is tuned on these {tasks} questions"
+    told = f"{SEARCHED}: an upper bound, since seen is not understood. The searcher is tuned on these {tasks} questions"
     file = folder / f"{_FURTHER}.json"
     if not file.exists():
         return f"{told}; `--tasks further` measures it on others."
