@@ -25,13 +25,13 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Model, Request, estimated_tokens, reply_limit
 from holdall.llm.wrappers import ModelWrapper, Retrying
 from holdall.values.chat import Assistant, Reply, System, Usage, User
-from holdall.values.errors import TooLongForModel
+from holdall.values.errors import ModelOverflow
 from holdall.values.settings import Settings
 from holdall.wire.tool import ToolSpec
 
 Arm = Literal["holdall", "shell", "head-tail"]
 ARMS: tuple[Arm, ...] = ("holdall", "shell", "head-tail")
-MAX_TURNS, MAX_REPLY = 10, 512
+MAX_TURNS, MAX_REPLY = 10, 4_096
 PREVIEW_BYTES, CUT_TOKENS = 2_048, 4_000
 TOKENS, DOLLARS = 500_000, 1.0  # the ceiling where none is given
 
@@ -145,8 +145,8 @@ class Metered(ModelWrapper):
 
     @property
     def max_output(self) -> int:
-        """An answer is a few words: what is reserved for a reply is missing in the window, and counts as spent."""
-        return min(MAX_REPLY, self.inner.max_output)
+        """An answer is a few words, thinking apart: what is reserved for a reply is missing in a small window."""
+        return min(MAX_REPLY, self.inner.max_output, self.window // 16)
 
     async def ask(self, request: Request) -> Reply:
         written = reply_limit(self, request)
@@ -228,7 +228,7 @@ async def ask(way: Way, model: Metered, task: Task, output: Output) -> Answered:
                 text = await _cut(model, task, output)
             else:
                 text, synthetic, calls = await _in_loop(way, model, task, output, Path(folder))
-    except TooLongForModel as problem:  # the model cannot: any other fault is the machine's or the provider's
+    except ModelOverflow as problem:  # the model cannot: any other fault is the machine's or the provider's
         why = str(problem)
     used = model.usage
     return Answered(

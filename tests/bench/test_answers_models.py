@@ -18,6 +18,7 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, ToolCall, Usage
+from holdall.values.errors import ModelDenied, ModelOverflow
 
 _LINES = [f"12:00:00 request id=r{at:05} took {at % 97} ms" for at in range(6000)]
 _QUESTIONS = {1777: "31", 4242: "71", 5000: "53"}
@@ -159,6 +160,23 @@ def test_the_forecast_is_by_rule_and_then_by_what_was_used(folder: Path, model: 
     expected = models.forecast(way, 10, _results(folder), Price(1.0, 10.0))
     assert (expected.tokens, expected.by) == (2200, "as the 3 answered before")
     assert expected.cost == pytest.approx(0.004)
+
+
+def test_a_request_that_is_too_long_is_a_wrong_answer_and_any_other_fault_ends_the_run(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = [ModelOverflow("too long"), Reply("31 ms", usage=_USED), ModelDenied("no such key")]
+
+    def named(_: str, **__: object) -> ScriptedModel:
+        return ScriptedModel(faults)
+
+    monkeypatch.setattr(command, "model_named", named)
+    assert _run(folder, "--arm", "head-tail") == 2
+    assert "no such key" in capsys.readouterr().err
+    assert [(one.task, one.right, one.why) for one in _results(folder)] == [
+        ("log-1777", False, "too long"),
+        ("log-4242", False, ""),
+    ]
 
 
 def test_the_longest_notice_can_be_chosen(folder: Path, model: Callable[[], ScriptedModel]) -> None:
