@@ -47,7 +47,7 @@ mount -t proc -o nosuid,nodev,noexec proc proc 2>/dev/null || :  # refused where
 pivot_root . old
 umount -l old
 rmdir old
-mount -o remount,ro,nosuid,nodev /
+mount -o remount,bind,ro,nosuid,nodev /
 cd /scratch
 unset OLDPWD
 exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all --ambient-caps=-all -- "$@"
