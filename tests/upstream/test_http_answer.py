@@ -164,7 +164,6 @@ def test_events_are_the_same_however_they_are_cut(lines: list[bytes], size: int)
 def test_the_fields_of_an_event() -> None:
     found = listed([NOTE + b"event: x\r\nid:b\r\ndata: 1\r\ndata:  2\r\n\r\ndata: without an end\r\n"])
     assert found == [
-        (None, "", b"", None),
         (b"", "a-1", b"", 10),
         (b"1\n 2", "b", b"x", None),
     ]
@@ -452,3 +451,22 @@ async def test_many_small_events_are_not_too_large_together() -> None:
 def test_a_stream_is_not_asked_for_again_without_a_pause() -> None:
     [event] = EventReader(1000).feed(b"id: a\nretry: 0\n\n")
     assert event.pause >= 0.1
+
+
+def test_empty_lines_are_no_events_however_many() -> None:
+    assert listed([b"data: 1\n" + b"\n" * 100_000, b"\r\n" * 100_000, b": ping\n\n" * 3, b"data: 2\n\n"]) == [
+        (b"1", "", b"", None),
+        (b"2", "", b"", None),
+    ]
+
+
+@requirement("gateway:server-bounds")
+async def test_a_stream_of_noise_has_an_end() -> None:
+    noise = [b": " + b"x" * 60_000 + b"\n\n"] * 80
+    head = [f"HTTP/1.1 200 OK\r\ncontent-type: {STREAM}\r\nconnection: close\r\n\r\n".encode()]
+    call = Call(7, "tools/call", seconds=SOON)
+    async with channel_to(Web([*head, *noise]), bounds=Bounds(message_bytes=MOST, noise_bytes=MOST)) as one:
+        found = await ask(one, call)
+    assert found[-1]["error"]["message"] == "Server returned an error response"
+    assert call.trouble is not None
+    assert call.trouble.what == "sent more than 2,097,152 bytes of a stream that are no message"

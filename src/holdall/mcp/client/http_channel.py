@@ -31,6 +31,7 @@ from holdall.mcp.client.server_process import Bounds, LimitExceeded, too_large
 from holdall.mcp.client.spec import HttpServer, without_secrets
 from holdall.text.escape import one_line
 from holdall.values.errors import MissingExtra
+from holdall.values.patterns import lazy_pattern
 
 try:
     import httpx2
@@ -80,6 +81,9 @@ class Event:
             self.retry = int(value[:9])
 
 
+_EMPTY_LINES = lazy_pattern(rb"(\r\n|\n)(?:\r\n|\n){2,}")
+
+
 class EventReader:
     """The events of a stream, however it is cut. One whose end does not come is none.
 
@@ -95,6 +99,7 @@ class EventReader:
     def feed(self, part: bytes) -> Iterator[Event]:
         given = part[1:] if self._after_return and part.startswith(b"\n") else part
         self._after_return = part.endswith(b"\r")
+        given = _EMPTY_LINES.sub(rb"\1\1", given)  # the second of them ends an event, and the others end none
         for piece in given.splitlines(keepends=True):
             text = piece.rstrip(b"\r\n")
             self._line += text
@@ -107,7 +112,8 @@ class EventReader:
                 self._event.take(line)
             else:
                 event, self._event = self._event, Event()
-                yield event
+                if event.data is not None or event.id or event.name or event.retry is not None:
+                    yield event
 
 
 class Answer:
@@ -163,6 +169,7 @@ _LAST_SECONDS = 0.5  # for those of them that are on their way at the end
 _GOODBYE_SECONDS = 2.0
 _UNREAD = 64 * 1024  # bytes of an answer in which nothing is for us
 _BREATH = 1 << 20
+_PIECE = 64 * 1024  # bytes of a stream
 _REST_SECONDS = 1.0  # for the end of a stream behind its answer: then its connection can be used again
 _LEAST_PAUSE = 0.1
 _RETRY_SECONDS = 1.0  # before the rest of a stream is asked for, where the server does not say
@@ -179,7 +186,8 @@ class HttpChannel:
 
     def __init__(self, spec: HttpServer, *, bounds: Bounds | None = None) -> None:
         self.heard = 0
-        self._longest = (bounds or Bounds()).message_bytes
+        bounds = bounds or Bounds()
+        self._longest, self._noise = bounds.message_bytes, bounds.noise_bytes
         self.kept = Kept()
         self._spec = spec
         self._url = httpx2.URL(spec.url)
@@ -362,13 +370,18 @@ class HttpChannel:
 
     async def _events(self, answer: Answer | None, response: httpx2.Response, context: Context | None) -> Event:
         """Messages up to the answer, and where the stream was left. Without a request there is no answer."""
-        place, reader, parts = Event(), EventReader(self._longest), _parts(response)
+        place, reader, parts = Event(), EventReader(self._longest), _in_pieces(_parts(response))
+        since = 0  # the last message
         try:
             async for part in parts:
+                since += len(part)
                 for event in reader.feed(part):
+                    since = 0 if event.data else since
                     await self._take(event, place, answer, context)
                 if answer is not None and answer.done:
                     break
+                if since > self._longest + self._noise:
+                    raise LimitExceeded(f"sent more than {self._noise:,} bytes of a stream that are no message")
             else:
                 self._pause(place, answer)
                 return place
@@ -530,6 +543,15 @@ def _parts(response: httpx2.Response) -> AsyncIterator[bytes]:
     if "content-encoding" in response.headers or not isinstance(response.stream, httpx2.AsyncByteStream):
         return _unpacked(response)
     return aiter(response.stream)
+
+
+async def _in_pieces(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Small enough that what others wait for comes in between."""
+    async for part in parts:
+        for at in range(0, len(part), _PIECE):
+            yield part[at : at + _PIECE]
+            if at:
+                await asyncio.sleep(0)
 
 
 async def _unpacked(response: httpx2.Response) -> AsyncIterator[bytes]:

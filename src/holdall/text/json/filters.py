@@ -49,6 +49,9 @@ def with_wildcard(path: JsonPath) -> JsonPath:
     return path
 
 
+_BREATH = 512  # values that are tried between two reads, at most
+
+
 def find_filtered(
     read: Read, size: int, path: JsonPath, *, lines: bool, first: int = 0, limit: int | None = None
 ) -> Finding:
@@ -60,7 +63,7 @@ def find_filtered(
     if sized.text_from is not None:
         size = sized.scan.size
     scan = Scan(read, size, lead, layout=sized.layout)
-    read = _near(read)
+    far, read = read, _near(read)
     behind = JsonPath(path.text, rest) if rest else None
     kept: list[Hit] = []
     total = looked_at = 0
@@ -70,6 +73,8 @@ def find_filtered(
     try:
         for hit in candidates:
             looked_at += 1
+            if not looked_at % _BREATH:
+                far(0, 1)  # it is at a read that a call which takes too long is ended
             inside = _Part(read, hit.start, hit.end)
             if not passes(chosen.test, _look(inside)):
                 continue

@@ -93,6 +93,7 @@ _QUOTED = {quote: lazy_pattern(rf"{quote}((?:[^{quote}\\]++|\\.)*+){quote}", re.
 _NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]{0,300})(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?(?![0-9])", re.ASCII)
 _SIGNS = ("==", "!=", "<=", ">=", "<", ">")
 _MAX_NESTED = 20
+_MAX_COMPARISONS = 16  # each is tried on every value
 _PLAIN_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
 
 
@@ -251,6 +252,7 @@ class _Parser:
         self._text = text
         self._at = 1  # past the $
         self._filters = filters
+        self._comparisons = 0
         self._depth = 0  # of parentheses
 
     def segments(self) -> tuple[Segment, ...]:
@@ -355,6 +357,11 @@ class _Parser:
             self._depth -= 1
 
     def _comparison(self) -> Test:
+        self._comparisons += 1
+        if self._comparisons > _MAX_COMPARISONS:
+            raise self._wrong(
+                f"a path has at most {_MAX_COMPARISONS} comparisons; for more than that use SQL: {_SQL_HINT}"
+            )
         left = self._operand()
         sign = next((sign for sign in _SIGNS if self._takes(sign)), "")
         if sign:
