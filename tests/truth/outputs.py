@@ -354,7 +354,15 @@ def records(rng: random.Random) -> bytes:
 
 
 def ndjson(rng: random.Random) -> bytes:
-    return _lines(rng, lambda n: json.dumps({"at": n, "level": rng.choice(["info", "error"]), "ms": rng.random()}))
+    broken = rng.choice([0, 0.05])
+    return _lines(
+        rng,
+        lambda n: (
+            rng.choice(["", "Done", "{oops}"])
+            if n > 30 and rng.random() < broken
+            else json.dumps({"at": n, "level": rng.choice(["info", "error"]), "ms": rng.random()})
+        ),
+    )
 
 
 def _member(rng: random.Random, depth: int) -> object:

@@ -214,7 +214,10 @@ class _Beginnings:
         self.stamped = 0
 
     def find_times(self, form: str, *, leads: bool) -> None:
-        told = {key: _place(text[:_READ].decode("latin-1"), leads=leads) for key, text in self._known.items()}
+        told = {
+            key: _place(text[:_READ].decode("latin-1"), leads=leads) if b"0" in key or not leads else None
+            for key, text in self._known.items()
+        }
         # Where a line goes on after what is compared, its time must have ended before, or there must be none.
         sure = {
             key: place
@@ -253,9 +256,11 @@ class _Beginnings:
             texts = [text for text, place in zip(texts, self._places, strict=True) if place]
             keys = [key for key, place in zip(keys, self._places, strict=True) if place]
         # A word that ends with what is compared may go on after it.
-        told = {key: _level(text[: self._length - 1].decode("latin-1")) for key, text in self._known.items()}
+        times = Counter(keys)
+        few = self._known.items()
+        told = {key: _level(text[: self._length - 1].decode("latin-1")) for key, text in few if key in times}
         found: Counter[str] = Counter()
-        for key, number in Counter(keys).items() if told else ():
+        for key, number in times.items() if told else ():
             found[told[key]] += number
         open_ = {key for key, level in told.items() if not level and len(key) >= self._length - 1}
         if open_ or not told:

@@ -12,7 +12,7 @@ from math import isnan
 from operator import itemgetter
 from typing import Any, Literal, cast
 
-from holdall.formats.json_values import Seen, loads, readable, see_all
+from holdall.formats.json_values import Seen, cost, loads, readable, see_all
 from holdall.formats.leads import literal
 from holdall.formats.outline import Lead, Outline, Room, Sample, cut, figure, fitted, split, spread
 from holdall.formats.table import by_value, column
@@ -649,23 +649,22 @@ def _name(key: str) -> str:
 # Lines that are JSON each: the shape of all of them as one.
 
 
-_RECORDS = 4000
-_BYTES = 1024 * 1024
+_AFFORDABLE = 25.0  # milliseconds for which all lines of an output that was read whole are parsed; else …
+_RECORDS = 4000  # … so many of them, …
+_BYTES = 1024 * 1024  # … and no more bytes
 
 
 def ndjson_outline(sample: Sample, room: Room) -> Outline | None:
-    lines = split(sample)
+    lines = split(sample, every=True)
     texts = [text for text in lines.texts if text.strip()]
     each = sum(map(len, texts)) / max(1, len(texts))
-    most = max(1, min(_RECORDS, int(_BYTES / max(1.0, each))))
-    whole = lines.exact and len(texts) <= most
-    texts = spread(texts, most)
+    whole = lines.exact and cost(sample.head) <= _AFFORDABLE
+    texts = texts if whole else spread(texts, max(1, min(_RECORDS, int(_BYTES / max(1.0, each)))))
     records = _records(texts)
     if not records:
         return None
     seen = Seen(records, whole=whole)
-    blank = lines.exact and len(lines.texts) - sum(1 for text in lines.texts if text.strip())
-    seen.counts[id(records)] = sample.lines - blank, True
+    seen.counts[id(records)] = len(records), whole
     shapes = Shapes(seen)
     told = shapes.lines(room)
     broken = len(texts) - len(records)
