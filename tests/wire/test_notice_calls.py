@@ -1,5 +1,6 @@
 """Every call that a notice offers works as it stands: it runs, is taken, and finds something."""
 
+import random
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -12,20 +13,21 @@ from holdall.store import records
 from holdall.text.tokens import default_tokenizer
 from tests.requirements import requirement
 from tests.store.bundles import exported, imported, taken_apart
+from tests.truth import outputs
 from tests.wire.notices import SHAPES, calls_in
 
 pytestmark = pytest.mark.anyio
-_BENCH = Path(__file__).parents[2] / "../shared/bench/artifacts"
-_REAL = sorted(file.name for file in _BENCH.iterdir()) if _BENCH.is_dir() else []
+_REAL = {name: path for name, path in outputs.real().items() if not name.endswith(".md")}
 _NOTHING = (" 0 match", " 0 rows", " 0 values", "nothing there", "no lines of")
 _COUNT = default_tokenizer().count
 _TOLD = re.compile(r"[^\W_]{2,}")
+_SHOWN_AS_IT_IS = 4_000  # bytes: of what is smaller there is hardly ever a notice
 _NOTHING_NEW = ("blank", "blank lines")
 
 
 async def run_calls(bag: Holdall, output: object, what: str) -> list[str]:
     """The names of the tools that were called: each call runs, is answered in a few words, and tells something new."""
-    kept = await bag.keep(output, tool="fetch")
+    kept = await bag.keep(output, tool=what)  # of one tool, the second like it would be told by the difference
     notice = await bag.notice(kept.handle)
     calls = calls_in(notice)
     assert 1 <= len(calls) <= 3, what
@@ -101,5 +103,18 @@ async def test_what_the_record_of_a_bundle_notes_cannot_imitate_a_notice(
 async def test_the_calls_of_real_outputs_run_too(name: str, tmp_path: Path) -> None:
     settings = Settings(dialect="holdall")
     async with Holdall.open(session="s", home=str(tmp_path / "h"), settings=settings) as bag:
-        names = await run_calls(bag, (_BENCH / name).read_bytes(), name)
+        names = await run_calls(bag, _REAL[name].read_bytes(), name)
         assert "context_grep" in names or "context_query" in names
+
+
+@requirement("notice:calls-short-and-new")
+async def test_the_calls_of_what_tools_say_and_of_every_kind_run_too(tmp_path: Path) -> None:
+    made = {
+        kind: max((make(random.Random(f"{kind} {n}")) for n in range(4)), key=len)
+        for kind, make in outputs.MADE.items()
+    }
+    large = {name: data for name, data in {**made, **outputs.of_tools()}.items() if len(data) > _SHOWN_AS_IT_IS}
+    assert len(large) > 12
+    async with Holdall.open(session="s", home=str(tmp_path / "h"), settings=Settings(dialect="holdall")) as bag:
+        for name, data in large.items():
+            await run_calls(bag, data, name)
