@@ -18,14 +18,16 @@ from tests.requirements import requirement
 # What a newcomer meets. All else is in the parts: say there what is new, or say here why it is met first.
 SURFACE = [
     "open", "take", "run", "race", "turn", "guard", "keep", "forget", "tools", "owns", "instructions", "system_notice",
-    "read", "tail", "slice", "grep", "query", "call", "extract", "show", "outputs", "wait", "close", "detach",
+    "read", "tail", "slice", "grep", "query", "diff", "call", "extract", "show", "outputs", "wait", "close", "detach",
 ]  # fmt: skip
 PARTS: dict[type, type] = {
     blocking.Fetch: Fetch, blocking.Preview: Preview, blocking.Jobs: Background, blocking.Records: Records,
     blocking.Care: Care,
 }  # fmt: skip
 # What the bag needs to work on itself, and what a loop is needed for.
-INSIDE = {"wait_for_model", "carry_out", "watch", "told", "close", "detach", "finish", "let_go", "of", "ripgrep"}
+INSIDE = {
+    "wait_for_model", "carry_out", "watch", "told", "close", "detach", "finish", "let_go", "of", "ripgrep", "record_also",
+}  # fmt: skip
 
 
 def _public(kind: type) -> dict[str, Any]:

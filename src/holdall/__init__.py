@@ -23,7 +23,19 @@ if TYPE_CHECKING:
     from holdall.store.memory import MemoryStore
     from holdall.store.protocol import OutputStore, Quota
     from holdall.text.tokens import Tokenizer
-    from holdall.values.answers import Answer, Found, Group, Match, Node, Nodes, Passage, Table
+    from holdall.values.answers import (
+        Answer,
+        Change,
+        Difference,
+        Found,
+        Group,
+        Match,
+        Node,
+        Nodes,
+        Passage,
+        Side,
+        Table,
+    )
     from holdall.values.chat import Assistant, Message, Reply, System, ToolCall, ToolResult, Usage, User
     from holdall.values.errors import (
         AmbiguousCallId,
@@ -91,7 +103,9 @@ _HOMES = {
     "holdall.store.memory": ("MemoryStore",),
     "holdall.store.protocol": ("OutputStore", "Quota"),
     "holdall.text.tokens": ("Tokenizer",),
-    "holdall.values.answers": ("Answer", "Found", "Group", "Match", "Node", "Nodes", "Passage", "Table"),
+    "holdall.values.answers": (
+        "Answer", "Change", "Difference", "Found", "Group", "Match", "Node", "Nodes", "Passage", "Side", "Table",
+    ),
     "holdall.values.chat": ("Message", "Reply", "ToolResult", "Assistant", "System", "ToolCall", "Usage", "User"),
     "holdall.values.errors": (
         "NoSuchModel", "ModelCallsDisabled", "SessionClosed", "PathGiven", "SessionForked", "SessionLocked",
@@ -137,10 +151,12 @@ __all__ = [
     "BadSetting",
     "CallFailed",
     "Ceiling",
+    "Change",
     "Command",
     "Cut",
     "Decision",
     "Dialect",
+    "Difference",
     "Ended",
     "Event",
     "Extraction",
@@ -193,6 +209,7 @@ __all__ = [
     "SessionLocked",
     "Sessions",
     "Settings",
+    "Side",
     "Snippet",
     "Span",
     "StoreFault",

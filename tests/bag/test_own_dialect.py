@@ -119,7 +119,7 @@ SCHEMA: dict[str, Any] = {"type": "object", "required": ["handle"], "properties"
 @pytest.mark.parametrize(
     ("tool", "complaint"),
     [
-        (Tool("peek", "", SCHEMA, verb="peek"), "there is no verb 'peek': read, grep, tail, slice, query, list"),
+        (Tool("peek", "", SCHEMA, verb="peek"), "there is no verb 'peek': read, grep, tail, slice, query, diff, list"),
         (Tool("peek at", "", SCHEMA), "a name has letters, digits, _ . and -, at most 64"),
         (Tool("peek", "", {"type": "objekt"}), 'its schema must have "type": "object", and "properties" by name'),
         (Tool("peek", "", SCHEMA | {"required": ["id"]}), '"required" lists names of its properties'),

@@ -18,7 +18,7 @@ from holdall.values.answers import Difference
 from holdall.values.errors import BadQuery, UsageError
 from holdall.values.spans import Span
 from holdall.verbs import diff as module
-from holdall.verbs.diff import diff
+from holdall.verbs.diff import compare
 from holdall.verbs.read import UNBOUNDED, Bounds
 from holdall.wire.answers import told_change, told_difference
 from tests.requirements import requirement
@@ -36,7 +36,7 @@ def opened(data: bytes) -> FileReader:
 def compared(one: bytes | str, other: bytes | str, **options: Any) -> Difference:
     bounds = options.pop("bounds", UNBOUNDED)
     one, other = (text.encode() if isinstance(text, str) else text for text in (one, other))
-    return diff(opened(one), other=opened(other), bounds=bounds, **options)
+    return compare(opened(one), opened(other), bounds=bounds, **options)
 
 
 def counts(found: Difference) -> tuple[int, int, int]:
@@ -88,7 +88,7 @@ def test_what_is_shown_is_what_is_stored_there_and_the_counts_are_those_of_a_rig
 ) -> None:
     others = data.draw(st.permutations(lines)) + data.draw(st.lists(st.sampled_from(["a", "x"]), max_size=3))
     one, other = ("\n".join(side).encode() for side in (lines, others))
-    found = diff(before := opened(one), other=(after := opened(other)), bounds=UNBOUNDED, by="lines")
+    found = compare(before := opened(one), after := opened(other), bounds=UNBOUNDED, by="lines")
     assert found.changed + found.removed - (found.changed + found.added) == before.totals.lines - after.totals.lines
     for change in found.changes:
         for side, reader in ((change.before, before), (change.after, after)):

@@ -133,10 +133,9 @@ class Fetch:
         `facts` are those of `ask.handle` where the caller has just looked them up. Of a call that has no output, what
         it has said on its way is read and searched.
         """
+        if ask.verb == "diff" and not ask.options.get("other"):
+            ask, facts = await self._with_earlier(ask), None
         work, seconds = self._work(ask, bounds), seconds_of(self._core.settings, ask.verb)
-        if ask.verb == "diff":
-            with within(seconds):
-                return await self._core.on(ask.handle, functools.partial(self._compared, ask, work), facts)
 
         def verb(reader: OutputReader) -> Fetched:
             empty = not reader.totals.bytes and reader.facts.state != "ready"
@@ -248,14 +247,12 @@ class Fetch:
         for handle, total in found.also if isinstance(found, Table) else ():
             self._core.journal.record("scanned", handle=handle, verb=verb, scanned=[[0, total]])
 
-    def _compared(self, ask: Ask, work: Callable[..., Fetched], reader: OutputReader) -> Fetched:
-        """With a second output open. Without one it is that before it of the same tool and arguments."""
-        named = ask.options.get("other") or earlier_of(self._core, reader.facts)
-        if not named:
-            raise UsageError(f"output {reader.facts.handle} is the first of its tool and arguments: name another one.")
-        with self._core.lease(named) as other:
-            pair = (reader, other) if ask.options.get("other") else (other, reader)
-            return work(pair[0], other=pair[1])
+    async def _with_earlier(self, ask: Ask) -> Ask:
+        """A diff of one output: from the last before it of the same tool and arguments, to it."""
+        facts = await self._core.on(ask.handle, lambda reader: reader.facts)
+        if not (earlier := earlier_of(self._core, facts)):
+            raise UsageError(f"output {facts.handle} is the first of its tool and arguments: name another one.")
+        return replace(ask, handle=earlier, options={**ask.options, "other": facts.handle})
 
     def _work(self, ask: Ask, bounds: Bounds) -> Callable[[OutputReader], Fetched]:
         verb = VERBS.get(ask.verb)
@@ -263,8 +260,7 @@ class Fetch:
             raise UsageError(f"{ask.verb} is not a verb that fetches.")
         core = self._core
         within = replace(bounds, settings=core.settings, worker=lambda: core.shared.sql, open=core.lease)
-        options = {name: value for name, value in ask.options.items() if name != "other"}
-        return functools.partial(_function(verb.work), bounds=within, **options)
+        return functools.partial(_function(verb.work), bounds=within, **ask.options)
 
 
 def seen_by(found: Fetched) -> list[dict[str, Any]]:

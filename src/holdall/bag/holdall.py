@@ -379,8 +379,8 @@ class Holdall(KeptNames):
     tail = _part("fetch", Fetch.tail)
     slice = _part("fetch", Fetch.slice)
     grep = _part("fetch", Fetch.grep)
-    diff = _part("fetch", Fetch.diff)
     query = _part("fetch", Fetch.query)
+    diff = _part("fetch", Fetch.diff)
     call = _part("_tools", ToolCalls.call)
 
     async def extract(

@@ -51,26 +51,42 @@ _SEEN = 200  # lines by which the separator of columns is told
 def diff(
     reader: OutputReader,
     *,
-    other: OutputReader,
+    other: str = "",
     by: str | None = None,
     key: str | None = None,
     limit: int | None = None,
     skip: int = 0,
     bounds: Bounds,
-    seconds: float | None = None,
 ) -> Difference:
-    """From `reader` to `other`. At most `limit` changes are shown, after the first `skip`."""
+    """From `reader` to the output `other`. At most `limit` changes are shown, after the first `skip`."""
+    if not other or bounds.open is None:
+        raise UsageError("name the other output.")
+    with bounds.open(other) as later:
+        return compare(reader, later, by=by, key=key, limit=limit, skip=skip, bounds=bounds)
+
+
+def compare(
+    before: OutputReader,
+    after: OutputReader,
+    *,
+    by: str | None = None,
+    key: str | None = None,
+    limit: int | None = None,
+    skip: int = 0,
+    bounds: Bounds,
+) -> Difference:
+    """The same of two that are open."""
     if by not in (None, "", "lines", "rows", "json"):
         raise UsageError(f"by must be lines, rows or json, not {foreign(repr(by))}.")
-    if (reader.facts.id, reader.facts.handle) == (other.facts.id, other.facts.handle):  # members share an id
-        raise UsageError(f"these are the same output, {reader.facts.handle}: give two.")
+    if (before.facts.id, before.facts.handle) == (after.facts.id, after.facts.handle):  # members share an id
+        raise UsageError(f"these are the same output, {before.facts.handle}: give two.")
     first = whole_number(skip, name="skip")
     most = whole_number(_LIMIT if limit is None else limit, name="limit", least=1)
-    settings = bounds.settings or Settings()
-    pair = _Pair(reader, other)
-    with within(seconds or settings.grep_seconds):
-        found = _compared(pair, by or "", key or "", (seconds or settings.grep_seconds) * _SHARE)
-        return _answer(pair, found, first, most, bounds.most_bytes if bounds.counted_later else _room(pair, bounds))
+    seconds = (bounds.settings or Settings()).grep_seconds
+    pair = _Pair(before, after)
+    room = bounds.most_bytes if bounds.counted_later else bounds.share(after.facts.measure)
+    with within(seconds):
+        return _answer(pair, _compared(pair, by or "", key or "", seconds * _SHARE), first, most, room)
 
 
 NEAR_BYTES = 16 << 20  # larger outputs are compared by their checksums alone where a notice is made
@@ -94,10 +110,6 @@ def near_difference(reader: OutputReader, other: OutputReader) -> Difference | N
             return _answer(pair, found, 0, _FEW, _CLOSE_BYTES)
     except OutOfTime:
         return None
-
-
-def _room(pair: "_Pair", bounds: Bounds) -> int | None:
-    return bounds.share(pair.after.facts.measure)
 
 
 @record
