@@ -438,7 +438,7 @@ def _made(
     widest = min(max(map(len, body), default=width), width + _EXTRA)
     ragged = len(body) - _hits(body, width)
     if ragged:
-        body = [(row + [""] * (widest - len(row)))[:widest] for row in body]
+        body = [row if len(row) == widest else (row + [""] * (widest - len(row)))[:widest] for row in body]
     names = column_names(header, max(width, widest if exact else width))
     values = list(zip(*body, strict=True)) if body else [()] * len(names)
     values = values[: len(names)]
