@@ -134,6 +134,7 @@ def test_values_that_are_huge_or_deep_are_tried_by_what_the_filter_names() -> No
         ("$[?5]", "expected a comparison here"),
         ("$[?(@.a==1]", "expected ) here"),
         ("$[?" + "(" * 50 + "@.a" + ")" * 50 + "]", "nests at most 20 deep"),
+        ("$[?" + "||".join(["@.a"] * 17) + "]", "at most 16 comparisons"),
     ],
 )
 def test_what_is_not_simple_is_refused_with_what_to_write(path: str, why: str) -> None:
