@@ -294,6 +294,8 @@ LIES: dict[str, tuple[Lie, str]] = {
     "more tokens than bytes": (_measure(tokens=9), "more tokens than bytes"),
     "a negative number": (_measure(tokens=-1), "another type"),
     "a number that is a text": (_measure(bytes="8"), "another type"),
+    "a long text": (_origin(call_id="x" * 200_000), "more than 131,072 characters"),
+    "long notes": (_measure(notes=("x" * 200_000,)), "more than 131,072 characters"),
     "a number without end": (_field(created=float("inf")), "another type"),
     "a time that is none": (_field(created=float("nan")), "another type"),
     "a flag that is a number": (_origin(terminal=1), "another type"),
@@ -370,6 +372,17 @@ def test_a_bundle_that_lies_is_refused_with_the_reason(what: str, bundle: bytes,
     forged = taken_apart(bundle)
     lie(forged)
     assert reason in refused(home, forged.to_bytes())
+
+
+def test_of_long_arguments_in_a_record_the_beginning_is_kept(bundle: bytes, home: Path) -> None:
+    forged = taken_apart(bundle)
+    _origin(arguments={"a": "x" * 1_000_000})(forged)
+    imported(home, forged.to_bytes())
+    with closing(DirectoryStore(str(home))) as store:
+        known = [one.origin.arguments for session in store.sessions() for one in store.outputs(session)]
+    (text,) = [one for one in known if isinstance(one, str)]
+    assert len(text) < 20_000
+    assert "the beginning of 1,000,0" in text
 
 
 def test_a_bundle_that_was_only_taken_apart_and_put_together_is_taken(bundle: bytes, home: Path) -> None:

@@ -345,7 +345,8 @@ class AgentSession:
         self.resumed = bool(before)
         told = [part for part in (self.agent.prompt, self.bag.instructions(), report_form(self.nonce)) if part]
         system = System("\n\n".join(told))
-        self.transcript[:] = [system, *before[1:]] if before else [system]
+        # The role of the system is ours alone: a transcript may have come with a bundle.
+        self.transcript[:] = [system, *(one for one in before[1:] if not isinstance(one, System))]
         if prompt or not before:
             self.transcript.append(User(prompt))
         if before:

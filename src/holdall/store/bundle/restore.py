@@ -31,7 +31,7 @@ from holdall.store.records import (
     whole_lines,
     without_verdict,
 )
-from holdall.store.sources import joined
+from holdall.store.sources import joined, storable
 from holdall.store.totals import room_for, taken
 from holdall.text.numbers import size
 from holdall.text.tokens import Estimate
@@ -47,6 +47,7 @@ from holdall.values.spans import BlockTable
 
 
 _MOST = 1 << 62
+_LONGEST_TEXT = 128 * 1024  # characters of a text in a record
 _DEEPEST = 200  # levels of JSON in what is read whole
 _COMPARED = ("bytes", "chars", "lines", "longest_line", "utf8", "sha256")
 
@@ -65,8 +66,12 @@ def facts_in(data: bytes, entry: Entry, session: str) -> tuple[Facts, BlockTable
         raise _refusal(handle, "it says that it is still being written")
     if depth(facts.origin.arguments) > _DEEPEST:
         raise _refusal(handle, f"its arguments are nested more than {_DEEPEST} levels deep")
-    # The number of a process on another machine: here it would be somebody else's.
-    return replace(facts, origin=replace(facts.origin, process=0)), table
+    origin, texts = facts.origin, (*(getattr(facts.origin, name) for name in _named(Origin, str)), facts.error)
+    if max(map(len, texts)) > _LONGEST_TEXT or sum(map(len, facts.measure.notes)) > _LONGEST_TEXT:
+        raise _refusal(handle, f"a text in it has more than {_LONGEST_TEXT:,} characters")
+    # The number of a process on another machine: here it would be somebody else's. Of long arguments there is the
+    # beginning, as in our own records: all records of a session are read at once.
+    return replace(facts, origin=replace(origin, process=0, arguments=storable(origin.arguments))), table
 
 
 def check_against(facts: Facts, table: BlockTable, file: str, measure: Measure, measured: BlockTable) -> None:
