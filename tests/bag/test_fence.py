@@ -126,6 +126,9 @@ def asked(dialect: str, handle: str, words: str) -> list[tuple[str, Any]]:
                 ("context_grep", {"handle": handle, "pattern": words, "literal": True, "limit": 1}),
                 ("context_grep", {"handle": handle, "pattern": f"({words}"}),
                 ("context_grep", {"handle": handle, "pattern": f"(?:{re.escape(words)}|b)", "limit": 1}),
+                ("context_diff", {"handle": handle, "other": words}), ("context_diff", {"handle": handle, "by": words}),
+                ("context_diff", {"handle": handle, "key": words}), ("context_diff", {"handle": handle, "by": "rows"}),
+                ("context_diff", {"handle": handle}), ("context_diff", {"handle": handle, "by": "lines", "limit": 1}),
                 ("wait_for_tool_output", {"handle": words}), ("wait_for_tool_output", {"handle": handle, "pattern": f"({words}"}),
                 ("tool_output", {"handle": handle, "extract": words}), ("tool_output", {"handle": words, "extract": "x"}),
             ]  # fmt: skip
@@ -165,6 +168,10 @@ async def test_no_name_key_cell_or_argument_begins_a_line_of_ours(dialect: Any, 
         if not shows:
             check(str(taken.content))
         check(bag.system_notice(turn=1, kept=True))
+        more = output_of(kind, words).replace("59", f"{words[:9]}59", 1)  # nearly the same, of the same call
+        taken = await bag.take(more, tool=words, call_id=words + "2", server=words, arguments={words: words})
+        if not shows:
+            check(str(taken.content))
         handle = taken.handle if isinstance(taken, Kept) else ""
         for name, arguments in asked(dialect, handle, words):
             check((await bag.call(name, arguments)).text, bag=bag)

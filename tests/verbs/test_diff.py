@@ -105,7 +105,7 @@ def test_the_same_bytes_the_same_lines_in_another_order_and_a_missing_last_newli
     assert told_difference(compared("a\nb\nc\n", "c\na\nb\n")) == "1 line added, 1 removed, 1 of them moved"
     ends = compared("a\nb\n", "a\nb")
     assert (told_difference(ends), ends.notes) == (
-        "no difference",
+        "no line changed, added or removed",
         ("the same lines; only the end of the last differs",),
     )
 
@@ -138,6 +138,12 @@ def test_json_is_compared_by_paths_however_it_is_written() -> None:
     assert told_difference(found) == "1 value changed, 1 added, 1 removed"
     same = compared(json.dumps(one), json.dumps(one, indent=2))
     assert (same.total, same.same_bytes, same.notes) == (0, False, ("the same values, written in another way",))
+
+
+@requirement("diff:json")
+def test_elements_in_another_order_are_told_as_that() -> None:
+    found = compared(json.dumps({"rows": ROWS}), json.dumps({"rows": ROWS[::-1]}))
+    assert (found.total, found.notes) == (0, ("elements of $.rows in another order",))
 
 
 def test_elements_without_a_key_are_aligned_and_a_name_that_occurs_twice_is_compared_twice() -> None:

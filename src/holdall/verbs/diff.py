@@ -21,7 +21,7 @@ from holdall.store.deadline import of_seconds, within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_char, byte_of_line, line_of_byte, lines_of
 from holdall.text.align import differences
-from holdall.text.escape import foreign
+from holdall.text.escape import foreign, foreign_names
 from holdall.text.excerpt import around, beginning
 from holdall.text.json.path import normalized_step
 from holdall.text.numbers import plural
@@ -557,7 +557,7 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
     if wanted:
         one, other = (replace(rows, tried=(wanted,), keys=_keys_of(rows, wanted)) for rows in (one, other))
         if not all(any(keys != (None,) for keys in rows.keys) for rows in (one, other)):
-            known = ", ".join(foreign(name, 30) for name in one.columns[:20])
+            known = ", ".join(foreign_names(one.columns)[:20])
             raise BadQuery(f"there is no column {foreign(repr(wanted))} on both sides. Columns are: {known}.")
     chosen = _key_of(one, other, wanted)
     if not chosen:
@@ -571,8 +571,9 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
     columns = {name for name in one.columns if name in other.columns} if one.has_header else None
     if columns is not None:
         for which, rows in (("removed", one), ("added", other)):
-            if alone := [foreign(name, 30) for name in rows.columns if name not in columns]:
-                notes.append(f"columns {which}: {', '.join(alone[:10])}")
+            if alone := [name for name in rows.columns if name not in columns]:
+                named = ", ".join(foreign_names(alone)[:10])
+                notes.append(f"{plural(len(alone), 'column')} {which}{f': {named}' if named else ''}")
     changes: list[tuple[int, int]] = []  # rows of both sides; -1 where there is none
     for value, at in there.items():
         was = here.get(value, -1)
@@ -654,12 +655,13 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
             raise ValueError
         roots.append((begin, end))
     found: list[_Node] = []
+    orders: list[str] = []
     stack, complete = [_Node("$", 0, roots[0], roots[1])], True
     try:
         while stack and len(found) < MOST_ITEMS:
             deadline.check()
             node = stack.pop()
-            if node.before is None or node.after is None or (opened := _opened(one, other, node, key)) is None:
+            if node.before is None or node.after is None or (opened := _opened(one, other, node, key, orders)) is None:
                 found.append(node)
             else:
                 stack += reversed(opened)
@@ -676,14 +678,17 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
         return _change(pair, before, after, node.path)
 
     added, removed = sum(node.before is None for node in found), sum(node.after is None for node in found)
-    notes = () if found else ("the same values, written in another way",)
+    notes: tuple[str, ...] = () if found or orders else ("the same values, written in another way",)
+    if orders:
+        many = f" and {plural(len(orders) - 1, 'more array')}" if len(orders) > 1 else ""
+        notes = (f"elements of {foreign(orders[0])}{many} in another order",)
     return _Found(
         "value", len(found), show, changed=len(found) - added - removed, added=added, removed=removed,
         complete=complete, notes=notes,
     )  # fmt: skip
 
 
-def _opened(one: str, other: str, node: _Node, key: str) -> list[_Node] | None:
+def _opened(one: str, other: str, node: _Node, key: str, orders: list[str]) -> list[_Node] | None:
     """What is inside of both; nothing where they are the same. None where the value itself has changed."""
     (a, b), (c, d) = node.before or (0, 0), node.after or (0, 0)
     left, right = one[a:b], other[c:d]
@@ -697,10 +702,11 @@ def _opened(one: str, other: str, node: _Node, key: str) -> list[_Node] | None:
         here, there = ({name: (x, y) for name, x, y in _members(text, at)} for text, at in ((one, a), (other, c)))
         names = dict.fromkeys([*here, *there])
         return [_Node(node.path + _step(name), node.depth + 1, here.get(name), there.get(name)) for name in names]
-    return _opened_arrays(one, other, node, key)
+    return _opened_arrays(one, other, node, key, orders)
 
 
-def _opened_arrays(one: str, other: str, node: _Node, key: str) -> list[_Node]:
+def _opened_arrays(one: str, other: str, node: _Node, key: str, orders: list[str]) -> list[_Node]:
+    """`orders` gets the path of an array whose elements are in another order."""
     left, right = (_elements_of(text, place) for text, place in ((one, node.before), (other, node.after)) if place)
     deeper = node.depth + 1
     if chosen := _key_of(left, right, key if key in left.tried and key in right.tried else ""):
@@ -713,6 +719,9 @@ def _opened_arrays(one: str, other: str, node: _Node, key: str) -> list[_Node]:
             return f"{node.path}[?@{_step(names[0])}=={shown}]"
 
         values = dict.fromkeys([*here, *there])
+        order = [there[value] for value in here if value in there]
+        if any(a > b for a, b in pairwise(order)):
+            orders.append(node.path)
         return [
             _Node(
                 path(value), deeper, left.places[here[value]] if value in here else None,

@@ -489,7 +489,7 @@ def told_difference(found: Difference) -> str:
     if found.moved:
         parts.append(f"{found.moved:,} of them moved")
     if not parts:
-        return "no difference" if found.complete else "no difference found"
+        return f"no {found.unit} changed, added or removed" + ("" if found.complete else " so far")
     return ", ".join(parts) if found.complete else f"at least {', '.join(parts)}"
 
 

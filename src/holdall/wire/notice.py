@@ -538,7 +538,8 @@ def difference_notice(view: View) -> tuple[str, tuple[Span, ...]]:
     earlier = f"{view.prefix}{found.other}"
     what = f"the same bytes as {earlier}"
     if not found.same_bytes:
-        what = f"{earlier} with {told_difference(found) if found.total else '; '.join(found.notes) or 'no difference'}"
+        told = [told_difference(found)] if found.total or not found.notes else []
+        what = f"{earlier} with {'; '.join([*told, *found.notes])}"
     measure = view.facts.measure
     size = f"{plural(measure.bytes, 'byte')}, {plural(measure.lines, 'line')}"
     top = [f"{_tool(view.facts, count)} returned {what} ({size}).", f"handle: {view.handle}"]
