@@ -215,6 +215,8 @@ def test_hostile_tables_lose_nothing_and_take_no_time(worker: SqlWorker, text: s
         ('{"a": 1}\n', "ndjson", "select a from t", [[1]]),
         ('{"a": 1}\n{"a": 2}\n', "lines", "select count(text) from t", [[2]]),
         (PODS, "lines", "select count(text) from t", [[4]]),
+        ("a,b,c\n1,2\n3,4\n", "csv", "select c, b from t", [[None, 2], [None, 4]]),
+        ("", "csv", "select count(*) from t", [[0]]),
         ("nothing like it\n", "table", "select text from t", [["nothing like it"]]),
     ],
 )

@@ -199,7 +199,7 @@ def _with_names(header: str, rows: list[str], starts: list[int]) -> tuple[int, .
 TEXT = "VARCHAR"
 _WHOLE = r"-?(?:0|[1-9]\d{0,17}+)"
 _LONG = r"-?(?:0|[1-9]\d{0,36}+)"
-_REAL = r"-?(?:(?:0|[1-9]\d*+)(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d{1,3}+)?+"
+_REAL = r"-?(?:(?:0|[1-9]\d{0,17}+)(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d{1,2}+)?+"
 _DAY = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
 _TIME = _DAY + r"[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6}+)?+"
 # Each is one that the ones after it take in, as far as there are such. A code with leading zeros is none of them.
@@ -232,6 +232,8 @@ def _joined(one: str, other: str) -> str:
     if one == other or not other:
         return one
     numbers = ["BIGINT", "HUGEINT", "DOUBLE"]
+    if {one, other} == {"HUGEINT", "DOUBLE"}:
+        return TEXT  # a float has no place for so many digits
     if one in numbers and other in numbers:
         return max(one, other, key=numbers.index)
     return TEXT
@@ -435,7 +437,7 @@ def _made(
     exact: bool = True,
     positions: Positions | None = None,
 ) -> Table:
-    widest = min(max(map(len, body), default=width), width + _EXTRA)
+    widest = max(width, min(max(map(len, body), default=width), width + _EXTRA))
     ragged = len(body) - _hits(body, width)
     if ragged:
         body = [row if len(row) == widest else (row + [""] * (widest - len(row)))[:widest] for row in body]

@@ -342,7 +342,7 @@ def _arrow(duck: Any, shape: Shape, notes: list[str]) -> str:
 
 
 _ODD_VALUE = "CSV Error: not all values of a column are of its type"
-_REAL = r"-?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?"
+_REAL = r"-?(?:(?:0|[1-9]\d{0,17})(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?"
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?"
 _IS = {
     "DOUBLE": f"regexp_full_match(trim({{0}}), '{_REAL}')",

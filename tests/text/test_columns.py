@@ -1,0 +1,83 @@
+"""Columns of tables: whatever the bytes are, they are told without an error, and so are parts of them."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.formats.columns import column_names, positions_of, separator_of, table_of, type_of
+from holdall.formats.outline import Sample
+from tests.requirements import requirement
+from tests.text.strategies import messy_bytes
+
+signs = st.text(st.sampled_from('a1 ,;\t|"\n\r-.é%'), max_size=300)
+
+
+def sample_of(data: bytes, window: int | None = None) -> Sample:
+    """All of it, or its two ends and a window in the middle."""
+    lines = data.count(b"\n") + (data[-1:] not in (b"\n", b""))
+    if window is None or len(data) <= 3 * window:
+        return Sample(((0, data),) if data else (), len(data), lines)
+    starts = (0, len(data) // 2, len(data) - window)
+    return Sample(tuple((start, data[start : start + window]) for start in starts), len(data), lines)
+
+
+@requirement("query:same-table")
+@pytest.mark.parametrize("forced", [True, False])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "table"])
+@given(data=messy_bytes | signs.map(str.encode), window=st.none() | st.integers(5, 60))
+def test_whatever_it_is_columns_and_values_belong_together(
+    kind: str, forced: bool, data: bytes, window: int | None
+) -> None:
+    table = table_of(sample_of(data, window), kind=kind, forced=forced)
+    if table is None:
+        return
+    assert len(table.columns) == len(table.values)
+    assert len({one.name.casefold() for one in table.columns}) == len(table.columns)
+    assert all(one.name.strip() and "\n" not in one.name for one in table.columns)
+    for column, values in zip(table.columns, table.values, strict=True):
+        if table.seen_all and column.type != "VARCHAR":
+            assert all(type_of(value) != "VARCHAR" for value in values if value)
+
+
+@given(st.lists(st.text(max_size=8), max_size=20), st.integers(0, 25))
+def test_names_are_as_many_as_columns_and_no_two_alike(header: list[str], width: int) -> None:
+    names = column_names(header, width)
+    assert len({name.casefold() for name in names}) == len(names) == width
+
+
+@pytest.mark.parametrize("make", [positions_of, separator_of])
+@pytest.mark.parametrize(
+    "text",
+    ['"' * 65_000, "," * 65_000, " x" * 32_000, "A  B\n" * 13_000, "a,b\n" + '"\n' * 32_000, "A B" + " " * 65_000 + "C\n" * 9],
+    ids=["quotes", "commas", "blanks", "header again", "open quotes", "a far name"],
+)  # fmt: skip
+@pytest.mark.timeout(5)
+def test_no_beginning_takes_long(make: object, text: str) -> None:
+    assert callable(make)
+    make(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("0", "BIGINT"), ("-7", "BIGINT"), ("007", "VARCHAR"), ("+7", "VARCHAR"), ("1_000", "VARCHAR"), ("1.", "DOUBLE"),
+        ("1e400", "VARCHAR"), ("1,5", "VARCHAR"), ("٣", "VARCHAR"), ("nan", "VARCHAR"), ("2026-02-30", "DATE"),
+        ("2026-13-01", "VARCHAR"), ("2026-01-02T03:04", "VARCHAR"), ("2026-01-02 03:04:05.1234567", "VARCHAR"),
+        ("9" * 18, "BIGINT"), ("9" * 19, "HUGEINT"), ("9" * 38, "VARCHAR"), ("", "VARCHAR"), ("True", "BOOLEAN"),
+    ],
+)  # fmt: skip
+def test_types_of_values(value: str, kind: str) -> None:
+    assert type_of(value) == kind
+
+
+def test_a_window_in_the_middle_of_a_cell_is_read_from_where_the_cell_ends() -> None:
+    dice = random.Random(1)
+    rows = [f'{n},"{"line, with a comma" + chr(10)}{n}",{dice.random():.3f}' for n in range(400)]
+    data = "\n".join(["id,note,share", *rows, ""]).encode()
+    for window in range(300, 900, 37):
+        table = table_of(sample_of(data, window))
+        assert table is not None
+        assert [one.type for one in table.columns] == ["BIGINT", "VARCHAR", "DOUBLE"]
+        assert table.ragged == 0
