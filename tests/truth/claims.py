@@ -219,6 +219,8 @@ def there_are_no_more_shapes_than_different_lines(found: re.Match[str], output: 
     different = set(output.collapsed)
     if int(found["hidden"].replace(",", "")) > len(different):
         raise FalseClaim(f"only {len(different)} lines are different")
+    if found["rare"] and int(found["rare"].replace(",", "")) > int(found["hidden"].replace(",", "")):
+        raise FalseClaim("more are rare than there are")
 
 
 @claim(ANY, r"… rare in the sample \(≤ 2 lines\):?")

@@ -247,14 +247,13 @@ def pytest_report(rng: random.Random) -> bytes:
 def wrapped(rng: random.Random) -> bytes:
     """The report of pytest as a container, a server that runs builds, or a terminal writes it."""
     lines = pytest_report(rng).decode().split("\n")[:-1]
-    wrap = rng.choice(
-        [
-            lambda n, line: f"2026-01-01T00:{n // 60 % 60:02}:{n % 60:02}.1234567Z {line}",
-            lambda _, line: f"web_1  | {line}",
-            lambda _, line: f"py312: {line}",
-            lambda _, line: re.sub(r"FAILED|failed|PASSED", lambda found: f"\x1b[31m{found[0]}\x1b[0m", line),
-        ]
-    )
+    wraps: list[Callable[[int, str], str]] = [
+        lambda n, line: f"2026-01-01T00:{n // 60 % 60:02}:{n % 60:02}.1234567Z {line}",
+        lambda _, line: f"web_1  | {line}",
+        lambda _, line: f"py312: {line}",
+        lambda _, line: re.sub(r"FAILED|failed|PASSED", lambda found: f"\x1b[31m{found[0]}\x1b[0m", line),
+    ]
+    wrap = rng.choice(wraps)
     return "".join(wrap(n, line) + "\n" for n, line in enumerate(lines)).encode()
 
 

@@ -58,13 +58,22 @@ def test_of_what_is_too_large_it_is_said_how_much_there_is_at_least() -> None:
         ("3 × INFO a", "4 × INFO a"),
         ("L4  2026-01-01 00:00:01 WARN b", "L3  2026-01-01 00:00:01 WARN b"),
         ("WARN 1", "WARN 1, ERROR 1"),
+        ("L4 × 1  WARN b", "L3 × 1  WARN b"),
+        ("1 of them rare", "5 of them rare"),
         ("3 × INFO a", "17 of 4"),
     ],
 )
 def test_a_false_claim_is_found(right: str, wrong: str) -> None:
-    data = b"2026-01-01 00:00:01 INFO a\n2026-01-01 00:00:03 INFO a\n2026-01-01 00:00:02 INFO a\n2026-01-01 00:00:01 WARN b\n"
-    text = notice_of(data, exact=False)
-    assert check_notice(text, data) >= 6
+    data = b"".join(
+        b"2026-01-01 00:00:%02d %b\n" % each
+        for each in ((1, b"INFO a"), (3, b"INFO a"), (2, b"INFO a"), (1, b"WARN b"))
+    )
+    text = (
+        "The tool returned 108 bytes · 4 lines · ~64 tokens (log). Too large to show; all of it is kept.\nhandle: k3f9\n\n"
+        "<k3f9:7d1a7d1a>\n2026-01-01 00:00:01 → 2026-01-01 00:00:03 · INFO 3, WARN 1\n3 × INFO a\n"
+        "… 1 more shape, 1 of them rare (≤ 2 lines):\nL4 × 1  WARN b\nL1  2026-01-01 00:00:01 INFO a\n</k3f9:7d1a7d1a>\n"
+    )
+    assert check_notice(text, data) == 3 + 5
     assert right in text
     with pytest.raises(FalseClaim):
         check_notice(text.replace(right, wrong), data)

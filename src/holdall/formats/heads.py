@@ -237,11 +237,13 @@ class _Beginnings:
 
     def first_and_last(self, form: str) -> tuple[bytes, bytes]:
         """The earliest and the latest time."""
-        alike = self._alike
-        if alike and form == "iso" and len({key[alike.start : alike.end] for key in self._known}) == 1:
-            texts = [text[alike.start : alike.end] for text in self._texts]
-            return min(texts), max(texts)  # one way to write them, in which they are in order
-        places = [alike] * len(self._texts) if self._places is None else self._places
+        places = [self._alike] * len(self._texts) if self._places is None else self._places
+        if form == "iso" and len(alike := set(filter(None, places))) == 1:
+            (place,) = alike
+            start, end = place.start, place.end
+            texts = [text[start:end] for text, place in zip(self._texts, places, strict=True) if place]
+            if len(set(b"\n".join(texts).translate(_DIGITS).split(b"\n"))) == 1:
+                return min(texts), max(texts)  # one way to write them, in which they are in order
         stamps = [
             (text[place.start : place.coarse], text[place.start : place.end])
             for text, place in zip(self._texts, places, strict=True)
