@@ -39,9 +39,10 @@ def _any_of(forms: dict[str, str]) -> str:
     return "(?:" + "|".join(f"(?P<{name}>{pattern})" for name, pattern in forms.items()) + ")"
 
 
+_SERVICE = r"[\w.-]{1,60}[-_]\d{1,5} {0,30}\| "  # what docker compose writes before a line
 _LEAD = lazy_pattern(
-    rf"\s{{0,8}}(?:\d{{1,7}} {{1,4}})?(?:<\d{{1,3}}>(?:\d )?)?[\[(]? {{0,8}}{_any_of(_FORMS | _FIRST)}[\])]?"
-    r"[ \t:,|-]{0,4}",
+    rf"(?:{_SERVICE})?\s{{0,8}}(?:\d{{1,7}} {{1,4}})?(?:<\d{{1,3}}>(?:\d )?)?[\[(]? {{0,8}}{_any_of(_FORMS | _FIRST)}"
+    r"[\])]?[ \t:,|-]{0,4}",
     re.ASCII,
 )
 _INSIDE = lazy_pattern(rf"(?<![\w.:/-]){_any_of(_FORMS)}", re.ASCII)
@@ -89,6 +90,14 @@ def head_of(line: str) -> Head:
     time = lead[lead.lastgroup or 0] if lead else ""
     program, length = _program(rest) if lead else ("", 0)
     return Head(time, program, _level(line), rest[length:])
+
+
+_OF_A_SERVICE = lazy_pattern(_SERVICE, re.ASCII)
+
+
+def is_of_service(line: str) -> bool:
+    """Whether it has the name of a container before it, as `docker compose` writes lines of several."""
+    return _OF_A_SERVICE.match(line) is not None
 
 
 def begins_with_time(line: str) -> bool:

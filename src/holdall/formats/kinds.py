@@ -10,7 +10,7 @@ from functools import cached_property
 
 import stringzilla
 
-from holdall.formats.heads import begins_with_time, has_level, request
+from holdall.formats.heads import begins_with_time, has_level, is_of_service, request
 from holdall.formats.outline import spread
 from holdall.text.json.reader import begins_json
 from holdall.values.patterns import lazy_pattern
@@ -228,6 +228,8 @@ def is_diff(ends: Ends) -> bool:
 
 
 def is_csv(ends: Ends) -> bool:
+    if ends.separator == "|" and sum(map(is_of_service, ends.sampled)) * 2 > len(ends.sampled):
+        return False  # what stands before each line is the name of the container that wrote it
     return ends.separator not in (None, "\t")
 
 
