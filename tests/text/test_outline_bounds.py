@@ -171,3 +171,15 @@ def test_a_rare_error_is_found_among_many_different_lines() -> None:
     lines[7123] = "the disk reported an Error here"
     data = "\n".join(lines)
     assert outlined(data).errors == ((data.index("the disk"), "the disk reported an Error here"),)
+
+
+def test_a_sample_is_not_named_where_nothing_is_told_of_it() -> None:
+    """An access log whose summary leaves no room for its shapes."""
+    codes = (200, 404, 304, 405, 201, 416, 500, 301)
+    lines = [
+        f'10.0.0.{n % 250} - - [16/Nov/2026:13:{n // 60 % 60:02}:{n % 60:02} +0000] "GET /{"x" * (n % 40)}/{n * 7919:x} HTTP/1.1" '
+        f'{codes[n % 8]} {n} "-" "agent {n * n:x} of {n:b}"\n'
+        for n in range(9_000)
+    ]
+    told = outlined("".join(lines), budget=200).lines
+    assert not told[-1].endswith("sampled lines:")

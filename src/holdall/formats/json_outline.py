@@ -445,6 +445,7 @@ class Shapes:
         self._short = False
         self._way = _WAYS[0]
         self._told: dict[str, str] = {}  # scalars by path: a line may be written more than once
+        self._size_texts: dict[tuple[str, type], str] = {}  # the same for how many members containers have
 
     @property
     def sampled(self) -> bool:
@@ -583,6 +584,12 @@ class Shapes:
         return self._told[group.path]
 
     def _sizes(self, group: Group, containers: list[list[object]] | list[dict[str, object]]) -> str:
+        key = group.path, type(containers[0])
+        if key not in self._size_texts:
+            self._size_texts[key] = self._new_sizes(group, containers)
+        return self._size_texts[key]
+
+    def _new_sizes(self, group: Group, containers: list[list[object]] | list[dict[str, object]]) -> str:
         known = [self._counts.get(id(each), (len(each), True)) for each in containers]
         if len(known) == 1 and (group.exact or _is_alone(group)):
             return figure(*known[0])

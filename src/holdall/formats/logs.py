@@ -250,9 +250,10 @@ def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
         label = f"{found[0].language} stack trace"
     thrown = [told(trace, sample) for trace in sorted(found, key=lambda trace: (trace.times, trace.start))[:4]]
     if is_log or _repeats(mined, lines):
-        first += [named for named in sample_named(mined, lines) if not any(named in line for line in first)]
+        named = [named for named in sample_named(mined, lines) if not any(named in line for line in first)]
         known = [(trace.start, trace.end + 1) for trace in found]
-        frequent, rare = parts(mined, lines, sample, room.after(first + thrown), known=known)
+        frequent, rare = parts(mined, lines, sample, room.after(first + named + thrown), known=known)
+        first += named if frequent else []  # without shares there is nothing to name a sample for
         before = 4 if is_log else 0  # a log is told by what it is full of, then by what went wrong in it
         error_lines_shown = [*first, *frequent[:before], *thrown, *frequent[before:], *rare]
         leads = (*_first_leads(found, kind), *text_leads(mined, lines, counted))
