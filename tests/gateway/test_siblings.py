@@ -73,7 +73,7 @@ async def test_five_servers_of_a_client_have_one_list_of_our_tools_and_one_sessi
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(wire(words)) for words in named(tmp_path, 5)]
         greetings = await asyncio.gather(*(one.greet() for one in clients))
-        assert sum("context_grep" in one["instructions"] for one in greetings) == 1
+        assert sum("a notice with a handle" in one["instructions"] for one in greetings) == 1
         assert all(one["capabilities"]["tools"]["listChanged"] for one in greetings)
         lists = await asyncio.gather(*(ours_in(one) for one in clients))
         (ours,) = [one for one in lists if one]
