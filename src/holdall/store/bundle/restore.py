@@ -47,7 +47,8 @@ from holdall.values.spans import BlockTable
 
 
 _MOST = 1 << 62
-_LONGEST_TEXT = 128 * 1024  # characters of a text in a record
+_LONGEST_TEXT, _LONGEST_TRACEBACK = 8192, 70_000  # characters in a record
+_MOST_NOTES = 100
 _DEEPEST = 200  # levels of JSON in what is read whole
 _COMPARED = ("bytes", "chars", "lines", "longest_line", "utf8", "sha256")
 
@@ -66,9 +67,16 @@ def facts_in(data: bytes, entry: Entry, session: str) -> tuple[Facts, BlockTable
         raise _refusal(handle, "it says that it is still being written")
     if depth(facts.origin.arguments) > _DEEPEST:
         raise _refusal(handle, f"its arguments are nested more than {_DEEPEST} levels deep")
-    origin, texts = facts.origin, (*(getattr(facts.origin, name) for name in _named(Origin, str)), facts.error)
-    if max(map(len, texts)) > _LONGEST_TEXT or sum(map(len, facts.measure.notes)) > _LONGEST_TEXT:
-        raise _refusal(handle, f"a text in it has more than {_LONGEST_TEXT:,} characters")
+    origin, measure = facts.origin, facts.measure
+    texts = [getattr(origin, name) for name in _named(Origin, str) if name != "traceback"]
+    if (
+        max(map(len, (*texts, facts.error, measure.tokenizer))) > _LONGEST_TEXT
+        or len(origin.traceback) > _LONGEST_TRACEBACK
+        or len(measure.notes) > _MOST_NOTES
+        or sum(map(len, measure.notes)) > 4 * _LONGEST_TEXT
+        or len(measure.surrogates) > 1000 + 4 * measure.bytes
+    ):
+        raise _refusal(handle, "a text in it is longer than any that we write")
     # The number of a process on another machine: here it would be somebody else's. Of long arguments there is the
     # beginning, as in our own records: all records of a session are read at once.
     return replace(facts, origin=replace(origin, process=0, arguments=storable(origin.arguments))), table
