@@ -1078,7 +1078,7 @@ def _ready_engine() -> Any:
     """Loaded, and used once: what it reads and imports then, a query cannot read any more."""
     engine = load_engine()
     duck = open_database(engine, _HEADROOM, "/dev/fd/0")
-    duck.execute("select 1, 'x', 1.5::double, true, [1], {'a': 1}, map {'a': 1}").fetchmany(1)
+    duck.execute("select ?, 1, 1.5::double, true, [1], {'a': 1}, map {'a': 1}", ["x"]).fetchmany(1)
     duck.close()
     return engine
 

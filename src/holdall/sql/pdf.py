@@ -4,6 +4,7 @@
 """
 
 import codecs
+import contextlib
 import importlib
 import io
 import logging
@@ -71,7 +72,8 @@ def prepare() -> None:
 
     for encoding in _ENCODINGS:
         codecs.lookup(encoding)
-    importlib.import_module("pypdf._codecs.core_font_metrics")
+    with contextlib.suppress(ImportError):  # older ones have none
+        importlib.import_module("pypdf._codecs.core_font_metrics")
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of every oddity
     pypdf.PdfReader(io.BytesIO(_SMALL)).pages[0].extract_text()
 
