@@ -143,7 +143,7 @@ def test_columns_side_by_side_with_like_names_are_told_once() -> None:
 csv
 2 rows × 31 columns (comma-separated)
 country: "Fiji" ×1|"Togo" ×1
-30 columns "1/1/20" … "1/30/20": int 0…79\
+30 columns 1/1/20 … 1/30/20: int 0…79\
 """)
 
 

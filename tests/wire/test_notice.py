@@ -93,8 +93,8 @@ handle: k3f9
 <k3f9:7d1a7d1a>
 3,000 rows × 5 columns (comma-separated)
 id: int 0…2999
-"Country/Region": "Bern" ×615|"Doha" ×608|"Oslo" ×598|"Riga" ×591|"Lima" ×588
-"order": str, all distinct, e.g. "first, 0"
+Country/Region: "Bern" ×615|"Doha" ×608|"Oslo" ×598|"Riga" ×591|"Lima" ×588
+order: str, all distinct, e.g. "first, 0"
 price: float 0…4498.5
 day: date 2026-01-01…2026-01-28
 </k3f9:7d1a7d1a>

@@ -38,6 +38,13 @@ def column(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _told(name: str) -> str:
+    """`name` as the header has it. What a statement needs around it stands in the calls; here it would be one more
+    thing to take for a part of the name. Only where one could not tell where it ends it is as in a statement.
+    """
+    return column(name) if ":" in name or '"' in name or name != name.strip() else name
+
+
 def by_value(name: str, more: str = "") -> str:
     """How often each value of a column occurs."""
     return f"select {name}, count(*){more} from t group by 1 order by 2 desc"  # noqa: S608 - a text to read
@@ -104,13 +111,13 @@ def _runs(header: list[str]) -> Iterator[tuple[int, int]]:
 def _run(table: Table, start: int, end: int, examples: int) -> str:
     first, last = table.columns[start], table.columns[end - 1]
     if end - start == 1:
-        return f"{column(first.name)}: {_column(first, table.values[start], table.seen_all, examples)}"
+        return f"{_told(first.name)}: {_column(first, table.values[start], table.seen_all, examples)}"
     kinds = {one.type for one in table.columns[start:end]}
     joined = kinds.pop() if len(kinds) == 1 else "DOUBLE" if kinds <= NUMBERS else TEXT
     all_seen = table.seen_all and (end - start) * table.rows <= _CELLS
     ends = chain.from_iterable(table.values[start:end]) if all_seen else table.values[start] + table.values[end - 1]
     about = _column(Column("", joined), tuple(ends), all_seen, examples) if kinds <= NUMBERS else "of several types"
-    return f"{end - start:,} columns {column(first.name)} … {column(last.name)}: {about}"
+    return f"{end - start:,} columns {_told(first.name)} … {_told(last.name)}: {about}"
 
 
 def _column(one: Column, values: tuple[str, ...], seen_all: bool, examples: int) -> str:
