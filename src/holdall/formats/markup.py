@@ -74,9 +74,10 @@ def _often(names: list[tuple[bytes, int]], sample: Sample) -> str:
     return ", ".join(f"{figure(n, sample.whole)} × {cut(_text(name), 40)}" for name, n in names[:_FEW])
 
 
-_NOT_XML = lazy_pattern(rb"()(<!--.*?-->|<!\[CDATA\[.*?\]\]>)", re.DOTALL)
+# What is not closed goes on to the end: to look for its end again and again would be quadratic.
+_NOT_XML = lazy_pattern(rb"()(<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z))", re.DOTALL)
 _NOT_HTML = lazy_pattern(
-    rb"()(<!--.*?-->)|(<(?:script|style|textarea)\b[^>]{0,2000}>)(.*?)(?=</(?:script|style|textarea))",
+    rb"()(<!--.*?(?:-->|\Z))|(<(?:script|style|textarea)\b[^>]{0,2000}>)(.*?)(?=</(?:script|style|textarea)|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 _HIDING = (
@@ -89,7 +90,7 @@ _HIDING = (
     b"textarea",
     b"TEXTAREA",
 )  # what begins them
-_INK = lazy_pattern(rb"[^\n]")
+_BLANK = bytes(0x0A if byte == 0x0A else 0x20 for byte in range(256))
 
 
 def _blanked(sample: Sample, hidden: re.Pattern[bytes]) -> Sample:
@@ -97,7 +98,7 @@ def _blanked(sample: Sample, hidden: re.Pattern[bytes]) -> Sample:
 
     def blank(found: re.Match[bytes]) -> bytes:
         kept = found[found.lastindex - 1] if found.lastindex else b""
-        return kept + _INK.sub(b" ", found[0][len(kept) :])
+        return kept + found[0][len(kept) :].translate(_BLANK)
 
     if not any(sample.count(sign) for sign in _HIDING):
         return sample
@@ -204,7 +205,8 @@ _BLOCK = lazy_pattern(
 )
 _CLOSING = lazy_pattern(rb"[ \t]+#+[ \t]*\r?$")
 _NO_PARAGRAPH = lazy_pattern(rb"[|`~#]| {4}|\t|(?:[-*+>]|\d{1,9}[.)])(?:\s|$)|>|<|(?:[-*_][ \t]*){3,}$|---")
-_MARKS, _SOME_MARKS = 150_000, 10_000  # lines that begin with # and are looked at
+_MARKED = (b"\n#", b"\n```", b"\n~~~", b"\n--", b"\n==", b"\n|")
+_MARKS, _SOME_MARKS = 150_000, 10_000  # lines that begin like a block and are looked at
 _HEADINGS, _SOME_HEADINGS = 3000, 60  # that are looked at one by one: of all of a text, and of a sample
 _SHOWN_HEADINGS = 60
 _LINKS = "href=[\"']([^\"'#?]+)"
@@ -266,7 +268,7 @@ def _first(data: bytes, sign: bytes, most: int) -> list[int]:
 
 
 def markdown_outline(sample: Sample, room: Room) -> Outline:
-    marks = sample.count(b"\n#")
+    marks = sum(map(sample.count, _MARKED))
     sample = thinned(sample, _SOME_MARKS / marks) if marks > (_MARKS if sample.whole else _SOME_MARKS) else sample
     headings: list[_Heading] = []
     most = _HEADINGS if sample.whole else _SOME_HEADINGS

@@ -271,7 +271,12 @@ def next_calls(view: View) -> list[str]:
     if len(calls) < MOST - 1 and not packed:
         calls.append(_read_beginning(view))
     has_ends = view.outline is None or view.outline.ends
-    if len(calls) < MOST and view.facts.measure.kind in ("log", "text") and has_ends and (lines := _lines_at_end(view)):
+    if (
+        len(calls) < MOST
+        and view.facts.measure.kind in (*_LOGS, "text")
+        and has_ends
+        and (lines := _lines_at_end(view))
+    ):
         calls.append(_call(view, "tail", {"lines": lines}))
     if view.extracts:
         asks = f'tool_output(handle="{view.handle}", extract="…")'
@@ -335,6 +340,7 @@ _MORE_OF_ERROR = 300  # characters, inside the fence
 _ERROR_RANKS = (14, 30, 83)
 _FIRST = 3  # lines of a text; of anything else one
 _PLACE = lazy_pattern(r"\bL(\d{1,3}(?:,\d{3})*)\b")
+_LOGS = ("log", "access log")
 _PLAIN_NAME = lazy_pattern(r"\w[\w ./@…-]*")
 _CALL_RANKS = (1, 60, 82)
 _FENCE = 6  # tokens that a fence and the ends of lines cost besides what is counted
@@ -406,7 +412,7 @@ def _parts(view: View) -> list[_Part]:
         parts.insert(0, _Part(3, f"error: {one_line(view.facts.error, _MORE_OF_ERROR)}"))
     told = {int(number.replace(",", "")) for line in outline for number in _PLACE.findall(line)}
     first, last = _ends(view, told)
-    newest = view.facts.measure.kind == "log"  # the last line of a log tells most, the first one of anything else
+    newest = view.facts.measure.kind in _LOGS  # the last line of a log tells most, the first one of anything else
     parts += [_Part(100 + at if at else 81 if newest else 80, end.text, end=end) for at, end in enumerate(first)]
     parts += [_Part(80 if newest else 81, end.text, end=end) for end in last]
     told |= {end.line for end in first + last}
