@@ -174,7 +174,7 @@ Example:  holdall query k3f9 "select count(*) from t where text like '%ERROR%'"
                  "A further output, as a table named by its handle.", "--also", "HANDLE",
                  schema={"items": {"type": "string"}}),
         Argument("kind", str, None, "Read as csv, lines…",
-                 "Read it as csv, tsv, table, json, ndjson or lines.", "--kind"),
+                 "Read it as csv, tsv, table, json, ndjson or lines.", "--kind", "KIND"),
         Argument("limit", int, None, "",
                  "Show at most N rows or values.", "-m --max", "N", 1, listed=False),
         Argument("skip", int, 0, "",
