@@ -54,6 +54,14 @@ class SqlWorker:
         """The process that runs; None if there is none yet, or none any more."""
         return self._running[0].pid if self._running else None
 
+    def start(self) -> None:
+        """Begin to start the process where there is none: meanwhile what it reads is prepared."""
+        if self._turn.acquire(blocking=False):
+            try:
+                self._ensure_process()
+            finally:
+                self._turn.release()
+
     def ask(self, request: dict[str, Any], descriptors: Sequence[int], *, deadline: Deadline) -> Answer:
         """The answer to a request. Where rows are left to count, its `total` is their number, or None if it came late.
 
@@ -100,15 +108,18 @@ class SqlWorker:
                 _end_all(self._running)
         return answer
 
+    def _ensure_process(self) -> "_Process":
+        if self._closed:
+            raise WorkerFault("the session has ended; no more queries are run.")
+        if not self._running or not self._running[0].is_usable():
+            _end_all(self._running)
+            self._running.append(_Process())
+        return self._running[0]
+
     def _send(self, request: bytes, descriptors: Sequence[int], deadline: Deadline) -> "_Process":
         """Hand the request over to a process that confirms it. One that died while it was idle is replaced."""
         for again in (True, False):
-            if self._closed:
-                raise WorkerFault("the session has ended; no more queries are run.")
-            if not self._running or not self._running[0].is_usable():
-                _end_all(self._running)
-                self._running.append(_Process())
-            process = self._running[0]
+            process = self._ensure_process()
             try:
                 process.send(request, descriptors, deadline)
                 process.receive(deadline)
@@ -321,6 +332,8 @@ class SqlRequest:
         sources: dict[tuple[object, ...], Source] = {}
         notes: list[str] = []
         try:
+            if self._parts[0].kind in ("csv", "tsv", "table"):  # it takes time to tell its columns
+                self.worker.start()
             for part in self._parts:
                 known = self.worker.last_sources.take(part.key, part.reader)
                 sources[part.key] = source = known or part.source(self._deadline.check)
