@@ -121,7 +121,7 @@ async def test_our_own_dialect_offers_the_tool_only_where_there_is_a_model(tmp_p
         assert (answer.is_error, answer.text) == (True, "No model is configured for extraction.")
     async with opened(tmp_path, model=finding(lambda _: JOB, window=200_000)) as bag:
         await bag.take(SMALL)
-        taken = await bag.take(LOG, tool="logs")
+        taken = await bag.take(LOG, tool="other logs")
         assert isinstance(taken, Kept)
         assert "tool_output" in {tool.name for tool in bag.tools()}
         assert f'tool_output(handle="{taken.handle}", extract="…")' in taken.content

@@ -514,7 +514,7 @@ async def test_refs_fills_a_snippet_with_a_part_of_a_long_line(tmp_path: Path, t
 @pytest.mark.parametrize("dialect", ["holdall", "extract", "refs", "async", "clamp"])
 async def test_what_a_model_got_is_recorded(tmp_path: Path, dialect: Any) -> None:
     log = "".join(f"line {number} ü\n" for number in range(20_000))
-    async with Holdall.open(home=str(tmp_path), settings=Settings(dialect=dialect)) as bag:
+    async with Holdall.open(home=str(tmp_path), settings=Settings(dialect=dialect, difference_notices=False)) as bag:
         small = await bag.take("small", tool="t")
         taken = await bag.take(log, tool="t")
         again = await bag.take([{"type": "text", "text": log}], tool="t")

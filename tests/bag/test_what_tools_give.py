@@ -495,7 +495,7 @@ async def test_a_model_is_told_of_the_characters_that_people_do_not_see(tmp_path
         taken = await bag.take(LOG + line, tool="t")
         assert isinstance(taken, Kept)
         # In the notice once, at the end; all of it is still there.
-        assert f"\n[6 {note}\n" in taken.content
+        assert f"\n[6 {note}" in taken.content
         answer = await bag.call("context_read", {"handle": taken.handle, "lines": "4999:5001"})
         assert f">\n[6 {note}" in answer.text
         assert secret in answer.text

@@ -245,7 +245,7 @@ def test_what_cannot_be_a_table_is_told_with_one_full_stop(ask: Ask) -> None:
     ("data", "why"),
     [
         (b"\x89PNG\r\n\x1a\n\x00\x00" * 50, "the output is binary data, not a table"),
-        (gzip.compress(b"x" * 1000, mtime=0), "the output is binary data, not a table"),
+        (gzip.compress(b"x" * 1000, mtime=0), "the output is packed .gzip.: query what is in it, HANDLE!NAME"),
         (b'[{"a":1},,{"a":2}]', "cannot be read as a table"),
     ],
 )

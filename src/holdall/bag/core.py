@@ -428,7 +428,7 @@ class Core:
         """
         if not text or not self.marks.search(text):
             return False
-        for notice in tuple(self._issued):
+        for notice in reversed(tuple(self._issued)):  # the newest first: it may have an older one in it
             text = text.replace(notice, "")
         return not text.isspace() and text != ""
 
@@ -483,7 +483,7 @@ class Core:
         return ours()
 
     def issue(self, notice: str) -> str:
-        """A notice that a model is about to get."""
+        """A notice that a model is about to get, or a note that stands beside one."""
         self._issued.append(notice)
         return notice
 

@@ -501,7 +501,7 @@ async def keep_large_parts(core: Core, parts: Parts, origin: Origin, limits: Lim
     async def put(at: int, block: object, what: str, data: bytes) -> None:
         facts, why = await _stored(core, data, origin, (part_note(what),))
         kept.extend([facts] if facts else [])
-        note = blob_note(what, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+        note = core.issue(blob_note(what, len(data), handle=core.handle_of(facts) if facts else "", why=why))
         new[at] = (*_text_alone(block), Note(text_block(block, note)))
 
     most = _most(core, limits)
@@ -638,7 +638,7 @@ async def keep_beside(
             continue
         facts, why = await _stored(core, data, prepared.origin, (part_note(name),))
         note = structured_note(facts) if facts else structured_not_kept(len(data), why)
-        said = blob_note(name, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+        said = core.issue(blob_note(name, len(data), handle=core.handle_of(facts) if facts else "", why=why))
         parts = replace(parts, whole=with_field(parts.whole, name, note)).with_note(said)
         kept = (*kept, facts) if facts else kept
     return parts, kept
@@ -685,12 +685,12 @@ async def _kept_structure(core: Core, facts: Facts, *, over: bool, changed: bool
     if not over:
         return part_kept_note(what, size, handle=handle)
     if changed or core.dialect.shorten is not None:
-        return blob_note(what, size, handle=handle)
+        return core.issue(blob_note(what, size, handle=handle))
     view = await view_of(core, facts.handle)
     view = replace(view, imitates=core.imitates(view.head.decode("utf-8", "replace")))
     notice = core.issue(core.written(view)[0])
     _note_down(core, facts, notice, ())
-    return structure_notice(notice)
+    return core.issue(structure_notice(notice))
 
 
 def _unkept_structure(
