@@ -125,7 +125,7 @@ async def test_our_own_dialect_offers_the_tool_only_where_there_is_a_model(tmp_p
         assert isinstance(taken, Kept)
         assert "tool_output" in {tool.name for tool in bag.tools()}
         assert f'tool_output(handle="{taken.handle}", extract="…")' in taken.content
-        assert "do not repeat an unverified one as a fact" in bag.instructions()
+        assert "others as facts" in bag.instructions()
         answer = await bag.call("tool_output", {"handle": taken.handle, "extract": "Which job failed first?"})
         lines = answer.text.replace(taken.handle, "HANDLE").split("\n")
         assert lines[0] == snapshot(
