@@ -402,6 +402,9 @@ def summary(facts: Facts) -> str:
 # What is shown
 
 
+_DRAWN = "0b7d3f1c9g5h"  # letters and digits in turn, so that each is a token
+
+
 def _parts(view: View) -> list[_Part]:
     """In the order in which they stand: the outline, the first and last lines, the errors, the calls."""
     outline = view.outline.lines if view.outline is not None else ()
@@ -443,9 +446,24 @@ def _ends(view: View, told: set[int]) -> tuple[list[End], list[End]]:
     return first, [end for end in last_lines(view, 1) if end.line not in known]
 
 
+def _steady(view: View) -> Callable[[str], int]:
+    """Counts with stand-ins for handle, mark and tag, which cost as much as any: so what a notice says of an output
+    does not depend on what was drawn for it.
+    """
+    count = counter(view.tokenizer)
+    drawn = [one for one in (view.tag, view.mark, view.handle) if one and len(one) <= len(_DRAWN)]
+
+    def steady(text: str) -> int:
+        for one in drawn:
+            text = text.replace(one, _DRAWN[: len(one)])
+        return count(text)
+
+    return steady
+
+
 def _chosen(view: View, *, calls: bool = True) -> list[_Part]:
     """As many as fit, the most important first."""
-    count = counter(view.tokenizer)
+    count = _steady(view)
     room = view.most_tokens - count(_written(view, [])) - count(_fence(view)) * 2 - _FENCE
     chosen: list[_Part] = []
     for part in sorted(_parts(view), key=lambda part: part.rank):
