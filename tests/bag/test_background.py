@@ -396,7 +396,7 @@ async def test_a_wait_for_a_pattern_ends_when_it_is_written_even_bit_by_bit(tmp_
         for part in ("compiling\n", "er", "ror", ": "):
             parts.put_nowait(part)
         parts.put_nowait("7 things\n")
-        assert (await waiting).text.startswith(f"The pattern stands in what {taken.handle} has written.")
+        assert (await waiting).text.startswith(f"The pattern is in what {taken.handle} has written.")
         never = asyncio.ensure_future(bag.wait(taken.handle, pattern="nothing like it"))
         parts.put_nowait(None)
         assert (await never).matched == ""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from math import inf
@@ -90,9 +90,9 @@ async def test_an_answer_is_made_to_fit_without_another_query(tmp_path: Path, mo
     given: list[float] = []
     ask = SqlWorker.ask
 
-    def noted(self: SqlWorker, request: dict[str, Any], descriptor: int, *, deadline: Deadline) -> Any:
+    def noted(self: SqlWorker, request: dict[str, Any], descriptors: Sequence[int], *, deadline: Deadline) -> Any:
         given.append(deadline.ends)
-        return ask(self, request, descriptor, deadline=deadline)
+        return ask(self, request, descriptors, deadline=deadline)
 
     monkeypatch.setattr(SqlWorker, "ask", noted)
     async with opened(tmp_path) as bag:
@@ -134,10 +134,10 @@ async def test_a_cancelled_query_ends_its_process(tmp_path: Path, monkeypatch: p
     sent, ended = threading.Event(), threading.Event()
     ask = SqlWorker.ask
 
-    def noted(self: SqlWorker, request: dict[str, Any], descriptor: int, *, deadline: Deadline) -> Any:
+    def noted(self: SqlWorker, request: dict[str, Any], descriptors: Sequence[int], *, deadline: Deadline) -> Any:
         try:
             sent.set()
-            return ask(self, request, descriptor, deadline=deadline)
+            return ask(self, request, descriptors, deadline=deadline)
         finally:
             ended.set()
 

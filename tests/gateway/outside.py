@@ -19,7 +19,15 @@ NPM = HERE.parents[1] / ".dev" / "npm" / "node_modules"
 SCRIPTS = HERE / "npm"
 REFERENCE = str(HERE / "reference_server.py")
 OURS = frozenset(
-    ("context_read", "context_grep", "context_tail", "context_query", "wait_for_tool_output", "tool_output")
+    (
+        "context_read",
+        "context_grep",
+        "context_tail",
+        "context_query",
+        "context_diff",
+        "wait_for_tool_output",
+        "tool_output",
+    )
 )
 
 needs_npm = pytest.mark.skipif(

@@ -46,8 +46,8 @@ async def test_the_official_client_gets_all_over_http(tmp_path: Path, mode: str)
         assert client.protocol_version == ("2025-11-25" if mode == "legacy" else "2026-07-28")
         assert text_of(await client.call_tool("echo", {"text": "hi"})) == "hi"
         names = [tool.name for tool in (await client.list_tools(cursor="second")).tools]
-        assert names[-5:] == [
-            "context_read", "context_grep", "context_tail", "context_query", "wait_for_tool_output",
+        assert names[-6:] == [
+            "context_read", "context_grep", "context_tail", "context_query", "context_diff", "wait_for_tool_output",
         ]  # fmt: skip
         await client.call_tool("slow", {"steps": 3}, progress_callback=progressed)
         assert seen == [1, 2, 3]
@@ -55,7 +55,7 @@ async def test_the_official_client_gets_all_over_http(tmp_path: Path, mode: str)
         assert logged == ["a word"]
         notice = text_of(await client.call_tool("big", {"bytes": 300_000}))
         found = text_of(await client.call_tool("context_grep", {"handle": handle_in(notice), "pattern": "x+"}))
-        assert "300,000" in found
+        assert "1 match on 1 of 1 line" in found
         with pytest.raises(Exception, match="Connection closed"):
             await client.call_tool("refuse", {})
         many = await asyncio.gather(*(client.call_tool("echo", {"text": str(n)}) for n in range(30)))

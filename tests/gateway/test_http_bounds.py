@@ -275,7 +275,8 @@ async def test_a_body_of_very_many_values_is_refused_before_it_is_read(tmp_path:
 
 @requirement("gateway:http-bounds", "gateway:principal")
 async def test_a_batch_has_a_bound(tmp_path: Path) -> None:
-    older = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": "2025-03-26"}}
+    params = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    older = {**INITIALIZE, "params": params}
     async with application(tmp_path) as (_, ask):
         session = {"mcp-session-id": (await ask(ALICE, json=older)).headers["mcp-session-id"]}
         pings = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in range(101)]

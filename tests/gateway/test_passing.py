@@ -65,7 +65,7 @@ async def test_tools_are_listed_page_by_page_with_ours_at_the_end(tmp_path: Path
         ours = await through.result("tools/list", {"cursor": "2"})
         names = [tool["name"] for tool in ours["tools"]]
         assert names == [tool["name"] for tool in theirs["tools"]] + [
-            "context_read", "context_grep", "context_tail", "context_query", "wait_for_tool_output",
+            "context_read", "context_grep", "context_tail", "context_query", "context_diff", "wait_for_tool_output",
         ]  # fmt: skip
         assert ours["later"] == theirs["later"]
         unchanged = [tool for tool in theirs["tools"] if "outputSchema" not in tool]

@@ -35,7 +35,7 @@ async def test_names_have_the_server_before_them(tmp_path: Path) -> None:
         listed = await client.result("tools/list")
         names = [tool["name"] for tool in listed["tools"]]
         assert {"a__echo", "b_b__echo", "a__pid", "context_read"} <= set(names)
-        assert len(names) == len(set(names)) == 2 * 14 + 5
+        assert len(names) == len(set(names)) == 2 * 14 + 6
         assert text_of(await client.call("a__pid")) != text_of(await client.call("b_b__pid"))
         prompts = await client.result("prompts/list")
         assert [one["name"] for one in prompts["prompts"]] == ["a__greet", "b_b__greet"]
@@ -71,7 +71,7 @@ async def test_ten_thousand_tools_some_of_them_with_our_names(tmp_path: Path) ->
     async with wire(gateway(tmp_path, server=plain("many"))) as client:
         await client.greet()
         tools = (await client.result("tools/list"))["tools"]
-        assert len(tools) == 10_000 + 5
+        assert len(tools) == 10_000 + 6
         names = [tool["name"] for tool in tools]
         assert names[2].endswith("__context_read")
         assert names[3].endswith("__wait_for_tool_output")

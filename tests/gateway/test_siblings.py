@@ -24,7 +24,7 @@ from tests.requirements import requirement
 from tests.upstream.support import lines_of, until
 
 pytestmark = pytest.mark.anyio
-OURS = ["context_read", "context_grep", "context_tail", "context_query", "wait_for_tool_output"]
+OURS = ["context_read", "context_grep", "context_tail", "context_query", "context_diff", "wait_for_tool_output"]
 CHANGED = "notifications/tools/list_changed"
 QUICK = ["--set", "slow_after_seconds=0.3"]
 SHOWN = "L2 (byte 5)"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from holdall.text.json import find as find_module
 from holdall.text.json.find import Finding, Hit, Layout, Reached, Scan, SeveralValues, find
 from holdall.text.json.path import (
+    Filter,
     Index,
     JsonPath,
     Name,
@@ -94,6 +95,8 @@ def selects(selector: Selector, step: bytes | int) -> bool:
             return isinstance(step, int) and by > 0 and step in range(start, 10**6 if stop is None else stop, by)
         case Wildcard():
             return True
+        case Filter():
+            raise AssertionError("not of this suite")
 
 
 def evaluated(root: Tree, path: JsonPath) -> list[Tree]:

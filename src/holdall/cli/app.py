@@ -45,7 +45,7 @@ _COMMANDS = {
         "gc": "Remove what has expired, and what killed writers left behind. Expired outputs leave a tombstone.",
         "rm": "Remove outputs for good, or all that a session holds. A tombstone says that they were there.",
         "verify": "Read every kept byte again, compare every hash, and name what is damaged.",
-        "stats": "Totals: outputs kept, tokens kept out, retrievals, model calls and cost. --session: only that one.",
+        "stats": "Totals: outputs kept, tokens kept out, retrievals, model calls and cost. --session: with its agents.",
         "doctor": "Check that everything Holdall needs is there and works.",
     },
     "demo": {"demo": "Watch an agent from a question to its report, on tools that return too much and take too long."},

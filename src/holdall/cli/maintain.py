@@ -146,7 +146,7 @@ async def verify(options: Options) -> int:
 
 @command(app)
 async def stats(options: Options) -> int:
-    """Totals: outputs kept, tokens kept out, retrievals, model calls and cost. --session: that one and its agents."""
+    """Totals: outputs kept, tokens kept out, retrievals, model calls and cost. --session: with its agents."""
     with _care(options) as care:
         total = await care.stats(only_this_session=bool(options.session))
         done = await care.counters(only_this_session=bool(options.session))

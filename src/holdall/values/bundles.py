@@ -160,7 +160,9 @@ def _session(flat: object, at: int, version: int) -> BundledSession:
     if not isinstance(flat, Mapping):
         raise ValueError("one of its sessions is not an object")
     table = cast("Mapping[str, Any]", flat)
-    table = {**({"format": 1} if version == 1 else {}), "was": [], **table}
+    none: list[str] = []
+    missing: dict[str, Any] = {"was": none, **({"format": 1} if version == 1 else {})}
+    table = missing | dict(table)
     if set(table) != {one.name for one in fields(BundledSession)}:
         raise ValueError("one of its sessions has other fields than it should")
     id, name, created, parent = table["id"], table["name"], table["created"], table["parent"]
@@ -172,8 +174,8 @@ def _session(flat: object, at: int, version: int) -> BundledSession:
         raise ValueError("the time at which a session was made is not one")
     if not _is_count(parent, least=-1) or (parent != -1 if at == 0 else not 0 <= parent < at):
         raise ValueError("a session is listed before its parent, or without one")
-    was = table["was"]
-    if not isinstance(was, list) or len(was) > MAX_WAS or not all(isinstance(one, str) and is_uuid(one) for one in was):
+    was = cast("list[Any]", table["was"])
+    if type(was) is not list or len(was) > MAX_WAS or not all(isinstance(one, str) and is_uuid(one) for one in was):
         raise ValueError("the earlier ids of a session are not ids")
     counts = {one.name: table[one.name] for one in fields(BundledSession)[4:-1]}
     if not all(_is_count(number) for number in counts.values()):

@@ -1,8 +1,9 @@
 """The operations of a session as rows of a picture, and its report with links to what it rests on. Pure."""
 
 import json
+import math
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, cast
@@ -24,6 +25,7 @@ from holdall.values.spans import Span
 SCALE = 1000.0
 _LEAST = 3.0  # or a short call could not be seen
 _PREVIEW = 160
+_TOLD_WITHIN = 1.0  # seconds: a call is logged when the others of its turn have ended too
 LONGEST_TEXT = 20_000  # characters of a task or a report; the transcript has the rest
 _END_OF_LINE = 2  # bytes
 _WHAT = {"turn": "turn", "model": "model", "tool": "tool", "agent": "agent", "extraction": "question"}
@@ -162,9 +164,10 @@ def _href(one: Operation, known: Known, handle: str) -> str:
     if not handle:
         return ""
     looks = known.shown.get((handle, one.name), ()) if one.data.get("outcome") == "answer" else ()
-    first = looks[at] if (at := bisect_left(looks, (one.at - 0.01, 0, 0))) < len(looks) else None
-    is_its = first is not None and first[0] <= one.at + one.seconds + 0.05
-    return output_address(known.session, handle, *(first[1:] if first is not None and is_its else ()))
+    # Its answer was noted down before it was logged, perhaps by the time that the other calls of its turn took.
+    at = bisect_right(looks, (one.at + one.seconds + 0.001, math.inf, math.inf)) - 1
+    is_its = at >= 0 and looks[at][0] >= one.at - _TOLD_WITHIN
+    return output_address(known.session, handle, *(looks[at][1:] if is_its else ()))
 
 
 def _first_stretch(spans: Sequence[Span]) -> Span:

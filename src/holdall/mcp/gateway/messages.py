@@ -92,8 +92,9 @@ def _finite(value: Any) -> Any:
         inside, at = waiting.pop()
         one = inside[at]
         if isinstance(one, dict | list):
-            inside[at] = copy = one.copy()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-            names = list(copy) if isinstance(copy, dict) else range(len(copy))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            copy: Any = cast("Any", one).copy()
+            inside[at] = copy
+            names: list[Any] = list(copy) if isinstance(one, dict) else list(range(len(copy)))
             waiting += [(copy, name) for name in names]
         elif isinstance(one, float) and not math.isfinite(one):
             inside[at] = json.dumps(one)
