@@ -28,8 +28,7 @@ def test_the_mix_of_questions() -> None:
 def test_cheap_outputs_have_answers_in_the_form_that_the_benchmark_reads(tmp_path: Path) -> None:
     program.main([str(tmp_path), *CHEAP])
     collection = tasks.load(tmp_path)
-    if not collection.outputs:
-        pytest.skip("none of the tools is installed")
+    assert collection.outputs  # the page of pydoc needs no tool
     assert len(collection.tasks) == 3 * len(collection.outputs)
     for task in collection.tasks:
         data = collection.outputs[task.output].data

@@ -324,6 +324,16 @@ async def test_a_list_without_end_has_one() -> None:
             await servers["bad"].tools()
 
 
+async def test_the_pages_of_a_list_have_a_deadline_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def endless(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("holdall.mcp.client.connection.listing", endless)
+    async with Servers([bad(call_seconds=0.1)], means=means()) as servers:
+        with pytest.raises(UpstreamFault, match=r"did not list its tools within 0\.2 seconds"):
+            await servers["bad"].tools()
+
+
 async def test_the_pages_of_a_list_have_a_bound_together(caplog: pytest.LogCaptureFixture) -> None:
     async with Servers([bad("lists large pages")], means=means()) as servers:
         assert [tool["name"] for tool in await servers["bad"].tools()] == ["t0", "t1", "t2"]

@@ -1,5 +1,6 @@
 """diff: what differs between two outputs, by lines, by JSON paths, by rows; counted, bounded, and true whatever they are."""
 
+import contextlib
 import itertools
 import json
 import random
@@ -18,7 +19,7 @@ from holdall.values.answers import Difference
 from holdall.values.errors import BadQuery, UsageError
 from holdall.values.spans import Span
 from holdall.verbs import diff as module
-from holdall.verbs.diff import compare
+from holdall.verbs.diff import diff
 from holdall.verbs.read import UNBOUNDED, Bounds
 from holdall.wire.answers import told_change, told_difference
 from tests.requirements import requirement
@@ -37,6 +38,13 @@ def compared(one: bytes | str, other: bytes | str, **options: Any) -> Difference
     bounds = options.pop("bounds", UNBOUNDED)
     one, other = (text.encode() if isinstance(text, str) else text for text in (one, other))
     return compare(opened(one), opened(other), bounds=bounds, **options)
+
+
+def compare(one: FileReader, other: FileReader, *, bounds: Bounds, **options: Any) -> Difference:
+    def at_once(handle: str) -> contextlib.AbstractContextManager[FileReader]:
+        return contextlib.nullcontext(other)
+
+    return diff(one, other="other", bounds=replace(bounds, open=at_once), **options)
 
 
 def counts(found: Difference) -> tuple[int, int, int]:

@@ -5,12 +5,10 @@ name, which goes with its last descriptor.
 import codecs
 import contextlib
 import csv
-import errno
 import io
 import json
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
@@ -21,13 +19,14 @@ from holdall.formats.columns import Table, column_names, table_of
 from holdall.formats.kinds import PACKED, SAMPLE, TAIL
 from holdall.formats.outline import Sample, take
 from holdall.formats.registry import format_of, kind_of
+from holdall.store.members import scratch
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, line_of_byte
 from holdall.text.escape import foreign
 from holdall.text.json.find import Hit, Scan, SeveralValues, explain_no_match, find
 from holdall.text.json.path import JsonPath, Segment, Wildcard, parse_path
 from holdall.values.answers import UNCHECKED
-from holdall.values.errors import BadQuery, NotReady, OutputDamaged, WorkerFault
+from holdall.values.errors import BadQuery, NotReady, OutputDamaged
 from holdall.values.outputs import Kind
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -39,7 +38,6 @@ from holdall.values.record import record
 
 
 PIECE = 1024 * 1024
-_IN_MEMORY = 32 * 1024 * 1024  # larger copies go to the disk
 
 _PAIR = 12  # bytes of two escapes
 # Every escape, so that the second backslash of `\\ud83d` is not taken for the start of one.
@@ -58,27 +56,6 @@ def pieces(reader: OutputReader, start: int, end: int, check: Check) -> Iterator
     for at in range(start, end, PIECE):
         check()
         yield reader.read(at, min(at + PIECE, end))
-
-
-def scratch(parts: Iterable[bytes], expected: int) -> BinaryIO:
-    """A nameless file that holds the parts, of about `expected` bytes."""
-    file = _unnamed_file(expected)
-    try:
-        for part in parts:
-            file.write(part)
-        file.flush()
-    except OSError as refused:
-        file.close()
-        if refused.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise WorkerFault(
-                f"there is no room for a temporary copy of {expected:,} bytes in {tempfile.gettempdir()}. "
-                "Free some, or point TMPDIR elsewhere."
-            ) from refused
-        raise
-    except BaseException:
-        file.close()
-        raise
-    return file
 
 
 def mended(parts: Iterable[bytes]) -> Iterator[bytes]:
@@ -143,12 +120,6 @@ def are_plain_lines(parts: Iterable[bytes]) -> bool:
             return False  # it would be taken off
         last = part[-1:]
     return True
-
-
-def _unnamed_file(expected: int) -> BinaryIO:
-    if expected <= _IN_MEMORY and hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("holdall"), "w+b")
-    return tempfile.TemporaryFile(prefix="holdall-")
 
 
 # What SQL reads: the stored file itself where DuckDB takes it as it is, or a prepared copy of it.
@@ -287,7 +258,7 @@ def lines_of(reader: OutputReader, check: Check) -> Source:
     # An escape takes two bytes for one, a replacement three.
     longest = 3 * _longest_line(reader) + 16
     shape = {"form": "lines", "longest_line": longest, "records": records, "prefixed": True, "escaped": True}
-    return _copied(reader, shape, scratch(parts, end + reader.totals.lines))
+    return _copied(reader, shape, scratch(parts))
 
 
 def _records(reader: OutputReader, shape: dict[str, Any], check: Check, mend: bool = False) -> Source:
@@ -299,7 +270,7 @@ def _records(reader: OutputReader, shape: dict[str, Any], check: Check, mend: bo
     end = _end_of_lines(reader)
     parts = _valid(reader, pieces(reader, start, end, check))
     parts = json_mended(parts, lines=shape["form"] == "ndjson") if mend else parts
-    return _copied(reader, shape, scratch(parts, end - start))
+    return _copied(reader, shape, scratch(parts))
 
 
 def _json_shape(reader: OutputReader) -> dict[str, Any]:
@@ -323,11 +294,11 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
         return _records(reader, {"form": "csv", "delimiter": table.separator, **table.shape()}, check)
     widest = len(table.columns)
     try:
-        copy = scratch(_as_csv(_rows(reader, table, check), widest), reader.totals.bytes)
+        copy = scratch(_as_csv(_rows(reader, table, check), widest))
     except _WiderRow:  # than all of the sample
         widest += _MOST_EXTRA
         try:
-            copy = scratch(_as_csv(_rows(reader, table, check), widest), reader.totals.bytes)
+            copy = scratch(_as_csv(_rows(reader, table, check), widest))
         except (_WiderRow, csv.Error):
             return lines_of(reader, check)
     except csv.Error:  # a cell of more than 128 KiB: rather an open quote
@@ -406,13 +377,11 @@ def _source_at(reader: OutputReader, at: str, check: Check, mend: bool) -> Sourc
     if first == b"[":
         parts = _valid(reader, pieces(reader, hit.start, hit.end, check))
         parts = json_mended(parts, lines=False) if mend else parts
-        return _copied(reader, {"form": "array", "size": hit.end - hit.start}, scratch(parts, hit.end - hit.start))
+        return _copied(reader, {"form": "array", "size": hit.end - hit.start}, scratch(parts))
     if first == b"{":
         parts = _valid(reader, _members(reader, hit, check))
         parts = json_mended(parts, lines=True) if mend else parts
-        return _copied(
-            reader, {"form": "members", "object_size": hit.end - hit.start}, scratch(parts, hit.end - hit.start)
-        )
+        return _copied(reader, {"form": "members", "object_size": hit.end - hit.start}, scratch(parts))
     raise BadQuery(
         f"{foreign(hit.path)} is neither an array nor an object, so it is no table. Query it with a path instead."
     )

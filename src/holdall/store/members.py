@@ -213,7 +213,7 @@ def scratch(pieces: Iterable[bytes]) -> BinaryIO:
         file.close()
         if refused.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise WorkerFault(
-                f"there is no room to unpack {length:,} bytes or more in {tempfile.gettempdir()}. "
+                f"there is no room for a temporary copy of {length:,} bytes or more in {tempfile.gettempdir()}. "
                 "Free some, or point TMPDIR elsewhere."
             ) from refused
         raise

@@ -61,31 +61,16 @@ def diff(
     """From `reader` to the output `other`. At most `limit` changes are shown, after the first `skip`."""
     if not other or bounds.open is None:
         raise UsageError("name the other output.")
-    with bounds.open(other) as later:
-        return compare(reader, later, by=by, key=key, limit=limit, skip=skip, bounds=bounds)
-
-
-def compare(
-    before: OutputReader,
-    after: OutputReader,
-    *,
-    by: str | None = None,
-    key: str | None = None,
-    limit: int | None = None,
-    skip: int = 0,
-    bounds: Bounds,
-) -> Difference:
-    """The same of two that are open."""
     if by not in (None, "", "lines", "rows", "json"):
         raise UsageError(f"by must be lines, rows or json, not {foreign(repr(by))}.")
-    if (before.facts.id, before.facts.handle) == (after.facts.id, after.facts.handle):  # members share an id
-        raise UsageError(f"these are the same output, {before.facts.handle}: give two.")
     first = whole_number(skip, name="skip")
     most = whole_number(_LIMIT if limit is None else limit, name="limit", least=1)
     seconds = (bounds.settings or Settings()).grep_seconds
-    pair = _Pair(before, after)
-    room = bounds.most_bytes if bounds.counted_later else bounds.share(after.facts.measure)
-    with within(seconds):
+    with bounds.open(other) as later, within(seconds):
+        if (reader.facts.id, reader.facts.handle) == (later.facts.id, later.facts.handle):  # members share an id
+            raise UsageError(f"these are the same output, {reader.facts.handle}: give two.")
+        pair = _Pair(reader, later)
+        room = bounds.most_bytes if bounds.counted_later else bounds.share(later.facts.measure)
         return _answer(pair, _compared(pair, by or "", key or "", seconds * _SHARE), first, most, room)
 
 
