@@ -229,6 +229,21 @@ def test_context_around_and_across_very_long_lines_is_cut_and_says_so() -> None:
     assert found.notes[1:] == snapshot(("some context is cut or left out; read shows it whole",))
 
 
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"needle \xff\n", True),
+        (b"\xc3(\nneedle\n", True),  # only a line beside it
+        ("needle \ufffd\n".encode(), False),  # the character itself is in the output
+        (b"needle\n\xff\nanother\n\xff\n", False),  # what is not shown says nothing
+    ],
+)
+def test_bytes_that_are_no_text_are_told_from_the_character_that_stands_for_them(data: bytes, said: bool) -> None:
+    found = grep(reader_of(data), "needle", before=1)
+    note = "bytes that are not text are shown as \ufffd; read shows them in hexadecimal"
+    assert (note in found.notes) is said
+
+
 def test_more_context_than_fits_is_left_out_from_the_far_ends_and_says_so() -> None:
     lines = [f"{number:04} {'x' * 90}" for number in range(2000)]
     found = grep(reader_of("\n".join(lines).encode()), "^1000", context=1000)

@@ -36,7 +36,7 @@ from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, char_of_byte, line_of_byte
 from holdall.text.excerpt import around, beginning
 from holdall.text.ranges import whole_number
-from holdall.text.utf8 import decode
+from holdall.text.utf8 import REPLACEMENT, decode
 from holdall.values.answers import UNCHECKED, Found, Group, Match
 from holdall.values.errors import BadRange, OutputDamaged
 from holdall.values.record import record
@@ -275,7 +275,15 @@ class _Answer:
         return tuple(replace(one, others=tuple(self._others.get(one.byte, ()))) for one in self.matches)
 
     def notes(self) -> list[str]:
-        return [] if self._context_is_whole else ["some context is cut or left out; read shows it whole"]
+        notes = [] if self._context_is_whole else ["some context is cut or left out; read shows it whole"]
+        if any(REPLACEMENT in text and not self._windows.is_text(span) for text, span in self._texts()):
+            notes.append(f"bytes that are not text are shown as {REPLACEMENT}; read shows them in hexadecimal")
+        return notes
+
+    def _texts(self) -> Iterator[tuple[str, Span]]:
+        for match in self.matches:
+            yield match.text, Span(match.text_byte, match.text_end)
+            yield from zip((*match.before, *match.after), match.context, strict=True)
 
 
 def _cost(match: Match) -> int:
@@ -404,6 +412,9 @@ class Windows:
             return decode(self._reader.read(line.start, line.end).removesuffix(b"\r"))[0]
         most = 2 * self._size.reach
         return beginning(self._reader.read(line.start, line.start + most + 1), most).text
+
+    def is_text(self, span: Span) -> bool:
+        return decode(self._reader.read(span.start, span.end))[1]
 
     def _lines_before(self, byte: int) -> Iterator[Span]:
         end = self.line_start(byte) - 1
