@@ -430,7 +430,7 @@ class Front:
             bounds, redaction = Bounds(message_bytes=core.settings.server_max_bytes), core.redaction_of(None)
             masks = None if redaction is None else redaction.masked
             servers = self._gateway_state.servers
-            self._relay = Relay(servers, self.client, caller, self._heard, self._known, bounds, masks)
+            self._relay = Relay(servers, self.client, caller, self._heard, self._known, bounds, masks, core.marks)
             self._catalogue = Catalogue(self._relay, self._names, self._prompts)
         self._relay.caller = replace(self._relay.caller, revision=caller.revision, capabilities=caller.capabilities)
         return self._relay

@@ -6,10 +6,12 @@ come back as they were, except for what the client's era of the protocol writes 
 
 import asyncio
 import logging
+import operator
+import re
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, cast
 
 from holdall.bag import Messages
 from holdall.mcp.client.connection import Connection, Servers
@@ -27,6 +29,7 @@ from holdall.values.errors import UpstreamFault, UpstreamRefused, UsageError
 from holdall.values.record import record
 from holdall.wire.answers import log_message, progress_message
 from holdall.wire.clamp import MAX_BYTES, clamp_text
+from holdall.wire.notes import without_mark
 
 _LOG = logging.getLogger("holdall.gateway")
 _STOP_TIMEOUTS = StopTimeouts(1.0, 0.5, 0.5)  # all of us have to be gone within five seconds
@@ -142,12 +145,16 @@ class Relay:
         known: KnownServers | None = None,
         bounds: Bounds | None = None,
         masks: Callable[[Any], Any] | None = None,
+        marks: re.Pattern[str] | None = None,
     ) -> None:
-        """`known` is for sessions that share what their servers say, or the servers; `masks` for all that is masked."""
+        """`known` is for sessions that share what their servers say, or the servers; `masks` for all that is masked;
+        `marks` finds the mark of real notices, which no server may show.
+        """
         self.caller = caller
         self._client = client
         self._heard = heard
         self._masks = masks
+        self._marks = marks
         self._asking: Counter[str] = Counter()
         self._masking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._under_way: dict[str, list[ClientRequest]] = {spec.name: [] for spec in specs}
@@ -194,9 +201,26 @@ class Relay:
         return self._shown(asked.method, result, greeting)
 
     def _shown(self, method: str, result: dict[str, Any], greeting: Greeting) -> dict[str, Any]:
+        if method != "tools/call":  # the bag looks at those, and keeps what it takes out of sight
+            result = self._unmarked(result)
         return messages.towards_client(
             method, result, modern=self.caller.modern, server_modern=greeting.modern, server=greeting.server
         )
+
+    def _unmarked(self, value: Any) -> Any:
+        """The same object where no string in it holds the mark. Clients show models what is not a tool's too."""
+        if isinstance(value, str):
+            return without_mark(value, self._marks) if self._marks and self._marks.search(value) else value
+        if isinstance(value, dict):
+            given = cast("dict[str, Any]", value)
+            shown = {self._unmarked(name): self._unmarked(one) for name, one in given.items()}
+            same = all(map(operator.is_, given, shown)) and all(map(operator.is_, given.values(), shown.values()))
+            return value if same else shown
+        if isinstance(value, list):
+            items = cast("list[Any]", value)
+            shown = [self._unmarked(one) for one in items]
+            return items if all(map(operator.is_, items, shown)) else shown
+        return value
 
     async def _without_copy(self, copy: Copy, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
         """What can be answered before this session has a copy of the server; None if nothing can."""
@@ -313,7 +337,9 @@ class Relay:
                 return (await connection.call(str(params["name"]), arguments, more=more, **options)).result
             return (await connection.request(asked.method, params, **options)).result
         except UpstreamRefused as refusal:
-            raise Refusal(refusal.code, refusal.reason, refusal.data) from refusal
+            if asked.method == "tools/call":
+                raise Refusal(refusal.code, refusal.reason, refusal.data) from refusal
+            raise Refusal(refusal.code, self._unmarked(refusal.reason), self._unmarked(refusal.data)) from refusal
         except UsageError as problem:  # numbers that are none in JSON, for instance
             raise Refusal(INTERNAL_ERROR, str(problem)) from problem
         finally:
