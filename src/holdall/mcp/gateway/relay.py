@@ -215,7 +215,7 @@ class Relay:
             given = cast("dict[str, Any]", value)
             shown = {self._unmarked(name): self._unmarked(one) for name, one in given.items()}
             same = all(map(operator.is_, given, shown)) and all(map(operator.is_, given.values(), shown.values()))
-            return value if same else shown
+            return given if same else shown
         if isinstance(value, list):
             items = cast("list[Any]", value)
             shown = [self._unmarked(one) for one in items]
