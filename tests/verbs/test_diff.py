@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 import random
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -271,6 +272,34 @@ def test_lines_that_all_differ_and_more_than_are_looked_at_give_at_least(monkeyp
     assert found.notes == ("compared up to lines 1,010 and 1,011: the rest is too large",)
     none = compared("".join(f"a{n}\n" for n in range(2000)), "".join(f"b{n}\n" for n in range(2000)))
     assert told_difference(none) == "at least 1 of 2,000 lines changed"
+
+
+@requirement("diff:hostile")
+@pytest.mark.parametrize(
+    "text", ["[{}]", '{{"a": [{}]}}', '[{{"id": 1, "b": [[{}]]}}]'], ids=["elements", "below a member", "below a row"]
+)
+def test_more_values_than_are_looked_at_are_compared_by_lines(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (text.format(",".join(value * 300)) for value in "12")
+    assert compared(one, other).unit == "value"
+    monkeypatch.setattr(module, "_MOST_ROWS", 200)
+    assert compared(one, other).unit == "line"
+    monkeypatch.setattr(module, "_MOST_ROWS", 300)
+    monkeypatch.setattr(module, "_MOST_COMMAS", 200)
+    found = compared(one, other)
+    assert (found.unit, found.notes) == ("line", ("too deep, too large or not what it looks like: compared by lines",))
+
+
+@requirement("diff:hostile")
+def test_a_long_name_is_not_held_once_for_each_value_below_it() -> None:
+    one, other = (f'{{"{"k" * 50_000}": [{",".join(value * 2000)}]}}' for value in "12")
+    tracemalloc.start()
+    try:
+        found = compared(one, other)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (found.changed, found.total) == (1, 1)
+    assert peak < 5_000_000  # a hundred megabytes with a path for each
 
 
 @requirement("diff:hostile")

@@ -2,15 +2,15 @@
 
 Where both begin and end alike is found first, piece by piece; only what is between that is looked at closer, at most
 `MOST_BYTES` and `MOST_ITEMS` of each side, so that the memory has a bound of about ten times `MOST_BYTES` (texts, their
-parts, a number for each line), and the time one that is linear (see `text.align`). What is told of the rest is that it
-was not compared. What cannot be compared by its structure (too large, too deep, not what it looked like) is compared by
-lines; where a line is too long, or the time is over, the first place that differs is told.
+parts, a number for each line, the keys of each row), and the time one that is linear (see `text.align`). What is told
+of the rest is that it was not compared. What cannot be compared by its structure (too large, too deep, not what it
+looked like) is compared by lines; where a line is too long, or the time is over, the first place that differs is told.
 """
 
 import csv
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import accumulate, pairwise
 from typing import Any, cast
@@ -35,9 +35,12 @@ from holdall.values.spans import Span
 from holdall.verbs.read import Bounds
 
 MOST_BYTES = 32 << 20  # of a side that are looked at closer
-MOST_ITEMS = 500_000  # lines, rows, elements or changes
+MOST_ITEMS = 500_000  # lines or changes
+_MOST_ROWS = 200_000  # rows, elements or members: each of them has several keys
 _PIECE = 1 << 20
+_MOST_COMMAS = 4 * MOST_ITEMS  # in JSON: about as many values, each of which takes memory while it is looked at
 _DEPTH = 100  # levels of JSON that are compared member by member
+_PATH = 1000  # characters of the path of a value that is opened; what is in it has a path of its own each
 _TEXT = 300  # bytes that are shown of a line or a value
 _LINES = 6  # of a side of a change
 _REACH = 100  # bytes on both sides of where two long lines begin to differ
@@ -404,7 +407,7 @@ def _csv(text: str) -> _Rows:
     if lines[-1] == "":
         lines.pop()
     sign = separator_of("\n".join(lines[:_SEEN]), whole=len(lines) <= _SEEN)
-    if sign is None or len(lines) > MOST_ITEMS:
+    if sign is None or len(lines) > _MOST_ROWS:
         raise ValueError
     begins = list(accumulate((len(line) + 1 for line in lines), initial=int(mark)))
     reader = csv.reader((line + "\n" for line in lines), delimiter=sign)
@@ -440,14 +443,25 @@ def _ndjson(text: str) -> _Rows:
         if text[begin:end].strip():
             spans.append((begin, end))
         begin = end + 1
-        if len(spans) > MOST_ITEMS:
+        if len(spans) > _MOST_ROWS:
             raise ValueError
-    return _json_rows(text, [(start, _decoded(text, start)) for start, _ in spans], spans)
+    _check_values(text)
+    return _json_rows(text, ((start, _decoded(text, start)[0], end) for start, end in spans))
+
+
+def _check_values(text: str) -> None:
+    if text.count(",") > _MOST_COMMAS:
+        raise ValueError
 
 
 def _decoded(text: str, start: int) -> tuple[Any, int]:
     deadline.check()
     return _DECODER.raw_decode(text, start)
+
+
+def _end(text: str, start: int) -> int:
+    deadline.check()
+    return _PASSER.raw_decode(text, start)[1]
 
 
 class _Number(str):
@@ -458,11 +472,29 @@ _DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_consta
 _SPACE = " \t\n\r"
 
 
-def _json_rows(text: str, decoded: list[tuple[int, tuple[Any, int]]], places: list[Place]) -> _Rows:
-    objects = [cast("dict[str, Any]", value) if isinstance(value, dict) else {} for _, (value, _) in decoded]
-    names = [name for name, value in objects[0].items() if not isinstance(value, dict | list)] if objects else []
-    tried = _candidates(names)
-    keys = [tuple(_scalar(one.get(name)) for name in tried) for one in objects]
+def _none(_value: object) -> None:
+    """For a decoder that only passes by: it makes nothing of what it reads."""
+
+
+_PASSER = json.JSONDecoder(
+    parse_int=_none, parse_float=_none, parse_constant=_none, object_pairs_hook=_none, strict=False
+)
+
+
+def _json_rows(text: str, rows: Iterable[tuple[int, Any, int]]) -> _Rows:
+    """`rows` are where each begins, what it is, and where it ends: of what it is, only keys are held."""
+    names, tried = list[str](), tuple[str, ...]()
+    places: list[Place] = []
+    keys: list[tuple[Any, ...]] = []
+    for start, value, end in rows:
+        one = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        if not places:
+            names = [name for name, value in one.items() if not isinstance(value, dict | list)]
+            tried = _candidates(names)
+        elif len(places) == _MOST_ROWS:
+            raise ValueError
+        places.append((start, end))
+        keys.append(tuple(_scalar(one.get(name)) for name in tried))
     numbers = [hash(text[start:end]) for start, end in places]
 
     def fields(number: int) -> dict[str, str]:
@@ -493,8 +525,10 @@ def _members(text: str, at: int) -> Iterator[tuple[str, int, int]]:
         if text[at] != ":":
             raise ValueError
         at = _space(text, at + 1)
-        end = _decoded(text, at)[1]
+        end = _end(text, at)
         seen[name] += 1
+        if max(len(seen), seen[name]) > _MOST_ROWS:
+            raise ValueError
         yield (name if seen[name] == 1 else f"{name} ({seen[name]})"), at, end
         at = _space(text, end)
         if text[at] == ",":
@@ -503,17 +537,15 @@ def _members(text: str, at: int) -> Iterator[tuple[str, int, int]]:
             raise ValueError
 
 
-def _elements(text: str, at: int) -> list[tuple[int, tuple[Any, int]]]:
+def _elements(text: str, at: int) -> Iterator[tuple[int, Any, int]]:
     """Where each element of the array begins, what it is, and where it ends."""
-    found: list[tuple[int, tuple[Any, int]]] = []
     at = _space(text, at + 1)
     while text[at] != "]":
-        element = _decoded(text, at)
-        found.append((at, element))
-        at = _space(text, element[1])
+        value, end = _decoded(text, at)
+        yield at, value, end
+        at = _space(text, end)
         if text[at] == ",":
             at = _space(text, at + 1)
-    return found
 
 
 def _key_of(one: _Rows, other: _Rows, wanted: str) -> list[tuple[list[Any], list[Any]]]:
@@ -635,7 +667,8 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
     roots: list[Place] = []
     for text in texts:
         begin = _space(text, 1 if text.startswith("\ufeff") else 0)
-        end = _decoded(text, begin)[1]
+        _check_values(text)
+        end = _end(text, begin)
         if text[end:].strip():
             raise ValueError
         roots.append((begin, end))
@@ -680,7 +713,7 @@ def _opened(one: str, other: str, node: _Node, key: str, orders: list[str]) -> l
     if left == right:
         return []
     signs = left[0] + right[0]
-    if node.depth >= _DEPTH or signs not in ("{{", "[["):
+    if node.depth >= _DEPTH or len(node.path) > _PATH or signs not in ("{{", "[["):
         strings = signs == '""' and _decoded(one, a)[0] == _decoded(other, c)[0]
         return [] if strings else None
     if signs == "{{":
@@ -692,7 +725,8 @@ def _opened(one: str, other: str, node: _Node, key: str, orders: list[str]) -> l
 
 def _opened_arrays(one: str, other: str, node: _Node, key: str, orders: list[str]) -> list[_Node]:
     """`orders` gets the path of an array whose elements are in another order."""
-    left, right = (_elements_of(text, place) for text, place in ((one, node.before), (other, node.after)) if place)
+    sides = ((text, place[0]) for text, place in ((one, node.before), (other, node.after)) if place)
+    left, right = (_json_rows(text, _elements(text, begin)) for text, begin in sides)
     deeper = node.depth + 1
     if chosen := _key_of(left, right, key if key in left.tried and key in right.tried else ""):
         (keys, other_keys), (names, _) = chosen
@@ -721,11 +755,6 @@ def _opened_arrays(one: str, other: str, node: _Node, key: str, orders: list[str
             now = right.places[c + at] if c + at < d else None
             nodes.append(_Node(f"{node.path}[{c + at if now else a + at}]", deeper, was, now))
     return nodes
-
-
-def _elements_of(text: str, place: Place) -> _Rows:
-    elements = _elements(text, place[0])
-    return _json_rows(text, elements, [(start, end) for start, (_, end) in elements])
 
 
 def _step(name: str) -> str:
