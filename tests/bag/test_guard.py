@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdall import Assistant, Inline, System, ToolResult, User
-from holdall.values.chat import Message
+from holdall.values.chat import Message, ToolCall
 from holdall.wire.clamp import MAX_BYTES, MAX_LINES, clamp_messages, lines_shown
 from holdall.wire.dialects import DIALECTS
 from tests.bag.shapes import LOG, opened
@@ -37,6 +37,35 @@ async def test_the_librarys_own_messages_are_guarded_like_those_of_the_providers
         assert new == ToolResult("c1", "f", new.text, is_error=True)
         assert (await bag.read("c1", bytes=":", bounded=False)).text == LOG
         assert await bag.guard(guarded) == guarded
+
+
+GIVEN = {"u": 1}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": json.dumps(GIVEN)}}]},
+        {"role": "assistant", "tool_calls": [{"id": "c", "name": "f", "args": GIVEN}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": GIVEN}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "f", "input": GIVEN}}]},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": json.dumps(GIVEN)},
+        Assistant("", (ToolCall("c", "f", GIVEN),)),
+    ],
+)
+async def test_tool_and_arguments_of_a_result_are_those_of_its_call(tmp_path: Path, call: Any) -> None:
+    async with opened(tmp_path) as bag:
+        await bag.guard([call, {"role": "tool", "tool_call_id": "c", "content": LOG}])
+        [facts] = await bag.outputs()
+        assert (facts.origin.tool, facts.origin.arguments) == ("f", GIVEN)
+
+
+async def test_results_of_other_arguments_are_not_told_by_their_difference(tmp_path: Path) -> None:
+    calls = [{"id": str(n), "function": {"name": "f", "arguments": f'{{"u": {n}}}'}} for n in range(2)]
+    results = [{"role": "tool", "tool_call_id": str(n), "content": LOG} for n in range(2)]
+    async with opened(tmp_path) as bag:
+        guarded = await bag.guard([{"role": "assistant", "tool_calls": calls}, *results])
+        assert "the same bytes" not in str(guarded[2])
 
 
 def test_the_clamp_of_messages_knows_them_too() -> None:

@@ -399,7 +399,7 @@ def test_our_own_tools() -> None:
     assert {tool.name: (tool.description, tool.schema) for tool in DIALECTS["holdall"].tools} == snapshot(
         {
             "context_read": (
-                'Read part of a kept output: lines "A:B" from 1, both included; or bytes from 0. Without a handle: lists what is kept.',
+                'Read part of a kept output: lines "A:B" from 1, both included; bytes from 0. Without a handle: what is kept.',
                 {
                     "type": "object",
                     "properties": {
@@ -410,7 +410,7 @@ def test_our_own_tools() -> None:
                 },
             ),
             "context_grep": (
-                "Search a kept output by a regular expression. count: only how many; group: how often each captured value occurs; last: from the end.",
+                "Search a kept output by a regex. count: only how many; group: how often each captured value occurs; last: from the end.",
                 {
                     "type": "object",
                     "properties": {
@@ -437,7 +437,7 @@ def test_our_own_tools() -> None:
                 },
             ),
             "context_query": (
-                "DuckDB SELECT from t: the rows of JSON, NDJSON or CSV; other text is t(line_no, text). at: the JSONPath of the table. Or path: a JSONPath.",
+                "DuckDB SELECT from t: the rows of JSON, NDJSON or CSV; other text is t(line_no, text). at: the JSONPath of the table; also: further handles. Or path: a JSONPath.",
                 {
                     "type": "object",
                     "properties": {
@@ -445,12 +445,9 @@ def test_our_own_tools() -> None:
                         "sql": {"type": "string"},
                         "path": {"type": "string"},
                         "at": {"type": "string"},
-                        "also": {
-                            "type": "array",
-                            "items": {"type": "string"},
-                            "description": "Further handles, as tables.",
-                        },
+                        "also": {"type": "array", "items": {"type": "string"}},
                         "kind": {"type": "string", "description": "Read as csv, lines…"},
+                        "limit": {"type": "integer"},
                     },
                     "required": ["handle"],
                 },
@@ -502,7 +499,7 @@ def test_our_tools_and_instructions_cost_every_request_few_tokens() -> None:
     assert base <= 600
     assert all(each <= 120 for each in tokens.values())
     assert tokens["tool_output"] + count(dialect.with_model) <= 120
-    assert (base, tokens) == snapshot((599, {"context_diff": 110, "tool_output": 81, "wait_for_tool_output": 106}))
+    assert (base, tokens) == snapshot((600, {"context_diff": 110, "tool_output": 81, "wait_for_tool_output": 106}))
 
 
 @requirement("dialect:unlisted-arguments")

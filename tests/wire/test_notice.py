@@ -114,7 +114,7 @@ FAILED a.py::test_two · L2,511 · its details: L2,503–2,509: assert 1 == 2
 2,500 × test_<n>.py::test_<n> PASSED
 … 4 more shapes, 4 of them rare (≤ 2 lines)
 </k3f9:7d1a7d1a>
-Next: context_grep(handle="k3f9", pattern="test_two", context=3, limit=3) · context_read(handle="k3f9", lines="2503:2509")\
+Next: context_grep(handle="k3f9", pattern="test_two", before=3, after=3, limit=3) · context_read(handle="k3f9", lines="2503:2509")\
 """)
 
 
@@ -164,7 +164,7 @@ PNG image: 640 × 480 px
 texts in it: "Software: made by a test"
 00000000  89 50 4e 47 0d 0a 1a 0a 00 00 00 0d 49 48 44 52
 </k3f9:7d1a7d1a>
-Next: context_grep(handle="k3f9", pattern="Software", literal=true, limit=3) · context_read(handle="k3f9", bytes="0:128")\
+Next: context_grep(handle="k3f9", pattern="Software", limit=3) · context_read(handle="k3f9", bytes="0:128")\
 """)
 
 

@@ -31,9 +31,11 @@ async def run_calls(bag: Holdall, output: object, what: str) -> list[str]:
     notice = await bag.notice(kept.handle)
     calls = calls_in(notice)
     assert 1 <= len(calls) <= 3, what
+    listed = {tool.name: tool.schema["properties"] for tool in bag.tools()}
     known = {*_TOLD.findall(notice), "star"}  # of `count_star()`, a name of DuckDB's
     for name, arguments in calls:
         assert arguments["handle"] == kept.handle
+        assert arguments.keys() <= listed[name].keys(), what
         answer = await bag.call(name, arguments)
         told = f"{what}: {name} {arguments}: {answer.text[:300]}"
         assert not answer.is_error, told

@@ -37,7 +37,7 @@ from holdall.values.outputs import Ended, Facts, Inline, Origin, Running, Taken
 from holdall.values.settings import Settings
 from holdall.verbs.preview import whole_text
 from holdall.wire.dialect import Dialect
-from holdall.wire.results import call_names, is_of_model, results_in, take_apart
+from holdall.wire.results import calls_by_id, is_of_model, results_in, take_apart
 from holdall.wire.system_notice import system_notice
 from holdall.wire.tool import ToolSpec
 
@@ -287,20 +287,23 @@ class Holdall(KeptNames):
         same.
         """
         guarded = list(messages)
-        names: dict[str, str] | None = None
+        calls: dict[str, tuple[str, Any]] | None = None
         answered = max((at for at, one in enumerate(messages) if is_of_model(one)), default=-1)
         for at, message in enumerate(messages):
             for result in results_in(message):
-                if names is None and not result.tool:
-                    names = call_names(messages)
-                tool = result.tool or (names or {}).get(result.call_id, "")
+                if result.tool and is_small_text(self.core, result.content, result.tool):
+                    continue
+                if calls is None:
+                    calls = calls_by_id(messages)
+                name, arguments = calls.get(result.call_id, ("", None))
+                tool = result.tool or name
                 if is_small_text(self.core, result.content, tool):
                     continue
                 # As a result, not as a list that happens to look like one.
                 whole = {"type": "tool_result", "content": result.content, "is_error": result.is_error}
                 of_blocks = take_apart(whole) is not None  # else it is a value
                 output = whole if of_blocks else result.content
-                origin = self._origin(tool, "", None, result.call_id)
+                origin = self._origin(tool, "", arguments, result.call_id)
                 # It was taken before, perhaps by an earlier run: what bears the mark there are notices.
                 prepared = replace(await prepare(self.core, output, origin), seen=True, read=at < answered)
                 taken = await settle(self.core, prepared)

@@ -24,7 +24,7 @@ def binary_outline(sample: Sample, room: Room) -> Outline:
     if strings:
         told.append("texts in it: " + " · ".join(f'"{cut(text, 60)}"' for text in strings[:4]))
     word = next((found[0] for found in map(_WORD.search, strings) if found), "")
-    leads = (Lead("grep", {"pattern": word, "literal": True}),) if word else ()
+    leads = (Lead("grep", {"pattern": word}),) if word else ()
     return Outline(label, fitted(told, room), not sample.whole, (), leads=leads)
 
 

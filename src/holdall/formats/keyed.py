@@ -94,7 +94,7 @@ def _leads(value: Any, values: Counter[tuple[str, str]], pair: str, section: str
     held = {key: cast("_Container", one) for key, one in tops.items() if isinstance(one, dict | list)}
     large = [(len(one), key) for key, one in held.items() if _NAME.fullmatch(key)]
     if large:
-        yield Lead("grep", {"pattern": section.format(literal(max(large)[1])), "context": 4, "limit": 2})
+        yield Lead("grep", {"pattern": section.format(literal(max(large)[1])), "after": 4, "limit": 2})
 
 
 def _all_at_least(value: Any) -> Iterator[tuple[int, tuple[int, bool]]]:

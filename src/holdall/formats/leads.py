@@ -71,7 +71,7 @@ def word_lead(texts: Sequence[str]) -> tuple[Lead, ...]:
     for text in texts:
         words = [word for word in re.findall(r"\w{4,24}", text) if not word.isdigit()]
         if words:
-            return (Lead("grep", {"pattern": max(words, key=len), "ignore_case": True, "context": 2}),)
+            return (Lead("grep", {"pattern": max(words, key=len), "ignore_case": True, "after": 2}),)
     return ()
 
 

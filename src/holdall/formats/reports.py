@@ -390,7 +390,7 @@ def _leads(found: _Found, failed: list[str]) -> tuple[Lead, ...]:
     for name in failed:
         words = _NAME.findall(name.split("[")[0].split(" - ")[0])
         if words and not found.leads:
-            leads.append(Lead("grep", {"pattern": literal(words[-1]), "context": 3}))
+            leads.append(Lead("grep", {"pattern": literal(words[-1]), "before": 3, "after": 3}))
     return tuple(leads)
 
 

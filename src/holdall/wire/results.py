@@ -7,6 +7,7 @@ import binascii
 import contextlib
 import copy
 import dataclasses
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
@@ -451,9 +452,9 @@ class Result:
     replaced: Callable[[object, object], object]  # the message and the new content
 
 
-def call_names(messages: Iterable[object]) -> dict[str, str]:
-    """The tool of each call that these messages make, by its id: most results have only that."""
-    names: dict[str, str] = {}
+def calls_by_id(messages: Iterable[object]) -> dict[str, tuple[str, Any]]:
+    """Tool and arguments of each call that these messages make, by its id: most results have only that."""
+    calls: dict[str, tuple[str, Any]] = {}
     for message in messages:
         holders: list[object] = [message]
         for part in ("tool_calls", "calls", "content"):
@@ -462,10 +463,19 @@ def call_names(messages: Iterable[object]) -> dict[str, str]:
         for holder in holders:
             call = holder if isinstance(holder, str) else field(holder, "toolUse") or holder
             call_id, name = field(call, "call_id", "toolUseId", "toolCallId", "id"), field(call, "name", "toolName")
-            name = name or field(field(call, "function"), "name")
+            function = call if name else field(call, "function")
+            name = name or field(function, "name")
             if isinstance(call_id, str) and isinstance(name, str):
-                names.setdefault(call_id, name)
-    return names
+                calls.setdefault(call_id, (name, _arguments(field(function, "arguments", "input", "args"))))
+    return calls
+
+
+def _arguments(given: object) -> Any:
+    """As a mapping, which most are: chat completions write them as JSON."""
+    if isinstance(given, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(given)
+    return given
 
 
 def is_of_model(message: object) -> bool:

@@ -79,8 +79,8 @@ Example:  holdall read k3f9 --lines 2860:2880
                  "From char A up to char B.", "--chars", "A:B", listed=False),
     ),
     "context_read",
-    'Read part of a kept output: lines "A:B" from 1, both included; or bytes from 0. '
-    "Without a handle: lists what is kept.",
+    'Read part of a kept output: lines "A:B" from 1, both included; bytes from 0. '
+    "Without a handle: what is kept.",
     without_handle="list",
     work="read:read",
 )  # fmt: skip
@@ -115,7 +115,7 @@ Example:  holdall grep k3f9 'Failed password for (\\S+)' --group
                  "Go on from this byte; with --last, before it.", "--from", "BYTE", 0),
     ),
     "context_grep",
-    "Search a kept output by a regular expression. count: only how many; group: how often each captured value occurs; "
+    "Search a kept output by a regex. count: only how many; group: how often each captured value occurs; "
     "last: from the end.",
     work="grep:grep_bounded",
 )  # fmt: skip
@@ -170,19 +170,19 @@ Example:  holdall query k3f9 "select count(*) from t where text like '%ERROR%'"
                  "JSONPath ($.a[*].b) or JSON Pointer (/a/0/b).", "--path", schema=_TEXT),
         Argument("at", str, None, "",
                  "Path of the array or object that is the table.", "--at"),
-        Argument("also", list, (), "Further handles, as tables.",
+        Argument("also", list, (), "",
                  "A further output, as a table named by its handle.", "--also", "HANDLE",
                  schema={"items": {"type": "string"}}),
         Argument("kind", str, None, "Read as csv, lines…",
                  "Read it as csv, tsv, table, json, ndjson or lines.", "--kind", "KIND"),
         Argument("limit", int, None, "",
-                 "Show at most N rows or values.", "-m --max", "N", 1, listed=False),
+                 "Show at most N rows or values.", "-m --max", "N", 1),
         Argument("skip", int, 0, "",
                  "With --path: leave out the first N values.", "--skip", "N", 0, listed=False),
     ),
     "context_query",
     "DuckDB SELECT from t: the rows of JSON, NDJSON or CSV; other text is t(line_no, text). "
-    "at: the JSONPath of the table. Or path: a JSONPath.",
+    "at: the JSONPath of the table; also: further handles. Or path: a JSONPath.",
     work="query:query",
 )  # fmt: skip
 
