@@ -155,7 +155,7 @@ class Dispatcher:
             self._begin(number, method, params, context)
 
     def _begin(self, number: int | str, method: str, params: dict[str, Any], context: Context | None) -> None:
-        size, is_ping = weight(params, MAX_QUESTION_BYTES), method == "ping"
+        size, is_ping = weight([method, params], MAX_QUESTION_BYTES), method == "ping"
         has_room = len(self._open) < MAX_QUESTIONS and sum(self._open.values()) + size <= MAX_QUESTION_BYTES
         takes = has_room and not is_ping
         if not takes and len(self._tasks) >= _MAX_REFUSALS:

@@ -100,6 +100,7 @@ class Lines:
 
 _STDERR_TAIL = 4000
 _LOOK_AGAIN = 0.02  # seconds between two looks whether what it started has gone too: nobody tells us
+_MOST_UNREAD = 4 * 1024 * 1024  # of answers and notifications to a server that reads nothing
 _DRAIN = 0.25  # seconds in which the rest of its output is read after its end
 _NEEDED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 _living: set[tuple[int, int]] = set()  # who started it, and its id
@@ -147,6 +148,12 @@ class Child(asyncio.SubprocessProtocol):
         if not isinstance(pipe, asyncio.WriteTransport) or pipe.is_closing() or self.exited.done():
             raise BrokenPipeError("the server's standard input is closed")
         pipe.write(data)
+
+    @property
+    def unread(self) -> int:
+        """Bytes that were written to it and that it has not read."""
+        pipe = self._transport.get_pipe_transport(0) if self._transport is not None else None
+        return pipe.get_write_buffer_size() if isinstance(pipe, asyncio.WriteTransport) else 0
 
     async def writable(self) -> None:
         """Until it has read most of what was written to it."""
@@ -368,8 +375,13 @@ class StdioChannel:
         child = self._child
         if child is None:
             raise BrokenPipeError
+        is_answer = "method" not in message
+        if is_answer and child.unread > _MOST_UNREAD:
+            await child.writable()  # of answers that wait there are only so many
+        elif "id" not in message and child.unread > _MOST_UNREAD:
+            return  # a notification: what cannot be delivered is dropped
         child.write(codec.encode(message))
-        if "id" in message and "method" in message:
+        if "id" in message and not is_answer:
             # A request waits until the one before it was read. A notification does not: that a call was cancelled
             # has to leave us at once, also where the server reads nothing.
             await child.writable()

@@ -184,7 +184,7 @@ class Inbox:
         own = call.callbacks.ask if call is not None and call.callbacks is not None else None
         ask = own or self._callbacks.ask
         if ask is None:
-            raise Declined(METHOD_NOT_FOUND, "Method not found", method)
+            raise Declined(METHOD_NOT_FOUND, "Method not found", method[:200])
         return await ask(method, params)
 
     def _forward_notification(self, method: str, params: dict[str, Any], context: Context | None) -> None:

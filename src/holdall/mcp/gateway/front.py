@@ -438,6 +438,7 @@ class Front:
     # What changes
 
     async def _listen(self, relay: Relay, catalogue: Catalogue, asked: ClientRequest) -> dict[str, Any]:
+        self._listeners.check(asked)
         subscriptions = [asyncio.ensure_future(follow(relay, catalogue, asked, uri)) for uri in uris_of(asked)]
         try:
             return await self._listeners.listen(asked)

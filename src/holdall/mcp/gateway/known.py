@@ -15,7 +15,7 @@ from holdall.mcp.client.connection import Connection
 from holdall.mcp.client.handshake import Greeting, Identity
 from holdall.mcp.client.keeper import Ended, joined, shared
 from holdall.mcp.client.protocol import METHOD_NOT_FOUND
-from holdall.mcp.client.routes import Callbacks, Declined
+from holdall.mcp.client.routes import Callbacks, Declined, weight
 from holdall.values.errors import UpstreamFault, UpstreamRefused
 
 LISTED = {
@@ -25,6 +25,7 @@ LISTED = {
 """Lists that a copy gives for others, and whose change makes them old."""
 CHANGES = {f"notifications/{kind}/list_changed": kind for kind in set(LISTED.values())}
 _LOG_MESSAGE = "notifications/message"
+_MAX_PAGES, _MAX_PAGE_BYTES = 1000, 32 * 1024 * 1024  # of the lists of a server that are remembered
 
 Page = dict[str, Any] | UpstreamRefused
 
@@ -84,7 +85,7 @@ class KnownServer:
         self._greeting: Greeting | None = None
         self._copies: list[Copy] = []
         self._starting: asyncio.Future[Greeting] | None = None
-        self._pages: dict[tuple[str, str], Page] = {}
+        self._pages: dict[tuple[str, str], tuple[Page, int]] = {}  # with their bytes
         self._age = 0  # grows with each change, so that a list that was asked for before is not kept
         self._watchers: dict[Copy, Callable[[str], Awaitable[None]]] = {}
 
@@ -149,14 +150,22 @@ class KnownServer:
                 return None
             if source.is_used or age != self._age:
                 return found
-            self._pages[key] = found
-        return self._pages[key]
+            self._remember(key, found)
+            return found
+        return self._pages[key][0]
 
     def keep(self, copy: Copy, method: str, params: Mapping[str, Any], found: Page, age: int) -> None:
         """What a copy has answered to its own session is for the others, too, as long as it is not used."""
         given = {name: value for name, value in params.items() if name != "_meta"}
         if not copy.is_used and age == self._age:
-            self._pages[method, json.dumps(given, sort_keys=True, default=str)] = found
+            self._remember((method, json.dumps(given, sort_keys=True, default=str)), found)
+
+    def _remember(self, key: tuple[str, str], found: Page) -> None:
+        """Where there is room: a client may ask with whatever cursor it likes, and a server give one anew each time."""
+        size = len(key[1]) + weight(found.data if isinstance(found, UpstreamRefused) else found, _MAX_PAGE_BYTES)
+        others = sum(bytes_held for known, (_, bytes_held) in self._pages.items() if known != key)
+        if len(self._pages) < _MAX_PAGES and others + size <= _MAX_PAGE_BYTES:
+            self._pages[key] = found, size
 
     @property
     def age(self) -> int:
@@ -194,6 +203,7 @@ class KnownServers:
     """The servers of a gateway, for one principal."""
 
     def __init__(self) -> None:
+        self.held_bytes = 0  # of the requests that are under way, of all its sessions
         self._servers: dict[tuple[str, str], KnownServer] = {}
 
     def of(self, server: str, identity: Identity) -> KnownServer:

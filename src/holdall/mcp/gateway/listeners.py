@@ -23,7 +23,7 @@ _KINDS = {
     "notifications/prompts/list_changed": "promptsListChanged",
     "notifications/resources/list_changed": "resourcesListChanged",
 }
-_MOST = 100
+_MOST, _MOST_URIS = 100, 1000  # streams of a client, and resources in all of them
 
 
 class Listeners:
@@ -32,10 +32,16 @@ class Listeners:
         self._streams: dict[int, tuple[ClientRequest, Mapping[str, Any]]] = {}
         self._over = asyncio.Event()
 
-    async def listen(self, asked: ClientRequest) -> dict[str, Any]:
-        """Until the client gives it up, or all is over."""
+    def check(self, asked: ClientRequest) -> None:
+        """Raises Refusal where it is one too many."""
         if len(self._streams) >= _MOST:
             raise Refusal(INTERNAL_ERROR, f"More than {_MOST} subscriptions are open")
+        uris = sum(len(honoured.get("resourceSubscriptions", ())) for _, honoured in self._streams.values())
+        if uris + len(uris_of(asked)) > _MOST_URIS:
+            raise Refusal(INTERNAL_ERROR, f"More than {_MOST_URIS:,} resources of subscriptions")
+
+    async def listen(self, asked: ClientRequest) -> dict[str, Any]:
+        """Until the client gives it up, or all is over."""
         wanted = table(asked.params.get("notifications"))
         honoured: dict[str, Any] = {kind: True for kind in _KINDS.values() if wanted.get(kind) is True}
         uris = uris_of(asked)

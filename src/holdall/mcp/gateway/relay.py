@@ -36,6 +36,8 @@ _STOP_TIMEOUTS = StopTimeouts(1.0, 0.5, 0.5)  # all of us have to be gone within
 _PROGRESS, _LOG_MESSAGE = "notifications/progress", "notifications/message"
 _SET_LEVEL = "logging/setLevel"
 _MAX_ROUNDS = 10
+MAX_UNDER_WAY_BYTES = 64 * 1024 * 1024
+TOO_MUCH_UNDER_WAY = f"The requests under way would hold more than {MAX_UNDER_WAY_BYTES // 1024**2} MiB"
 PROGRESS_BURST, PROGRESS_A_SECOND = 500, 100  # notifications of one call to its client
 _PLAIN_PROGRESS = frozenset(("progressToken", "progress", "total", "message"))
 _PAUSE, _LONGEST_PAUSE = 0.05, 0.25  # where a server wants to be asked again and has no question
@@ -160,6 +162,7 @@ class Relay:
         self._under_way: dict[str, list[ClientRequest]] = {spec.name: [] for spec in specs}
         self._means = ConnectionOptions(identity=caller.identity, patience=_STOP_TIMEOUTS, bounds=bounds or Bounds())
         self._known = known
+        self.held_bytes = 0  # of the requests that are under way, where they are not counted for several sessions
         self._copies: dict[str, tuple[Copy, Member]] = {}
         callbacks = {spec.name: self._callbacks(spec.name) for spec in specs}
         connect = None if known is None else self._copy
@@ -191,10 +194,16 @@ class Relay:
         greeting = await connection.start()
         age = copy.uses(greeting, asked.method) if copy is not None else 0
         given = messages.towards_server(params, modern=greeting.modern)
+        # A call that has gone to the background was answered, and still holds all that came with it.
+        share, size = self._known or self, weight(given, MAX_UNDER_WAY_BYTES)
+        if share.held_bytes and share.held_bytes + size > MAX_UNDER_WAY_BYTES:
+            raise Refusal(INTERNAL_ERROR, f"{TOO_MUCH_UNDER_WAY}: wait until calls have ended")
+        share.held_bytes += size
         self._under_way[connection.name].append(asked)
         try:
             result = await self._answered(connection, asked, given)
         finally:
+            share.held_bytes -= size
             self._under_way[connection.name].remove(asked)
         if copy is not None and asked.method in LISTED:
             copy.known.keep(copy, asked.method, given, result, age)
