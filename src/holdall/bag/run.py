@@ -796,8 +796,13 @@ class Dispatch:
             return None  # of what may not be kept, nobody could fetch anything later
         if one.background:
             return 0.0
-        never = self._core.policy_of(one.origin.tool).never_async or not self._core.settings.async_enabled
-        return None if never or not self._core.dialect.races else self._core.settings.slow_after_seconds
+        return self.patience(one.origin.tool)
+
+    def patience(self, tool: str) -> float | None:
+        """Seconds before a call of this tool goes to the background; None if it never does."""
+        core, policy = self._core, self._core.policy_of(tool)
+        never = policy.never_async or policy.store == "never" or not core.settings.async_enabled
+        return None if never or not core.dialect.races or not core.dialect.stores else core.settings.slow_after_seconds
 
     async def _prepared(self, one: Dispatched) -> Prepared:
         """Of a call that has ended before the clock."""

@@ -97,6 +97,10 @@ class Background:
         still = (*self.still_running(), *(self._running_elsewhere(one) for one in elsewhere if one not in over))
         return Waited(facts, still, matched, timed_out=not facts and not matched)
 
+    def patience(self, tool: str) -> float | None:
+        """Seconds before a call of this tool goes to the background; None if it never does."""
+        return self._dispatch.patience(tool)
+
     def still_running(self) -> tuple[StillRunning, ...]:
         """What goes on in the background now, and what is queued, oldest first."""
         return tuple(self._running(one) for one in tuple(self.calls.values()) if not one.job.has_ended)

@@ -95,7 +95,7 @@ KNOWN_TYPES = frozenset(
 )  # fmt: skip
 _MEDIA = ("mimeType", "mime_type", "media_type", "mediaType", "format", "image_mimetype")
 _URLS = ("url", "uri", "image_url")  # a payload only where it is a data URL
-_PAYLOADS = ("data", "blob", "bytes", "file_data", "image", "audio", "video", *_URLS)
+_PAYLOADS = ("data", "base64", "blob", "bytes", "file_data", "image", "audio", "video", *_URLS)
 _UNKNOWN = "application/octet-stream"
 _PLAIN = {"type", "block_type", "text"}  # all that most text blocks have
 _SHORT = 200

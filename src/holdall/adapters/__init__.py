@@ -1,0 +1,299 @@
+"""Holdall inside the agent frameworks: one module per framework, one line for its user.
+
+Here is what all of them share: the sessions of an adapter, one per conversation; a tool's result on its way to the
+model; a call of one of our own tools; and what is added to a request. An adapter only says where its framework has
+these places. Nothing here imports a framework, and nothing decides about an output: the bag does.
+"""
+
+import asyncio
+import concurrent.futures
+import contextvars
+import hashlib
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+from holdall import Answer, Ended, Holdall, OutputStore, Running, Sessions, Settings, ToolSpec, UsageError
+from holdall.bag.sessions import Use
+from holdall.bag.take import value_as_text
+from holdall.policy.decide import room_of_turn
+from holdall.values.record import record
+from holdall.wire.dialects import dialect_of
+
+Result = TypeVar("Result")
+_LONGEST_NAME = 200
+
+
+@record
+class Additions:
+    """What a request to the model gets beside what the framework has put there. All are empty while nothing is kept."""
+
+    tools: tuple[ToolSpec, ...] = ()
+    instructions: str = ""  # for the system prompt: the same in every request of a session
+    notice: str = ""  # for the end of the request, and not for the transcript
+
+
+class Conversations:
+    """The sessions of one adapter. Opened by the first use, in each process anew; `close` leaves them, resumable.
+
+    `session` names one session for everything, or finds the name in what the framework calls the conversation's
+    context; without it the adapter does that. With `background` a slow call continues there, and the model gets a
+    handle.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: Settings | None = None,
+        home: str | None = None,
+        store: OutputStore | None = None,
+        session: str | Callable[[Any], str] | None = None,
+        background: bool = True,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.background = background and self.settings.async_enabled
+        dialect = dialect_of(self.settings)
+        self.dialect = dialect.plain or dialect  # model APIs refuse dots in names
+        self._open: Callable[[], Sessions] = lambda: Sessions.open(
+            home=home, settings=self.settings, dialect=self.dialect, store=store, own_loop=False
+        )
+        self._session = session
+        self._lock = threading.Lock()
+        self._pool: Sessions | None = None
+        self._rooms: weakref.WeakKeyDictionary[Holdall, int] = weakref.WeakKeyDictionary()
+        self._named: weakref.WeakKeyDictionary[Holdall, set[str]] = weakref.WeakKeyDictionary()
+
+    @property
+    def pool(self) -> Sessions:
+        pool = self._pool
+        if pool is None or pool.portal.is_forked:  # a server may fork its workers after the adapter was made
+            with self._lock:
+                pool = self._pool
+                if pool is None or pool.portal.is_forked:
+                    pool = self._pool = self._open()
+        return pool
+
+    def close(self) -> None:
+        """Give back threads, files and the SQL process. No session ends; the next use opens them again."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close_now(ends=False)
+
+    def name(self, context: object, identity: Callable[[], object]) -> str:
+        """The session of a conversation: what the user of the adapter said, else what the framework calls it."""
+        if self._session is None:
+            found = identity()
+        else:
+            found = self._session(context) if callable(self._session) else self._session
+        if found is None or found == "":
+            raise UsageError(
+                "this conversation has no identity, so its outputs would be open to every other one. "
+                "Give it one as your framework does, or name a session: session=… of the adapter."
+            )
+        text = str(found)
+        if len(text) <= _LONGEST_NAME and text.isprintable():
+            return text
+        return f"conversation-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+    def of(self, name: str) -> Use:
+        """The bag of a session, for as long as the block lasts: `with` or `async with`."""
+        return self.pool.of(name)
+
+    # Our own tools
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Every tool of ours, for frameworks that register tools before there is a conversation."""
+        asks = bool(self.settings.extraction_model) or not self.dialect.extracts_with_model
+        return self.dialect.specs(waits=self.background or not self.dialect.waits_later, asks=asks)
+
+    def owns(self, tool: str) -> bool:
+        return self.dialect.tool(tool) is not None
+
+    async def answer(self, name: str, tool: str, arguments: object) -> Answer:
+        """A call of one of our tools: always an answer, never a handle."""
+        async with self.of(name) as bag:
+            return await self._answered(bag, tool, arguments)
+
+    def answer_now(self, name: str, tool: str, arguments: object) -> Answer:
+        """`answer` for code without a loop."""
+        with self.of(name) as bag:
+            return self.pool.portal.call(self._answered(bag, tool, arguments))
+
+    async def _answered(self, bag: Holdall, tool: str, arguments: object) -> Answer:
+        answer = await bag.call(tool, arguments, tokens_left=self._rooms.get(bag))
+        self._spend(bag, answer.text)
+        return answer
+
+    # Results of other tools
+
+    async def result(
+        self,
+        name: str,
+        call: Callable[[], Awaitable[Result]],
+        *,
+        tool: str,
+        running: Callable[[str], Result],
+        arguments: Any = None,
+        call_id: str = "",
+        take: Callable[[Result], Iterable[object]] | None = None,
+        put: Callable[[Result, list[object]], Result] | None = None,
+    ) -> Result:
+        """Make the call, and give what the model should get of what it returned: the same object where that fits.
+
+        What it raises is raised, as it was. A slow one goes to the background, where that is on: `running` makes a
+        result of the text that says so. Where a result holds several outputs, `take` finds them, and `put` gives the
+        result with others in their places.
+        """
+        async with self.of(name) as bag:
+            origin = {"tool": tool, "arguments": arguments, "call_id": call_id}
+            ended = await self._raced(bag, call, origin, take)
+            if isinstance(ended, Running):
+                return running(ended.content)
+            return await self._taken(bag, ended.value, origin, take, put)
+
+    def result_now(
+        self,
+        name: str,
+        call: Callable[[], Result],
+        *,
+        tool: str,
+        running: Callable[[str], Result],
+        arguments: Any = None,
+        call_id: str = "",
+        take: Callable[[Result], Iterable[object]] | None = None,
+        put: Callable[[Result, list[object]], Result] | None = None,
+    ) -> Result:
+        """`result` for code without a loop: the call may be in another thread, with the context of this one."""
+        with self.of(name) as bag:
+            origin = {"tool": tool, "arguments": arguments, "call_id": call_id}
+            ended = self._raced_now(bag, call, origin, take)
+            if isinstance(ended, Running):
+                return running(ended.content)
+            return self.pool.portal.call(self._taken(bag, ended.value, origin, take, put))
+
+    async def _taken(
+        self,
+        bag: Holdall,
+        value: Result,
+        origin: Mapping[str, Any],
+        take: Callable[[Result], Iterable[object]] | None,
+        put: Callable[[Result, list[object]], Result] | None,
+    ) -> Result:
+        if take is None or put is None:
+            return cast("Result", await self.shown(bag, value, **origin))
+        outputs = list(take(value))
+        shown = [await self.shown(bag, one, **origin) for one in outputs]
+        same = all(new is old for new, old in zip(shown, outputs, strict=True))
+        return value if same else put(value, shown)
+
+    async def shown(self, bag: Holdall, value: object, *, tool: str, arguments: Any = None, call_id: str = "") -> Any:
+        """What the model should get of one output. Calls of one turn share the room, where the window is known."""
+        left = self._rooms.get(bag)
+        while True:
+            taken = await bag.take(value, tool=tool, arguments=arguments, call_id=call_id, tokens_left=left)
+            if left is None or self._spend(bag, taken.content) or taken.content is not value:
+                return taken.content
+            left = self._rooms.get(bag)  # another call of this turn was faster
+
+    async def _raced(
+        self,
+        bag: Holdall,
+        call: Callable[[], Awaitable[Result]],
+        origin: Mapping[str, Any],
+        take: Callable[[Result], Iterable[object]] | None,
+    ) -> Ended | Running:
+        """On the loop of the framework, whose connections the tool uses. It goes to the pool only if it is slow."""
+        seconds = bag.jobs.patience(str(origin["tool"])) if self.background else None
+        if seconds is None:
+            return Ended(await call())
+        task = asyncio.ensure_future(call())
+        try:
+            await asyncio.wait((task,), timeout=seconds)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if task.done():
+            return Ended(task.result())
+
+        async def rest() -> object:
+            return _stored(await task, take)
+
+        raced = await bag.race(asyncio.ensure_future(rest()), **origin, background=True)
+        return raced if isinstance(raced, Running) else Ended(await task)
+
+    def _raced_now(
+        self,
+        bag: Holdall,
+        call: Callable[[], Result],
+        origin: Mapping[str, Any],
+        take: Callable[[Result], Iterable[object]] | None,
+    ) -> Ended | Running:
+        seconds = bag.jobs.patience(str(origin["tool"])) if self.background else None
+        if seconds is None:
+            return Ended(call())
+        done: concurrent.futures.Future[Result] = concurrent.futures.Future()
+        context = contextvars.copy_context()
+
+        def work() -> None:
+            try:
+                done.set_result(context.run(call))
+            except BaseException as raised:  # whatever it is: it is raised where the call was made
+                done.set_exception(raised)
+
+        threading.Thread(target=work, name=f"holdall {origin['tool']}", daemon=True).start()
+        concurrent.futures.wait((done,), timeout=seconds)
+        if done.done():
+            return Ended(done.result())
+
+        async def rest() -> object:
+            return _stored(await asyncio.wrap_future(done), take)
+
+        raced = self.pool.portal.call(_race(bag, rest, origin))
+        return raced if isinstance(raced, Running) else Ended(done.result())
+
+    # Requests to the model
+
+    def additions(self, bag: Holdall, *, turn: int, texts: Callable[[], Iterable[str]]) -> Additions:
+        """For the request of this turn, whose messages have these texts. `Settings.window` is what they have to fit
+        into: with it, results of this turn share the room that is left.
+        """
+        window, used = self.settings.window, None
+        if window is not None:
+            used = sum(map(bag.core.count, texts()))
+            self._rooms[bag] = room_of_turn(window, used)
+        named = self._named.setdefault(bag, set(bag.kept))  # by a notice, or when this process opened the session
+        if not (tools := bag.tools()):
+            return Additions()
+        now = "\n".join(texts())
+        here = {handle for handle in bag.kept if bag.core.shown_handle(handle) in now}
+        lost = not named <= here  # a compaction has removed a notice, or its transcript was not given again
+        named |= here
+        says = bool(bag.jobs.calls) or lost
+        notice = bag.system_notice(turn=turn, tokens_used=used, window=window, kept=lost) if says else ""
+        return Additions(tools, bag.instructions(), notice)
+
+    def _spend(self, bag: Holdall, content: object) -> bool:
+        """Whether there was room for it."""
+        with self._lock:
+            left = self._rooms.get(bag)
+            if left is None:
+                return True
+            tokens = bag.core.count(value_as_text(content))
+            if tokens > left:
+                return False
+            self._rooms[bag] = left - tokens
+            return True
+
+
+def _stored(value: Any, take: Callable[[Any], Iterable[object]] | None) -> object:
+    """What is kept of a call that ended in the background: nobody is left who could use more than its outputs."""
+    outputs = [value] if take is None else list(take(value))
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+async def _race(
+    bag: Holdall, rest: Callable[[], Coroutine[Any, Any, object]], origin: Mapping[str, Any]
+) -> Ended | Running:
+    return await bag.race(asyncio.ensure_future(rest()), **origin, background=True)

@@ -1,0 +1,243 @@
+"""LangChain, LangGraph and deepagents: results that do not fit become notices, in agents and in graphs of your own.
+
+    agent = create_agent(model, tools, middleware=[middleware()])
+
+In deepagents it also goes into the `middleware` of each sub-agent. It comes last of those that change results, so that
+what the others return is kept too. In a graph without `create_agent`, `tool_node(tools)` takes the place of `ToolNode`;
+its `.bind(model)` offers our tools.
+"""
+# pyright: basic, reportMissingImports=false
+# Of frameworks the types are known in part, and only where they are installed.
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, NotRequired, cast
+
+from holdall import OutputStore, Settings, ToolSpec
+from holdall.adapters import Additions, Conversations
+from holdall.values.errors import MissingExtra
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+    from langchain.agents.middleware.types import AgentState, PrivateStateAttr
+    from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+    from langgraph.prebuilt import ToolNode
+    from langgraph.prebuilt.tool_node import ToolCallRequest
+    from langgraph.types import Command
+except ImportError as missing:
+    raise MissingExtra(missing.name or "langchain", "langchain", "the adapter for LangChain") from missing
+
+Returned = ToolMessage | Command[Any] | list[ToolMessage | Command[Any]]
+_KEY = "holdall_conversation"
+
+
+class _State(AgentState[Any]):
+    holdall_conversation: NotRequired[Annotated[str, PrivateStateAttr]]
+
+
+class Middleware(AgentMiddleware[Any, Any, Any]):
+    """Made by `middleware`. `close` gives back its threads and files; no session ends by it."""
+
+    state_schema = _State
+
+    def __init__(self, conversations: Conversations) -> None:
+        super().__init__()
+        self.conversations = conversations
+        self.close = conversations.close
+
+    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Without a thread, the conversation is that of its first message; what follows may be summarised away."""
+        if _thread(runtime) is not None or state.get(_KEY):
+            return None
+        return {_KEY: _first_id(state)}
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        with self.conversations.of(_name(self.conversations, request)) as bag:
+            added = self.conversations.additions(bag, turn=_turn(request.messages), texts=lambda: _texts(request))
+        return handler(_with(request, added))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        async with self.conversations.of(_name(self.conversations, request)) as bag:
+            added = self.conversations.additions(bag, turn=_turn(request.messages), texts=lambda: _texts(request))
+        return await handler(_with(request, added))
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
+        return _wrap(self.conversations, request, handler)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    ) -> Any:
+        return await _awrap(self.conversations, request, handler)
+
+
+def middleware(
+    *,
+    settings: Settings | None = None,
+    home: str | None = None,
+    store: OutputStore | None = None,
+    session: str | Callable[[Any], str] | None = None,
+    background: bool = True,
+) -> Middleware:
+    """For `create_agent` and `create_deep_agent`. The thread of a conversation (`thread_id`) names its session."""
+    return Middleware(Conversations(settings=settings, home=home, store=store, session=session, background=background))
+
+
+class HoldallToolNode(ToolNode):
+    """Made by `tool_node`."""
+
+    def __init__(self, tools: Sequence[Any], conversations: Conversations, **options: Any) -> None:
+        self.conversations = conversations
+        self.close = conversations.close
+        super().__init__(
+            tools,
+            wrap_tool_call=lambda request, handler: cast("Any", _wrap(conversations, request, handler)),
+            awrap_tool_call=lambda request, handler: cast("Any", _awrap(conversations, request, handler)),
+            **options,
+        )
+
+    def bind(self, model: Any, tools: Sequence[Any] | None = None, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - of a node nobody binds arguments
+        """The model with these tools, by default those of the node, and ours. Its conversation has to be named by a
+        `thread_id`, or by `session=`."""
+        own = [spec.openai() for spec in self.conversations.specs()]
+        return model.bind_tools([*(self.tools_by_name.values() if tools is None else tools), *own], **options)
+
+
+def tool_node(
+    tools: Sequence[Any],
+    *,
+    settings: Settings | None = None,
+    home: str | None = None,
+    store: OutputStore | None = None,
+    session: str | Callable[[Any], str] | None = None,
+    background: bool = True,
+    **options: Any,
+) -> HoldallToolNode:
+    """A `ToolNode` for graphs of your own; `options` are those of `ToolNode`."""
+    conversations = Conversations(settings=settings, home=home, store=store, session=session, background=background)
+    return HoldallToolNode(tools, conversations, **options)
+
+
+# One call of a tool
+
+
+def _wrap(conversations: Conversations, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
+    call, name = request.tool_call, _name(conversations, request)
+    if request.tool is None and conversations.owns(call["name"]):
+        return _message(request, conversations.answer_now(name, call["name"], call["args"]))
+    return conversations.result_now(name, lambda: handler(request), **_origin(request))
+
+
+async def _awrap(
+    conversations: Conversations, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+) -> Any:
+    call, name = request.tool_call, _name(conversations, request)
+    if request.tool is None and conversations.owns(call["name"]):
+        return _message(request, await conversations.answer(name, call["name"], call["args"]))
+    return await conversations.result(name, lambda: handler(request), **_origin(request))
+
+
+def _origin(request: ToolCallRequest) -> dict[str, Any]:
+    call = request.tool_call
+
+    def running(text: str) -> ToolMessage:
+        return ToolMessage(text, name=call["name"], tool_call_id=call["id"])
+
+    return {
+        "tool": call["name"], "arguments": call["args"], "call_id": call["id"] or "", "running": running,
+        "take": _outputs, "put": _with_outputs,
+    }  # fmt: skip
+
+
+def _message(request: ToolCallRequest, answer: Any) -> ToolMessage:
+    call = request.tool_call
+    status = "error" if answer.is_error else "success"
+    return ToolMessage(answer.text, name=call["name"], tool_call_id=call["id"], status=status)
+
+
+def _outputs(returned: Any) -> Iterator[object]:
+    """The messages in what a handler returned: one, those of a command's update, or those of a list of both."""
+    if isinstance(returned, list):
+        for one in cast("list[Any]", returned):
+            yield from _outputs(one)
+    elif isinstance(returned, Command):
+        yield from (one for one in _updates(returned) if isinstance(one, ToolMessage))
+    elif isinstance(returned, ToolMessage):
+        yield returned
+
+
+def _with_outputs(returned: Any, shown: list[object]) -> Any:
+    if isinstance(returned, list):
+        return [_with_outputs(one, shown) for one in cast("list[Any]", returned)]
+    if isinstance(returned, Command):
+        messages = [shown.pop(0) if isinstance(one, ToolMessage) else one for one in _updates(returned)]
+        if not messages:
+            return cast("Any", returned)
+        update = cast("Any", returned).update
+        return replace(returned, update={**update, "messages": messages} if isinstance(update, dict) else messages)
+    return shown.pop(0) if isinstance(returned, ToolMessage) else returned
+
+
+def _updates(command: Command[Any]) -> Sequence[object]:
+    update: Any = command.update
+    found = update.get("messages", ()) if isinstance(update, dict) else update
+    return cast("Sequence[object]", found) if isinstance(found, list | tuple) else ()
+
+
+# The conversation, and a request to the model
+
+
+def _name(conversations: Conversations, request: ModelRequest[Any] | ToolCallRequest) -> str:
+    return conversations.name(request, lambda: _thread(request.runtime) or _of_state(request.state))
+
+
+def _thread(runtime: Any) -> str | None:
+    configured = (getattr(runtime, "config", None) or {}).get("configurable") or {}
+    return configured.get("thread_id") or getattr(getattr(runtime, "execution_info", None), "thread_id", None)
+
+
+def _of_state(state: Any) -> str | None:
+    named = state.get(_KEY) if isinstance(state, dict) else None
+    return named or _first_id(cast("Any", state))
+
+
+def _first_id(state: Any) -> str | None:
+    messages = state.get("messages") if isinstance(state, dict) else getattr(cast("Any", state), "messages", state)
+    first: Any = messages[0] if isinstance(messages, list) and messages else None
+    return getattr(first, "id", None)
+
+
+def _turn(messages: Iterable[object]) -> int:
+    return 1 + sum(isinstance(one, AIMessage) for one in messages)
+
+
+def _texts(request: ModelRequest[Any]) -> Iterator[str]:
+    system: list[BaseMessage] = [request.system_message] if request.system_message is not None else []
+    return (one.text for one in [*system, *request.messages])
+
+
+def _with(request: ModelRequest[Any], added: Additions) -> ModelRequest[Any]:
+    if not added.tools:
+        return request
+    notice: list[AnyMessage] = [HumanMessage(added.notice)] if added.notice else []
+    return request.override(
+        tools=[*request.tools, *map(_tool, added.tools)],
+        system_message=_system(request.system_message, added.instructions),
+        messages=[*request.messages, *notice],
+    )
+
+
+def _tool(spec: ToolSpec) -> dict[str, Any]:
+    return spec.openai()
+
+
+def _system(message: SystemMessage | None, instructions: str) -> SystemMessage:
+    if message is None:
+        return SystemMessage(instructions)
+    blocks = [*message.content_blocks, {"type": "text", "text": f"\n\n{instructions}"}]
+    return SystemMessage(content_blocks=cast("Any", blocks)) if isinstance(message.content, list) else (
+        message.model_copy(update={"content": f"{message.content}\n\n{instructions}"})
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Agent frameworks with Holdall inside. Each has its own environment: `./dev test adapters NAME`."""

@@ -1,0 +1,231 @@
+"""LangChain: agents with the middleware, and graphs with our tool node, without and with a loop."""
+# pyright: basic, reportMissingImports=false
+# Of frameworks the types are known in part, and only where they are installed.
+
+import asyncio
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import StructuredTool, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.types import Command, interrupt
+
+from holdall.adapters.langchain import middleware, tool_node
+from tests.adapters.contract import (
+    DELETED,
+    QUESTION,
+    Call,
+    Contract,
+    Got,
+    Limit,
+    Ran,
+    Request,
+    Script,
+    calls_then_answers,
+    small,
+)
+
+pytestmark = pytest.mark.adapters
+
+
+class Scripted(BaseChatModel):
+    """The model of the contract; it notes down each request."""
+
+    script: Any
+    requests: Any  # a list of the contract: pydantic would copy one that it checks
+    offered: tuple[str, ...] = ()
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **options: Any) -> Any:
+        names = tuple(one["function"]["name"] if isinstance(one, dict) else one.name for one in tools)
+        return self.model_copy(update={"offered": names})
+
+    def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
+        self.requests.append(seen(messages, self.offered))
+        says = self.script(self.requests)
+        if isinstance(says, str):
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(says))])
+        calls = [{"name": one.tool, "args": dict(one.arguments), "id": one.id} for one in says]
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
+
+
+def seen(messages: Sequence[BaseMessage], tools: tuple[str, ...]) -> Request:
+    results = {one.tool_call_id: got(one) for one in messages if isinstance(one, ToolMessage)}
+    system = "\n".join(one.text for one in messages if isinstance(one, SystemMessage))
+    return Request(results, tools, system, "\n".join(one.text for one in messages))
+
+
+def got(message: ToolMessage) -> Got:
+    blocks = message.content if isinstance(message.content, list) else []
+    images = [base64.b64decode(one["base64"]) for one in blocks if isinstance(one, dict) and one["type"] == "image"]
+    return Got(message.text, message.status == "error", tuple(images))
+
+
+class Watches(BaseCallbackHandler):
+    """What a tracer is told at the end of each step."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def on_tool_end(self, output: Any, **_: Any) -> None:
+        self.told.append(str(output))
+
+    def on_chain_end(self, outputs: Any, **_: Any) -> None:
+        self.told.append(str(outputs))
+
+
+MODES: Any = ["updates", "values", "messages", "debug"]
+OF_ALL: dict[Limit, str] = {
+    "traces": "a tool tells callbacks (LangSmith, astream_events) what it returned before any middleware sees it",
+}
+OF_NODES: dict[Limit, str] = {
+    "static": "the tools of a graph are bound to its model before there is a conversation",
+    "room": "a node for tools does not see the requests to the model",
+}
+
+
+class LangChain:
+    def __init__(self, *, is_async: bool, node: bool = False) -> None:
+        self.is_async = is_async
+        self.node = node
+        self.limits: Mapping[Limit, str] = {**OF_ALL, **(OF_NODES if node else {})}
+
+    def adapter(self, home: Path, **options: Any) -> Any:
+        if not self.node:
+            return middleware(home=str(home), **options)
+        return _Node(home, options)
+
+    def close(self, adapter: Any) -> None:
+        adapter.close()
+
+    def run(self, adapter: Any, script: Script, tools: Sequence[Any], *, conversation: str = "c1") -> Ran:
+        requests: list[Request] = []
+        model, saver, watches = Scripted(script=script, requests=requests), InMemorySaver(), Watches()
+        agent = self.agent(adapter, model, [one if hasattr(one, "name") else tool(one) for one in tools], saver)
+        config: Any = {"configurable": {"thread_id": conversation}, "callbacks": [watches]}
+        given: Any = {"messages": [HumanMessage("go")]}
+
+        async def stream() -> list[Any]:
+            return [one async for one in agent.astream(given, config, stream_mode=MODES)]
+
+        events = asyncio.run(stream()) if self.is_async else list(agent.stream(given, config, stream_mode=MODES))
+        last = agent.get_state(config).values["messages"][-1]
+        saved = str(list(saver.list(config))) + str(saver.storage) + str(saver.blobs)
+        return Ran(last.text, requests, saved, str(events), "\n".join(watches.told))
+
+    def agent(self, adapter: Any, model: Any, tools: list[Any], saver: Any) -> Any:
+        if not self.node:
+            return create_agent(model, tools, middleware=[adapter] if adapter else [], checkpointer=saver)
+        node = adapter.made(tools) if adapter else None
+        bound = node.bind(model) if node else model.bind_tools(tools)
+        graph: Any = StateGraph(MessagesState)
+
+        def respond(state: Any) -> Any:
+            return {"messages": [bound.invoke(state["messages"])]}
+
+        graph.add_node("model", respond)
+        graph.add_node("tools", node or ToolNode(tools))
+        graph.add_edge(START, "model")
+        graph.add_conditional_edges("model", lambda state: "tools" if state["messages"][-1].tool_calls else END)
+        graph.add_edge("tools", "model")
+        return graph.compile(checkpointer=saver)
+
+    def image_tool(self, name: str, image: bytes) -> Any:
+        block = {"type": "image", "base64": base64.b64encode(image).decode(), "mime_type": "image/png"}
+
+        def photo() -> Any:
+            return [{"type": "text", "text": "a picture:"}, block]
+
+        async def photo_later() -> Any:
+            return photo()
+
+        return StructuredTool.from_function(photo, name=name, description="An image.", coroutine=photo_later)
+
+    def passed_on(self, adapter: Any) -> tuple[object, object]:
+        request = request_of(small)
+        message = ToolMessage(small(), tool_call_id="call-1", name="small")
+
+        async def later(_: Any) -> Any:
+            return message
+
+        if self.node:
+            node = adapter.made([small])
+            wrap, awrap = node._wrap_tool_call, node._awrap_tool_call
+        else:
+            wrap, awrap = adapter.wrap_tool_call, adapter.awrap_tool_call
+        return message, asyncio.run(awrap(request, later)) if self.is_async else wrap(request, lambda _: message)
+
+    def interrupted(self, adapter: Any) -> tuple[str, str]:
+        def delete() -> str:
+            """Delete everything."""
+            return DELETED if interrupt(QUESTION) == "yes" else "nothing is deleted"
+
+        async def delete_later() -> str:
+            return delete()
+
+        both = StructuredTool.from_function(delete, name="delete", coroutine=delete_later)
+        requests: list[Request] = []
+        model = Scripted(script=calls_then_answers(Call("delete")), requests=requests)
+        agent = self.agent(adapter, model, [both], InMemorySaver())
+        config: Any = {"configurable": {"thread_id": "c1"}}
+
+        def invoke(given: Any) -> Any:
+            return asyncio.run(agent.ainvoke(given, config)) if self.is_async else agent.invoke(given, config)
+
+        asked = invoke({"messages": [HumanMessage("go")]})["__interrupt__"]
+        invoke(Command(resume="yes"))
+        return str(asked[0].value), requests[-1].results["call-1"].text
+
+
+class _Node:
+    """A node has its tools when it is made: here with those of the run."""
+
+    def __init__(self, home: Path, options: dict[str, Any]) -> None:
+        self.home, self.options = home, options
+        self.nodes: list[Any] = []
+
+    def made(self, tools: Sequence[Any]) -> Any:
+        node = tool_node(tools, home=str(self.home), **self.options)
+        self.nodes.append(node)
+        return node
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.close()
+
+
+def request_of(function: Callable[..., Any]) -> ToolCallRequest:
+    runtime: Any = SimpleNamespace(config={"configurable": {"thread_id": "c1"}}, execution_info=None)
+    call: Any = {"name": function.__name__, "args": {}, "id": "call-1", "type": "tool_call"}
+    return ToolCallRequest(call, tool(function), {"messages": []}, runtime)
+
+
+class TestAgent(Contract):
+    framework = LangChain(is_async=False)
+
+
+class TestAsyncAgent(Contract):
+    framework = LangChain(is_async=True)
+
+
+class TestNode(Contract):
+    framework = LangChain(is_async=False, node=True)
+
+
+class TestAsyncNode(Contract):
+    framework = LangChain(is_async=True, node=True)
