@@ -97,6 +97,7 @@ class Jobs(_Waits):
     abort = _waiting(bag.Background.abort)
     keep_all = _direct(bag.Background.keep_all)
     messages = _direct(bag.Background.messages)
+    patience = _direct(bag.Background.patience)
     still_running = _direct(bag.Background.still_running)
     events = _iterating(bag.Background.events)
 
