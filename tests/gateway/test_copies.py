@@ -268,3 +268,15 @@ async def test_a_question_and_a_log_message_reach_the_session_that_they_are_for_
         await ask("roots/list", {})
     await notify("notifications/tools/list_changed", {})
     assert one.heard == two.heard == ["notifications/message", "roots/list", "notifications/tools/list_changed"]
+
+
+def test_pages_of_lists_are_remembered_only_where_there_is_room() -> None:
+    known = KnownServer()
+    copy = Copy(known, lambda _: Connection(StdioServer("x", "true")), Ear().member)
+    for number in range(100):
+        known.keep(copy, "tools/list", {"cursor": f"{number}{'x' * 1_000_000}"}, {"tools": []}, known.age)
+    for number in range(2000):
+        known.keep(copy, "prompts/list", {"cursor": str(number)}, {"prompts": ["x" * 1_000]}, known.age)
+    held = known._pages  # pyright: ignore[reportPrivateUsage]
+    assert sum(method == "tools/list" for method, _ in held) == 33
+    assert len(held) == 565

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from holdall import Holdall
+from holdall import Holdall, Settings, ToolPolicy
 from holdall.mcp.client.spec import StdioServer
-from holdall.mcp.gateway import stdio_server
+from holdall.mcp.gateway import relay, stdio_server
 from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.front import Front, GatewayState
+from holdall.mcp.gateway.listeners import Listeners
 from holdall.mcp.gateway.messages import Refusal
 from holdall.mcp.gateway.relay import _with_few_questions  # pyright: ignore[reportPrivateUsage]
 from holdall.mcp.gateway.stdio_server import StdioClient
@@ -221,3 +222,41 @@ async def test_a_result_that_comes_when_its_client_has_gone_is_kept_however_smal
     texts = [facts for facts in kept_in(tmp_path / "home") if facts.origin.tool == "fifo"]
     assert [(facts.state, facts.measure.kind) for facts in texts] == [("ready", "binary"), ("ready", "text")]
     assert texts[-1].measure.bytes > len("small")
+
+
+async def test_calls_in_the_background_hold_only_so_much_of_what_came_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer was given for each, so nothing else counts them."""
+    monkeypatch.setattr(relay, "MAX_UNDER_WAY_BYTES", 100_000)
+    gate, journal, sent = tmp_path / "gate", tmp_path / "journal", list[Any]()
+    os.mkfifo(gate)
+    spec = StdioServer("plain", sys.executable, (PLAIN, "plain", str(journal)))
+    settings = Settings(slow_after_seconds=0.01, tools={"echo": ToolPolicy(never_async=True)})
+    async with Holdall.open(home=str(tmp_path / "home"), settings=settings) as bag:
+        front = Front(GatewayState([spec]), bag, lambda message, _: sent.append(message))
+        slow: dict[str, Any] = {"name": "fifo", "arguments": {"gate": str(gate), "result": {}, "more": "x" * 60_000}}
+        echo = {"name": "echo", "arguments": {"text": "y" * 60_000}}
+        front.client.hear({"id": 1, "method": "tools/call", "params": slow})
+        await until(lambda: any(one.get("id") == 1 for one in sent))
+        front.client.hear({"id": 2, "method": "tools/call", "params": echo})
+        await until(lambda: any(one.get("id") == 2 for one in sent))
+        assert "The requests under way would hold more than 64 MiB: wait until calls have ended" in str(sent[-1])
+        await asyncio.to_thread(gate.write_text, "go")
+        await until(lambda: front._relay is not None and not front._relay.held_bytes)  # pyright: ignore[reportPrivateUsage]
+        front.client.hear({"id": 3, "method": "tools/call", "params": echo})
+        await until(lambda: any(one.get("id") == 3 for one in sent))
+        assert sent[-1]["result"]["content"]
+        await front.close()
+
+
+def test_the_resources_that_a_client_subscribes_to_have_a_number() -> None:
+    listeners = Listeners(Client(lambda _message, _related: None, Echo()))
+
+    def asking(uris: int) -> ClientRequest:
+        wanted = {"resourceSubscriptions": [f"x://{number}" for number in range(uris)]}
+        return ClientRequest(1, "subscriptions/listen", {"notifications": wanted})
+
+    listeners.check(asking(1000))
+    with pytest.raises(Refusal, match="More than 1,000 resources of subscriptions"):
+        listeners.check(asking(1001))

@@ -4,7 +4,9 @@ import asyncio
 import functools
 import json
 import math
+import os
 import re
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,11 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.mcp.client import codec
+from holdall.mcp.client import codec, server_process
 from holdall.mcp.client.connection import Connection, Reply, Servers
 from holdall.mcp.client.dispatch import Dispatcher
 from holdall.mcp.client.routes import Callbacks, Declined, Mailbox
-from holdall.mcp.client.server_process import Bounds
+from holdall.mcp.client.server_process import Bounds, StdioChannel, StopTimeouts
 from holdall.mcp.client.spec import StdioServer
 from holdall.values.errors import StoreFault, UpstreamFault, UpstreamRefused, UpstreamTimeout
 from tests.requirements import requirement
@@ -516,3 +518,23 @@ async def test_notifications_that_wait_are_bounded_by_their_bytes(caplog: pytest
     await until(lambda: delivered[-1:] == [99])
     assert 25 < len(delivered) < 34
     assert "the oldest are dropped" in caplog.text
+
+
+@pytest.mark.parametrize("said", ["answers", "notifications"])
+async def test_a_server_that_reads_nothing_is_told_only_so_much(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_process, "_MOST_UNREAD", 100_000)
+    spec = StdioServer("deaf", sys.executable, ("-c", "import time; time.sleep(600)"))
+    message: dict[str, Any] = {"method": "x", "params": {"x": "y" * 50_000}}
+    if said == "answers":
+        message = {"id": 1, "result": message}
+    channel = StdioChannel(spec, environment=dict(os.environ), bounds=Bounds(), patience=StopTimeouts(0, 0, 1))
+    async with channel:
+        sending = [asyncio.ensure_future(channel.send(message, {})) for _ in range(200)]
+        await asyncio.wait(sending, timeout=0.05)
+        child = channel._child  # pyright: ignore[reportPrivateUsage]
+        assert child is not None
+        assert child.unread < 200_000
+        # Answers wait, and those who answer are counted; notifications that nobody reads are dropped.
+        assert sum(one.done() for one in sending) < 10 if said == "answers" else all(one.done() for one in sending)
+        for one in sending:
+            one.cancel()
