@@ -3,6 +3,7 @@
 import contextlib
 import io
 import random
+import time
 import zlib
 from pathlib import Path
 
@@ -116,3 +117,11 @@ def test_damaged_pdfs_are_read_or_refused() -> None:
             formats_pdf.pdf_outline(take(reading(bytes(broken)), len(broken), 1), Room(400))
             with contextlib.suppress(BadMember, WorkerFault):
                 list(pages_of(reader_of(bytes(broken)), "page-1", worker, 8.0))
+
+
+@pytest.mark.parametrize("part", [b"/Type/Pages", b"/Type/ObjStm>>stream\n"])
+def test_a_file_that_repeats_what_is_looked_for_takes_no_longer(part: bytes) -> None:
+    data = b"%PDF-1.4\n" + part * (1_000_000 // len(part)) + b"\n%%EOF\n"
+    before = time.process_time()
+    outline = formats_pdf.pdf_outline(take(reading(data), len(data), 1), Room(400))
+    assert (outline.label, time.process_time() - before < 1.0) == ("PDF", True)  # 70 s, where each is looked at

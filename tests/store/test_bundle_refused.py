@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from holdall.store import records as record
-from holdall.store.bundle import stream
+from holdall.store.bundle import restore, stream
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import Quota
 from holdall.values.bundles import MAX_SESSIONS
@@ -386,6 +386,15 @@ def test_of_long_arguments_in_a_record_the_beginning_is_kept(bundle: bytes, home
     (text,) = [one for one in known if isinstance(one, str)]
     assert len(text) < 20_000
     assert "the beginning of 1,000,0" in text
+
+
+def test_the_texts_of_all_records_have_a_bound_together(
+    bundle: bytes, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restore, "_LONGEST_TOGETHER", 10_000)
+    forged = taken_apart(bundle)
+    _origin(traceback="x" * 20_000)(forged)
+    assert "the records of this bundle hold more text than ours would" in refused(home, forged.to_bytes())
 
 
 def test_a_bundle_that_was_only_taken_apart_and_put_together_is_taken(bundle: bytes, home: Path) -> None:

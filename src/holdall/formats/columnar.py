@@ -22,6 +22,7 @@ _SHOWN = 12  # columns of a table, tables of a database
 
 _MOST_FOOTER = 4 * 1024 * 1024
 _MOST_ELEMENTS = 5000  # of a schema
+_MOST_VALUES = 20 * _MOST_ELEMENTS  # in all that is read of a footer
 _DEEPEST = 24
 _PHYSICAL = ("BOOLEAN", "INTEGER", "BIGINT", "TIMESTAMP", "FLOAT", "DOUBLE", "BLOB", "BLOB")
 _CONVERTED = {
@@ -141,6 +142,7 @@ class _Thrift:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
+        self._left = _MOST_VALUES
 
     def fields_up_to(self, last: int) -> dict[int, Any]:
         """Of the outermost struct; what comes behind may be long."""
@@ -159,7 +161,8 @@ class _Thrift:
             yield number, kind
 
     def _value(self, kind: int, deep: int) -> Any:
-        if deep > _DEEPEST:
+        self._left -= 1
+        if deep > _DEEPEST or self._left < 0:
             raise Damaged
         match kind:
             case 1 | 2:

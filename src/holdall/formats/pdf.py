@@ -2,6 +2,8 @@
 
 import importlib.util
 import zlib
+from collections import deque
+from itertools import islice
 
 from holdall.formats.outline import Lead, Outline, Room, Sample, fitted
 from holdall.text.numbers import plural
@@ -11,7 +13,8 @@ _MOST_UNPACKED = 4 * 1024 * 1024  # bytes, of all that is compressed
 _OBJECTS = lazy_pattern(rb"/Type\s{0,3}/ObjStm\b[^>]{0,300}>>\s{0,5}stream\r?\n")
 _TREE = lazy_pattern(rb"/Type\s{0,3}/Pages\b")
 _COUNT = lazy_pattern(rb"/Count\s{1,3}(\d{1,9})\b")
-_AROUND = 64 * 1024  # bytes of a dictionary
+_AROUND = 4 * 1024  # bytes of a dictionary
+_MOST = 200  # places that are looked at; of trees the last ones count
 
 
 def pdf_outline(sample: Sample, room: Room) -> Outline:
@@ -28,9 +31,10 @@ def pdf_outline(sample: Sample, room: Room) -> Outline:
 def _pages(data: bytes) -> int | None:
     """Of the last tree of pages that has no tree above it; None where none is found."""
     parts, left = [data], _MOST_UNPACKED
-    for match in _OBJECTS.finditer(data):
+    for match in islice(_OBJECTS.finditer(data), _MOST):
         try:
-            parts.append(zlib.decompressobj().decompress(data[match.end() :], left))
+            packed = memoryview(data)[match.end() : match.end() + _MOST_UNPACKED]
+            parts.append(zlib.decompressobj().decompress(packed, left))
         except zlib.error:
             continue
         left -= len(parts[-1])
@@ -38,7 +42,7 @@ def _pages(data: bytes) -> int | None:
             break
     count = None
     for part in parts:
-        for match in _TREE.finditer(part):
+        for match in deque(_TREE.finditer(part), _MOST):
             start = max(part.rfind(b"<<", max(0, match.start() - _AROUND), match.start()), 0)
             end = part.find(b">>", match.end(), match.end() + _AROUND)
             inside = part[start : end if end >= 0 else match.end()]

@@ -49,6 +49,7 @@ from holdall.values.spans import BlockTable
 _MOST = 1 << 62
 _LONGEST_TEXT, _LONGEST_TRACEBACK = 8192, 70_000  # characters in a record
 _MOST_NOTES = 100
+_SHORT, _LONGEST_TOGETHER = 4096, 64 << 20  # characters that any record may have, and beyond that all of a session
 _DEEPEST = 200  # levels of JSON in what is read whole
 _COMPARED = ("bytes", "chars", "lines", "longest_line", "utf8", "sha256")
 
@@ -80,6 +81,11 @@ def facts_in(data: bytes, entry: Entry, session: str) -> tuple[Facts, BlockTable
     # The number of a process on another machine: here it would be somebody else's. Of long arguments there is the
     # beginning, as in our own records: all records of a session are read at once.
     return replace(facts, origin=replace(origin, process=0, arguments=storable(origin.arguments))), table
+
+
+def _told(facts: Facts) -> int:
+    texts = [getattr(facts.origin, name) for name in _named(Origin, str)]
+    return sum(map(len, (*texts, facts.error, facts.measure.surrogates, *facts.measure.notes)))
 
 
 def check_against(facts: Facts, table: BlockTable, file: str, measure: Measure, measured: BlockTable) -> None:
@@ -225,6 +231,7 @@ class IncomingSession:
         self._progress = progress
         self._names: set[str] = set()
         self._ids: set[str] = set()
+        self._texts = 0  # characters in long records
         self._stage = 0
         self._file = ""  # whose bytes came last
         self._measured: tuple[Measure, BlockTable] | None = None
@@ -297,8 +304,13 @@ class IncomingSession:
         if facts.id in self._ids:
             raise BundleRefused(f"two outputs of this bundle have the same id ({entry.name}).")
         self._ids.add(facts.id)
+        self._texts += max(0, _told(facts) - _SHORT)
+        if self._texts > _LONGEST_TOGETHER:
+            raise BundleRefused("the records of this bundle hold more text than ours would: they are read at once.")
         if facts.state == "expired":
             check_tombstone(facts, table)
+            # Nothing of its bytes is here that these could be compared with.
+            facts = replace(facts, measure=replace(facts.measure, surrogates="", notes=()))
             self._count("expired", 1, entry)
         else:
             if self._measured is None:
