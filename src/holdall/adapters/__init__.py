@@ -19,6 +19,7 @@ from holdall.bag.sessions import Use
 from holdall.bag.take import value_as_text
 from holdall.policy.decide import room_of_turn
 from holdall.values.record import record
+from holdall.wire.dialect import with_prefix
 from holdall.wire.dialects import dialect_of
 
 Result = TypeVar("Result")
@@ -39,7 +40,7 @@ class Conversations:
 
     `session` names one session for everything, or finds the name in what the framework calls the conversation's
     context; without it the adapter does that. With `background` a slow call continues there, and the model gets a
-    handle.
+    handle. `prefix` is what the framework writes before the names of our tools.
     """
 
     def __init__(
@@ -50,11 +51,12 @@ class Conversations:
         store: OutputStore | None = None,
         session: str | Callable[[Any], str] | None = None,
         background: bool = True,
+        prefix: str = "",
     ) -> None:
         self.settings = settings or Settings()
         self.background = background and self.settings.async_enabled
         dialect = dialect_of(self.settings)
-        self.dialect = dialect.plain or dialect  # model APIs refuse dots in names
+        self.dialect = with_prefix(dialect.plain or dialect, prefix)  # model APIs refuse dots in names
         self._open: Callable[[], Sessions] = lambda: Sessions.open(
             home=home, settings=self.settings, dialect=self.dialect, store=store, own_loop=False
         )

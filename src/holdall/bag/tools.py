@@ -81,7 +81,7 @@ class ToolCalls:
         started = time.perf_counter()
         tool = self._core.dialect.tool(name)
         if tool is None:
-            known = [spec.name for spec in self.listed()]
+            known = [self._core.dialect.prefix + spec.name for spec in self.listed()]
             return self._refused(name, "", no_such_tool(name, known), started, tokens_left)
         problem, given = _checked(tool, arguments)
         # What cannot be bound is still refused in the dialect's words, about the output that it names.

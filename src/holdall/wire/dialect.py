@@ -2,8 +2,9 @@
 of one output, gathered before a word of it is written. Data and small pure functions, nothing else.
 """
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from holdall.formats import Outline
@@ -15,6 +16,7 @@ from holdall.values.answers import Difference
 from holdall.values.errors import HoldallError, UsageError
 from holdall.values.extraction import Extraction
 from holdall.values.outputs import Facts
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.settings import NOTICE_TOKENS, SNIPPET_BYTES, SNIPPET_LINES
 from holdall.values.spans import Span
@@ -171,6 +173,7 @@ class Dialect:
     keeps_for_session: bool = False  # whether outputs go with their session where no setting says otherwise
     without_background: "Dialect | None" = None  # what stands in for it where no call may go to the background
     plain: "Dialect | None" = None  # the same with names of tools that every provider accepts, where its own have dots
+    prefix: str = ""  # what a model sees before the names of its tools: see `with_prefix`
     go_on: Callable[[str, str, dict[str, Any]], str] = as_a_call
     refuse: Callable[[HoldallError, Ask], str] = plain_refusal
     _listed: dict[tuple[bool, ...], tuple[ToolSpec, ...]] = field(
@@ -203,6 +206,51 @@ class Dialect:
         return known
 
     def tool(self, name: str) -> Tool | None:
-        """By its name, with dots or with underscores."""
-        plain = name.replace(".", "_")
+        """By its name, with dots or with underscores, with or without the prefix."""
+        plain = name.removeprefix(self.prefix).replace(".", "_")
         return next((tool for tool in self.tools if plain == tool.plain_name), None)
+
+
+_FENCED = lazy_pattern(r"(?s)<([^\s<>]+:[^\s<>]+)>\n.*?</\1>")
+
+
+def with_prefix(dialect: Dialect, prefix: str) -> Dialect:
+    """The same for a model that sees a prefix before the names of our tools: every text of ours names them so.
+
+    Tools are still registered, and called, by their own names: who lists them to the model writes the prefix.
+    """
+    names = "|".join(sorted((re.escape(tool.plain_name) for tool in dialect.tools), key=len, reverse=True))
+    if not prefix or not names:
+        return dialect
+    name = re.compile(rf"(?<![\w.])(?<!{re.escape(prefix)})(?:{names})\b")
+
+    def own(text: str) -> str:
+        return name.sub(lambda found: prefix + found[0], text)
+
+    def renamed(text: str) -> str:
+        """What comes from an output is in a fence, and stays as it is."""
+        shown, at = list[str](), 0
+        for fence in _FENCED.finditer(text):
+            shown += [own(text[at : fence.start()]), fence[0]]
+            at = fence.end()
+        return "".join(shown) + own(text[at:])
+
+    def renaming(function: Callable[..., Any]) -> Callable[..., Any]:
+        def worded(*given: Any) -> Any:
+            made = function(*given)
+            return (renamed(made[0]), *made[1:]) if isinstance(made, tuple) else renamed(made)
+
+        return worded
+
+    words, instead = dialect.status_words, dialect.without_background
+    return replace(
+        dialect,
+        notice=renaming(dialect.notice), running=renaming(dialect.running), wait=renaming(dialect.wait),
+        both=renaming(dialect.both or (lambda view: (dialect.notice(view), dialect.shows(view)))),
+        differs=renaming(dialect.differs) if dialect.differs is not None else None,
+        extracted=renaming(dialect.extracted), refuse=renaming(dialect.refuse), go_on=renaming(dialect.go_on),
+        instructions=own(dialect.instructions), with_model=own(dialect.with_model),
+        status_words=StatusWords(own(words.retrieve), own(words.use_retrieve), own(words.wait), own(words.use_wait)),
+        tools=tuple(replace(tool, description=own(tool.description)) for tool in dialect.tools),
+        without_background=None if instead is None else with_prefix(instead, prefix), plain=None, prefix=prefix,
+    )  # fmt: skip

@@ -1,0 +1,155 @@
+"""What adapters stand on, without any framework: names of sessions, prefixes, tools before there is a session."""
+
+import asyncio
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall import Settings, UsageError, blocking
+from holdall.adapters import Conversations
+from holdall.wire.dialect import with_prefix
+from holdall.wire.dialects import DIALECTS
+from tests.requirements import requirement
+
+LOG = "".join(f"line {n}: context_read(handle) of the tool, {n * 7919 % 10007}\n" for n in range(5000))
+NAMES = re.compile(r"(?<!\w)(?:mcp__holdall__)?(?:context_\w+|wait_for_tool_output|tool_output)")
+
+
+def of(home: Path, **options: Any) -> Conversations:
+    return Conversations(home=str(home), **options)
+
+
+def no_identity() -> object:
+    return None
+
+
+@requirement("adapter:conversations")
+def test_a_conversation_without_identity_is_refused() -> None:
+    with pytest.raises(UsageError, match="no identity"):
+        Conversations().name(None, no_identity)
+
+
+@requirement("adapter:conversations")
+@pytest.mark.parametrize("identity", ["x" * 300, "two\nlines", "\ud800"])
+def test_an_identity_that_cannot_be_a_name_has_one_of_its_own(identity: str) -> None:
+    one, other = Conversations().name(None, lambda: identity), Conversations().name(None, lambda: identity + "x")
+    assert one.startswith("conversation-")
+    assert one != other
+
+
+@requirement("adapter:conversations")
+def test_the_user_names_the_session_or_finds_its_name() -> None:
+    assert Conversations(session="fixed").name(None, no_identity) == "fixed"
+    assert Conversations(session=lambda context: f"{context}-1").name("user", no_identity) == "user-1"
+
+
+@requirement("adapter:specs")
+def test_all_tools_are_known_before_there_is_a_session() -> None:
+    conversations = Conversations()
+    names = [spec.name for spec in conversations.specs()]
+    assert names == [
+        "context_read",
+        "context_grep",
+        "context_tail",
+        "context_query",
+        "context_diff",
+        "wait_for_tool_output",
+    ]
+    assert all(map(conversations.owns, names))
+    assert not conversations.owns("fetch")
+    assert "wait_for_tool_output" not in [spec.name for spec in Conversations(background=False).specs()]
+
+
+@requirement("adapter:prefix")
+def test_every_text_names_our_tools_with_the_prefix_and_no_data_is_changed(tmp_path: Path) -> None:
+    dialect = with_prefix(DIALECTS["holdall"], "mcp__holdall__")
+    settings = Settings(slow_after_seconds=0.0)
+    ready = threading.Event()
+    with blocking.Holdall.open(home=str(tmp_path), session="s", dialect=dialect, settings=settings) as bag:
+        notice = bag.take(LOG, tool="fetch").content
+        handle = re.search(r"handle: (\w+)", notice)
+        assert handle
+        running = bag.run(lambda: ready.wait(60), tool="slow")
+        texts = [
+            notice,
+            bag.call("context_read", {"handle": handle[1]}).text,
+            bag.call("mcp__holdall__context_grep", {"handle": handle[1], "pattern": "line 1"}).text,
+            bag.call("context_reed", {"handle": handle[1]}).text,
+            bag.call("context_read", {"handle": "none"}).text,
+            running.content,
+            bag.call("wait_for_tool_output", {"timeout": 0}).text,
+            bag.system_notice(turn=1),
+            bag.instructions(),
+            *(spec.description for spec in bag.tools()),
+        ]
+        ready.set()
+    found = 0
+    for text in texts:
+        for part in re.split(r"(?s)<([^\s<>]+:[^\s<>]+)>\n.*?</\1>", text)[::2]:
+            names = NAMES.findall(part.replace("'context_reed'", ""))
+            found += len(names)
+            assert all(name.startswith("mcp__holdall__") for name in names), part
+    assert found > 12
+    assert "line 1: context_read(handle) of the tool" in texts[1]
+
+
+@requirement("adapter:loops")
+def test_an_adapter_serves_many_loops_and_threads_and_opens_again_after_it_was_closed(tmp_path: Path) -> None:
+    conversations = of(tmp_path)
+
+    async def small() -> str:
+        return "small"
+
+    async def ask() -> object:
+        return await conversations.result("s", small, tool="t", running=str)
+
+    assert [asyncio.run(ask()) for _ in range(2)] == ["small", "small"]
+    assert conversations.result_now("s", lambda: "small", tool="t", running=str) == "small"
+    conversations.close()
+    conversations.close()
+    assert conversations.result_now("s", lambda: LOG, tool="t", running=str) != LOG
+    conversations.close()
+
+
+@requirement("adapter:lost")
+def test_handles_that_no_message_names_any_more_are_listed_again(tmp_path: Path) -> None:
+    conversations = of(tmp_path)
+    notice = conversations.result_now("s", lambda: LOG, tool="fetch", running=str)
+
+    def additions(*texts: str) -> Any:
+        with conversations.of("s") as bag:
+            return conversations.additions(bag, turn=2, texts=lambda: texts)
+
+    assert additions(notice).notice == ""
+    assert "## Kept Outputs" in additions("a summary").notice
+    assert additions(notice).notice == ""
+    conversations.close()
+    assert "## Kept Outputs" in additions("a summary").notice  # resumed
+    conversations.close()
+
+
+@requirement("adapter:interrupts")
+def test_what_a_call_raises_is_raised_as_it_was(tmp_path: Path) -> None:
+    conversations = of(tmp_path)
+
+    class Interrupt(BaseException):
+        pass
+
+    interrupt = Interrupt()
+
+    def asks() -> str:
+        raise interrupt
+
+    async def asks_later() -> str:
+        raise interrupt
+
+    with pytest.raises(Interrupt) as raised:
+        conversations.result_now("s", asks, tool="t", running=str)
+    assert raised.value is interrupt
+    with pytest.raises(Interrupt) as raised:
+        asyncio.run(conversations.result("s", asks_later, tool="t", running=str))
+    assert raised.value is interrupt
+    conversations.close()
