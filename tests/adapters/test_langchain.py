@@ -4,18 +4,19 @@
 
 import asyncio
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, HumanInTheLoopMiddleware
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.tools import StructuredTool, tool
+from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
@@ -25,6 +26,7 @@ from langgraph.types import Command, interrupt
 from holdall.adapters.langchain import middleware, tool_node
 from tests.adapters.contract import (
     DELETED,
+    NEEDLE,
     QUESTION,
     Call,
     Contract,
@@ -32,10 +34,16 @@ from tests.adapters.contract import (
     Limit,
     Ran,
     Request,
+    Says,
     Script,
+    big,
     calls_then_answers,
+    fetch_some,
+    finds_the_needle,
+    handle_in,
     small,
-)
+)  # fmt: skip
+from tests.requirements import requirement
 
 pytestmark = pytest.mark.adapters
 
@@ -229,3 +237,80 @@ class TestNode(Contract):
 
 class TestAsyncNode(Contract):
     framework = LangChain(is_async=True, node=True)
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Iterator[Any]:
+    made = middleware(home=str(tmp_path))
+    yield made
+    made.close()
+
+
+def invoke(adapter: Any, script: Script, tools: Sequence[Any], *, before: Sequence[Any] = (), **given: Any) -> Any:
+    """A run without a thread, unless it is given; and the requests of its model."""
+    requests: list[Request] = []
+    agent: Any = create_agent(Scripted(script=script, requests=requests), tools, middleware=[*before, adapter])
+    state: Any = {"messages": given.pop("messages", [HumanMessage("go")])}
+    return agent.invoke(state, given or None), requests
+
+
+@requirement("adapter:conversations")
+def test_without_a_thread_a_conversation_is_that_of_its_first_message(adapter: Any) -> None:
+    state, first = invoke(adapter, finds_the_needle(fetch_some), [fetch_some])
+    handle = handle_in(first[1].results["call-1"].text)
+    asks = finds_the_needle(fetch_some, handle)
+    _, other = invoke(adapter, asks, [fetch_some])
+    assert f'No output is kept under "{handle}"' in other[2].results["call-2"].text
+    again: Script = calls_then_answers(Call("context_grep", {"handle": handle, "pattern": NEEDLE}, "call-7"))
+    _, same = invoke(adapter, again, [fetch_some], messages=[*state["messages"], HumanMessage("and again")])
+    assert NEEDLE in same[1].results["call-7"].text
+    assert "holdall_conversation" not in state
+
+
+@requirement("adapter:interrupts")
+@pytest.mark.parametrize("as_list", [False, True])
+def test_a_command_keeps_its_update_and_only_its_large_message_is_replaced(adapter: Any, as_list: bool) -> None:
+    @tool
+    def hand_over(tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
+        """Hand over."""
+        large = ToolMessage(big(3000), tool_call_id=tool_call_id)
+        command = Command(update={"messages": [large, HumanMessage("and a word")]})
+        return [command] if as_list else command
+
+    state, requests = invoke(adapter, calls_then_answers(Call("hand_over")), [hand_over])
+    assert handle_in(requests[1].results["call-1"].text)
+    assert "and a word" in requests[1].text
+    assert len(str(state)) < 20_000
+
+
+@requirement("adapter:beside")
+def test_handles_that_the_framework_clears_are_listed_again(adapter: Any) -> None:
+    edits = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1, keep=1, exclude_tools=("context_grep",))])
+    calls = [Call("fetch_some"), Call("small", id="call-2"), Call("small", id="call-3")]
+
+    def script(requests: list[Request]) -> Says:
+        return [calls[len(requests) - 1]] if len(requests) <= len(calls) else "done"
+
+    _, requests = invoke(adapter, script, [fetch_some, small], before=[edits])
+    handle = handle_in(requests[1].results["call-1"].text)
+    assert "# System Notice" not in requests[1].text
+    assert handle not in requests[3].results["call-1"].text
+    assert f"- {handle}" in requests[3].text.split("## Kept Outputs")[1]
+
+
+@requirement("adapter:beside")
+def test_an_approval_of_the_framework_comes_before_the_call(tmp_path: Path) -> None:
+    """It is asked for before any tool runs, and what was approved is kept like any other result."""
+    adapter = middleware(home=str(tmp_path))
+    requests: list[Request] = []
+    agent: Any = create_agent(
+        Scripted(script=finds_the_needle(fetch_some), requests=requests), [fetch_some],
+        middleware=[HumanInTheLoopMiddleware(interrupt_on={"fetch_some": True}), adapter],
+        checkpointer=InMemorySaver(),
+    )  # fmt: skip
+    config: Any = {"configurable": {"thread_id": "c1"}}
+    asked = agent.invoke({"messages": [HumanMessage("go")]}, config)["__interrupt__"]
+    assert "fetch_some" in str(asked)
+    state = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
+    adapter.close()
+    assert NEEDLE in state["messages"][-1].text

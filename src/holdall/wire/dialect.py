@@ -237,8 +237,8 @@ def with_prefix(dialect: Dialect, prefix: str) -> Dialect:
 
     def renaming(function: Callable[..., Any]) -> Callable[..., Any]:
         def worded(*given: Any) -> Any:
-            made = function(*given)
-            return (renamed(made[0]), *made[1:]) if isinstance(made, tuple) else renamed(made)
+            made: str | tuple[str, tuple[Span, ...]] = function(*given)
+            return renamed(made) if isinstance(made, str) else (renamed(made[0]), made[1])
 
         return worded
 
@@ -246,7 +246,7 @@ def with_prefix(dialect: Dialect, prefix: str) -> Dialect:
     return replace(
         dialect,
         notice=renaming(dialect.notice), running=renaming(dialect.running), wait=renaming(dialect.wait),
-        both=renaming(dialect.both or (lambda view: (dialect.notice(view), dialect.shows(view)))),
+        both=renaming(dialect.written),
         differs=renaming(dialect.differs) if dialect.differs is not None else None,
         extracted=renaming(dialect.extracted), refuse=renaming(dialect.refuse), go_on=renaming(dialect.go_on),
         instructions=own(dialect.instructions), with_model=own(dialect.with_model),
