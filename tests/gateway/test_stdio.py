@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -260,3 +262,32 @@ def test_the_resources_that_a_client_subscribes_to_have_a_number() -> None:
     listeners.check(asking(1000))
     with pytest.raises(Refusal, match="More than 1,000 resources of subscriptions"):
         listeners.check(asking(1001))
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("resources/read", {"uri": "holdall://nobody/zzzz"}),
+        ("resources/read", {"uri": "nobody://knows"}),
+        ("logging/setLevel", {"level": 7}),
+        ("nobody/knows", {}),
+    ],
+)
+async def test_what_was_refused_is_not_held_until_the_collector_looks_for_it(
+    tmp_path: Path, method: str, params: dict[str, Any]
+) -> None:
+    specs = [StdioServer(name, sys.executable, (PLAIN, name, str(tmp_path / name))) for name in ("one", "two")]
+    async with Holdall.open(home=str(tmp_path / "home")) as bag:
+        front = Front(GatewayState(specs), bag, lambda _message, _related: None)
+        asked = ClientRequest(1, method, params)
+        refusal: weakref.ref[Refusal] | None = None
+        gc.disable()
+        try:
+            await front.request(asked)
+        except Refusal as problem:
+            refusal = weakref.ref(problem)
+        finally:
+            held = refusal is not None and refusal() is not None
+            gc.enable()
+            await front.close()
+        assert not held

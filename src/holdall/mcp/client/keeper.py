@@ -15,7 +15,7 @@ import holdall
 from holdall.mcp.client import session as faults
 from holdall.mcp.client.dispatch import unbroken
 from holdall.mcp.client.handshake import Identity
-from holdall.mcp.client.routes import Callbacks
+from holdall.mcp.client.routes import Callbacks, weight
 from holdall.mcp.client.server_process import Bounds, StdioChannel, StopTimeouts
 from holdall.mcp.client.session import LISTEN, Session
 from holdall.mcp.client.spec import HttpServer, ServerSpec
@@ -94,7 +94,7 @@ class Backoff:
 _LOG = logging.getLogger("holdall.upstream")
 _SET_LEVEL, _SUBSCRIBE, _UNSUBSCRIBE = "logging/setLevel", "resources/subscribe", "resources/unsubscribe"
 _SECONDS = 5.0  # a start is not to be held up by one of these
-_MAX_SUBSCRIPTIONS = 1000
+_MAX_SUBSCRIPTIONS, _MAX_SUBSCRIPTION_BYTES = 1000, 10_000  # how many are made again, and how long each may be
 
 
 class RestoredState:
@@ -106,9 +106,10 @@ class RestoredState:
         """The server has agreed to this request."""
         given = {name: value for name, value in (params or {}).items() if name != "_meta"}
         uri = str(given.get("uri"))
-        if method == _SET_LEVEL:
+        is_short = weight(given, _MAX_SUBSCRIPTION_BYTES) <= _MAX_SUBSCRIPTION_BYTES
+        if method == _SET_LEVEL and is_short:
             self._level = given
-        elif method == _SUBSCRIBE and len(self._subscribed) < _MAX_SUBSCRIPTIONS:
+        elif method == _SUBSCRIBE and is_short and len(self._subscribed) < _MAX_SUBSCRIPTIONS:
             self._subscribed[uri] = given
         elif method == _UNSUBSCRIBE:
             self._subscribed.pop(uri, None)

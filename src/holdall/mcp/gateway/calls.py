@@ -194,15 +194,14 @@ async def read(bag: Holdall, uri: str) -> dict[str, Any]:
         session, handle, ranges = link_parts(uri) or ("", "", {})
     except ValueError as problem:
         raise Refusal(INVALID_PARAMS, str(problem), {"uri": uri[:500]}) from problem
-    unknown = Refusal(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri[:500]})
     if session != bag.session.id or not handle:
-        raise unknown
+        raise _unknown(uri)
     try:
         facts = await bag.show(handle)
     except StoreFault as fault:
         raise Refusal(RESOURCE_NOT_FOUND, str(fault), {"uri": uri[:500]}) from fault
     except HoldallError as problem:
-        raise unknown from problem
+        raise _unknown(uri) from problem
     try:
         found = await bag.fetch.find(handle, **(ranges or {"bytes": ":"}))
         size = found.bytes.end - found.bytes.start
@@ -214,6 +213,11 @@ async def read(bag: Holdall, uri: str) -> dict[str, Any]:
     except HoldallError as problem:
         raise Refusal(INVALID_PARAMS, str(problem), {"uri": uri[:500]}) from problem
     return {"contents": [{"uri": uri, "mimeType": media_type_of(facts), **_content(data)}]}
+
+
+def _unknown(uri: str) -> Refusal:
+    """Made where it is raised: one that a frame holds as well would hold the frame, with all that the client sent."""
+    return Refusal(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri[:500]})
 
 
 def too_large_for_one_answer(uri: str, size: int, most: int, holder: str) -> Refusal:

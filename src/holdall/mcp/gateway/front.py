@@ -354,17 +354,24 @@ class Front:
                 last = refusal if last is None or last.code == METHOD_NOT_FOUND else last
             except UpstreamFault as fault:
                 _LOG.warning("%s", fault)
-        raise last or Refusal(METHOD_NOT_FOUND, "Method not found", asked.method)
+        try:
+            raise last or Refusal(METHOD_NOT_FOUND, "Method not found", asked.method)
+        finally:
+            del last  # it would hold this frame, with all that the client sent, and the frame it
 
     async def _everywhere(self, relay: Relay, asked: ClientRequest) -> dict[str, Any]:
         if relay.only is not None:
             return await relay.forward(relay.only, asked)
         found = await asyncio.gather(*(relay.forward(one, asked) for one in relay.servers), return_exceptions=True)
-        if not any(isinstance(one, dict) for one in found):
-            raise next(
-                (one for one in found if isinstance(one, Refusal)), Refusal(METHOD_NOT_FOUND, "Method not found")
-            )
-        return next(one for one in found if isinstance(one, dict))
+        results = [one for one in found if isinstance(one, dict)]
+        refusals = [one for one in found if isinstance(one, Refusal)]
+        del found
+        if results:
+            return results[0]
+        try:
+            raise refusals[0] if refusals else Refusal(METHOD_NOT_FOUND, "Method not found")
+        finally:
+            del refusals  # as above
 
     # Greeting
 
