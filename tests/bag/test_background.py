@@ -477,7 +477,8 @@ async def test_a_call_that_takes_too_long_has_timed_out_and_what_it_wrote_is_kep
         assert isinstance(taken, Running)
         (facts,) = (await bag.wait()).ended
         assert (facts.state, facts.error) == ("timed out", "timed out after 0.05s")
-        assert (await bag.read(taken.handle)).text == "so far\n"
+        found = await bag.read(taken.handle)
+        assert (found.text, found.notes) == ("so far\n", ("timed out after 0.05s",))
     async with opened(tmp_path, tool_timeout_seconds=0.05) as bag:
         late = await bag.run(endless, tool="crawl")
         assert late.is_error

@@ -1,6 +1,7 @@
 """call: the dialect's tools as a model uses them; exact answers, always bounded, never raising."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,26 @@ async def test_read_without_a_handle_lists_what_is_kept(tmp_path: Path, fixed: N
 h2bc  "get\\nlist" · 8 bytes · 1 line (json) · all of it seen
 h2bb  "fetch" · 168,900 bytes · 5,000 lines (log)\
 """)
+
+
+@pytest.mark.parametrize("sign", ["漢", "é", "😀", "e"])
+async def test_a_range_that_ends_inside_of_a_character_shows_those_that_are_whole(sign: str, tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        kept, size = await bag.keep(f"{sign}{sign}x" * 20_000), len(sign.encode())
+        data = f"{sign}{sign}x".encode() * 20_000
+        for start in range(2 * size + 1):
+            for end in range(start + 8, start + 16):
+                text = await answers(bag, "context_read", handle=kept.handle, bytes=f"{start}:{end}")
+                found = re.search(r"bytes (?:and chars )?(\d+)–(\d+) of", text)
+                chars = re.search(r"chars (\d+)–(\d+) of", text)
+                assert found is not None
+                assert chars is not None
+                first, last = map(int, found.groups())
+                assert start <= first < start + size
+                assert end - size < last <= end
+                assert f">\n{data[first:last].decode()}\n</" in text
+                assert len(data[:first].decode()) == int(chars[1])
+                assert len(data[:last].decode()) == int(chars[2])
 
 
 async def test_binary_comes_as_bytes_after_their_offsets(tmp_path: Path, fixed: None) -> None:

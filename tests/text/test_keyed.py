@@ -50,7 +50,7 @@ yaml
     assert [(lead.verb, lead.arguments) for lead in outlined(MANIFESTS).leads] == snapshot(
         [
             ("grep", {"pattern": "^\\s*(?:- )?name: +(.+)", "group": True}),
-            ("grep", {"pattern": "^spec:", "context": 4, "limit": 2}),
+            ("grep", {"pattern": "^spec:", "after": 4, "limit": 2}),
         ]
     )
 
@@ -69,7 +69,7 @@ package[*]: {name: str "p0", version: "1.0" ×14|"1.1" ×13|"1.2" ×13, deps: [2
     assert [(lead.verb, lead.arguments) for lead in outlined(text).leads] == snapshot(
         [
             ("grep", {"pattern": "^\\s*version *= *(.+)", "group": True}),
-            ("grep", {"pattern": "^\\[+package\\b", "context": 4, "limit": 2}),
+            ("grep", {"pattern": "^\\[+package\\b", "after": 4, "limit": 2}),
         ]
     )
 

@@ -111,9 +111,9 @@ def test_of_other_kinds_too_something_is_proposed() -> None:
         {
             "xml": ("grep", {"pattern": '<b type="([^"]*)"', "group": True}),
             "html": ("grep", {"pattern": "href=[\"']([^\"'#?]+)", "group": True}),
-            "markdown": ("grep", {"pattern": "whole", "ignore_case": True, "context": 2}),
+            "markdown": ("grep", {"pattern": "whole", "ignore_case": True, "after": 2}),
             "diff": ("grep", {"pattern": "^diff --git a/(\\S+)", "group": True}),
-            "pytest": ("grep", {"pattern": "test_d", "context": 3}),
+            "pytest": ("grep", {"pattern": "test_d", "before": 3, "after": 3}),
             "compiler": ("grep", {"pattern": "^([^:\\s]+):\\d+:\\d+: error", "group": True}),
             "traceback": ("grep", {"pattern": "([\\w.]+Error)\\b", "group": True}),
             "access log": ("grep", {"pattern": 'HTTP/[\\d.]+" (\\d+)', "group": True}),

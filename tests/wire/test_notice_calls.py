@@ -1,5 +1,6 @@
 """Every call that a notice offers works as it stands: it runs, is taken, and finds something."""
 
+import json
 import random
 import re
 from dataclasses import replace
@@ -53,6 +54,26 @@ async def test_every_call_of_a_notice_runs_and_finds_something(tmp_path: Path) -
     async with Holdall.open(session="s", home=str(tmp_path / "h"), settings=settings) as bag:
         for shape, output in SHAPES.items():
             await run_calls(bag, output, shape)
+
+
+HARD = {
+    "html without headings": "<!doctype html><html><body><div>" + "<span class=a>text</span>" * 9000 + "</div></html>",
+    "html on one line": "<html><head><title>T</title></head><body>"
+    + "".join(f"<h2>Head {n}</h2><p>para {n} {'x' * 50}</p>" for n in range(3000))
+    + "</body></html>",
+    "long values": json.dumps({"items": [{"id": n, "html": "lorem ipsum dolor " * 200} for n in range(100)]}),
+    "long values, by line": "\n".join(json.dumps({"id": n, "html": "lorem ipsum dolor " * 200}) for n in range(100)),
+    "long cells": "id,body\n" + "".join(f"{n},{'lorem ipsum dolor ' * 200}\n" for n in range(100)),
+    "very deep": "[" * 3000 + "]" * 3000,
+    "no spaces": "漢字かな" * 20_000,
+}
+
+
+@requirement("notice:calls-short-and-new")
+@pytest.mark.parametrize("what", HARD)
+async def test_the_calls_for_long_lines_and_values_are_answered_in_few_words_too(what: str, tmp_path: Path) -> None:
+    async with Holdall.open(session="s", home=str(tmp_path / "h"), settings=Settings(dialect="holdall")) as bag:
+        await run_calls(bag, HARD[what], what)
 
 
 @requirement("notice:example-calls")

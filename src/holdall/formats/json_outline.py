@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, Literal, cast
 
 from holdall.formats.json_values import Seen, cost, loads, readable, see_all
-from holdall.formats.leads import literal
+from holdall.formats.leads import BRIEF, literal
 from holdall.formats.outline import Lead, Outline, Room, Sample, cut, figure, fitted, split, spread
 from holdall.formats.table import by_value, column
 from holdall.text.json.path import normalized_step
@@ -239,6 +239,7 @@ def _number(number: float) -> str:
 _DEEPEST_LEAD = 3  # steps to a table
 _LEAD_KEYS = 16  # members of a record that are looked at
 _VALUES = 2000  # values of each
+_BRIEF_OF = 200  # of them by which it is told whether they are long
 _HIGH = 24  # a column with no more different values is counted by before others
 _NAMES = ("name", "title", "id", "key", "path", "url", "message", "label", "code")
 _LONGEST_NAME = 60
@@ -299,23 +300,43 @@ def _tables(group: Group, counts: Counts, deep: int) -> Iterator[_Table]:
 def _of_records(table: _Table, sql: Sql) -> Iterator[Lead]:
     at = {} if table.group.path == "$" and sql == "plain" else {"at": table.group.path}
     if not table.rows.objects:
-        yield Lead("query", {"path": f"{table.group.path}[0:5]"})
+        if _is_brief(table.rows.values[:5]):
+            yield Lead("query", {"path": f"{table.group.path}[0:5]"})
         return
     fields = list(_fields(table.rows))
-    counted = min((field for field in fields if field.repeats), key=_dullness, default=None)
+    counted = min(
+        (field for field in fields if field.repeats and _is_brief(field.group.values)), key=_dullness, default=None
+    )
     # Of a few values the shape tells already how often each occurs.
     if counted is not None and not (counted.distinct <= _FEW and counted.group.exact):
         yield Lead("query", {**at, "sql": by_value(column(counted.name))})
     elif fields:
-        names = ", ".join(column(field.name) for field in fields[:3])
+        short = [field for field in fields if _is_brief(field.group.values)]
+        names = ", ".join(column(field.name) for field in short[:3]) or f"left({column(fields[0].name)}, {BRIEF})"
         yield Lead("query", {**at, "sql": f"select {names} from t limit 5"})  # noqa: S608 - a text to read
     named = min(_named(table.rows, fields), key=lambda each: each[0], default=None)
     chosen = named[1] if named else counted.group if counted else None
     if chosen is None and fields and sql == "none":
         chosen = fields[0].group
-    if chosen is not None:
+    if chosen is not None and _is_brief(chosen.values):
         yield Lead("query", {"path": chosen.path})
         yield from _word([value for value in chosen.values[1:50] if isinstance(value, str)])
+
+
+def _is_brief(values: list[Any]) -> bool:
+    """Whether none of them is long, so that an answer with a few is short."""
+    for value in values[:_BRIEF_OF]:
+        left, size = [value], 0
+        while left and size <= BRIEF:
+            one = left.pop()
+            if isinstance(one, dict):
+                left += [part for pair in islice(cast("dict[str, Any]", one).items(), BRIEF) for part in pair]
+            elif isinstance(one, list):
+                left += cast("list[Any]", one)[:BRIEF]
+            size += len(one) if isinstance(one, str) else 4
+        if size > BRIEF:
+            return False
+    return True
 
 
 def _named(rows: Group, fields: list[_Field]) -> Iterator[tuple[int, Group]]:

@@ -61,6 +61,10 @@ def text_leads(mined: Shapes, lines: Lines, tally: Tally | None) -> tuple[Lead, 
     return tuple(leads)
 
 
+BRIEF = 120
+"""Characters of a value of which an answer may hold several."""
+
+
 def literal(text: str) -> str:
     """A pattern that matches `text` and nothing else."""
     return _META.sub(r"\\\1", text)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from holdall.formats.columns import NUMBERS, SEPARATORS, TEXT, Column, Table, table_of
-from holdall.formats.leads import literal
+from holdall.formats.leads import BRIEF, literal
 from holdall.formats.outline import Lead, Outline, Room, Sample, cut, figure, fitted
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
@@ -59,6 +59,7 @@ _WORDS_FOR = {"BIGINT": "int", "HUGEINT": "int", "DOUBLE": "float", "BOOLEAN": "
 _TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
 _DIGITS = lazy_pattern(r"\d+")
 _VALUE_SOUGHT = lazy_pattern(r"[^\W\d_][\w .-]{2,30}")
+_BRIEF_OF = 200  # values of a column by which it is told whether they are long
 _LED_BY = 12  # columns at each end that are looked at for what to ask
 _LOW = 2
 
@@ -156,7 +157,8 @@ def _words(filled: list[str], seen_all: bool, kind: str, most: int) -> str:
 def _leads(table: Table) -> tuple[Lead, ...]:
     """How often each value of a column occurs, with the greatest of a column of numbers; and one value to look for."""
     named = list(zip(table.columns, table.values, strict=True))
-    texts = [(one.name, Counter(filter(None, values)), len(values)) for one, values in named[:_LED_BY] if not one.nearly
+    brief = [(one, values) for one, values in named if max(map(len, values[:_BRIEF_OF]), default=0) <= BRIEF]
+    texts = [(one.name, Counter(filter(None, values)), len(values)) for one, values in brief[:_LED_BY] if not one.nearly
              and one.type not in NUMBERS]  # fmt: skip
     counted = [
         (len(found), name)
@@ -168,7 +170,7 @@ def _leads(table: Table) -> tuple[Lead, ...]:
     if counted:
         sql = by_value(column(min(counted)[1]), more)
     else:
-        shown = ", ".join(column(one.name) for one, _ in named[:3])
+        shown = ", ".join(column(one.name) for one, _ in brief[:3]) or f"left({column(named[0][0].name)}, {BRIEF})"
         sql = f"select {shown} from t limit 5"  # noqa: S608 - a text to read
     values = [value for _, found, _ in texts for value, _ in found.most_common(5) if _VALUE_SOUGHT.fullmatch(value)]
     sought = [Lead("grep", {"pattern": literal(values[0]), "limit": 5})] if values else []

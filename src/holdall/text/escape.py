@@ -51,6 +51,12 @@ UNREAD = " could not be read: "
 """In the note of an output that was an object of a tool's own."""
 
 
+def state_and_reason(state: str, error: str) -> str:
+    """How a call ended; once, where the reason begins with the state (`timed out after 2s`)."""
+    reason = foreign(error)
+    return reason if reason.startswith(state) else f"{state}: {reason}" if reason else state
+
+
 def foreign(text: str, limit: int = 60) -> str:
     """Text that we did not write, inside a sentence of ours that a model reads outside of a fence.
 

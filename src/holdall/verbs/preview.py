@@ -13,7 +13,7 @@ from holdall.policy.decide import Fits, Limits, decide
 from holdall.store import deadline
 from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader
-from holdall.store.reader import line_of_byte
+from holdall.store.reader import byte_of_line, line_of_byte
 from holdall.text.tokens import Tokenizer
 from holdall.text.utf8 import decode
 from holdall.values.errors import HoldallError, OutOfTime
@@ -165,7 +165,10 @@ def _near(reader: OutputReader, found: Outline, count: Callable[[str], int]) -> 
     after = _fitting(lines, _READ_TOKENS - sum(count(decode(line)[0]) for line in before), count)
     line = line_of_byte(reader, start)
     most = len(after) if found.ranges else min(len(after), _AROUND + 1)
-    return (line - len(before), line + most - 1) if after else None
+    first, last = line - len(before), line + most - 1
+    # Of a long line the place that is worth reading may be anywhere.
+    is_short = bool(after) and byte_of_line(reader, last + 1) - byte_of_line(reader, first) <= _NEAR
+    return (first, last) if is_short else None
 
 
 def _fitting(lines: list[bytes], most: int, count: Callable[[str], int]) -> list[bytes]:

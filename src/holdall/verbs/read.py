@@ -12,7 +12,7 @@ import stringzilla
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_char, byte_of_line, char_of_byte, chars_of, line_of_byte, lines_of
 from holdall.text import ranges
-from holdall.text.escape import foreign
+from holdall.text.escape import state_and_reason
 from holdall.text.excerpt import beginning, ending
 from holdall.text.ranges import whole_number
 from holdall.text.tokens import Tokenizer, count_in_pieces
@@ -177,7 +177,7 @@ def passage(
     text, exact = decode(data)
     facts = reader.facts
     if facts.state not in ("ready", "running"):
-        notes = (*notes, f"{facts.state}: {foreign(facts.error)}" if facts.error else facts.state)
+        notes = (*notes, state_and_reason(facts.state, facts.error))
     if facts.state == "running":
         notes = (*notes, f"still running; {reader.totals.bytes:,} bytes so far")
     return Passage(

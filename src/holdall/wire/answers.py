@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from holdall.text.escape import foreign, hidden_in, one_line
+from holdall.text.escape import foreign, hidden_in, one_line, state_and_reason
 from holdall.text.excerpt import first_bytes
 from holdall.text.numbers import plural
+from holdall.text.utf8 import decode, pending_bytes
 from holdall.values import handles
 from holdall.values.answers import UNCHECKED, Change, Difference, Found, Match, Nodes, Passage, Side, Table
 from holdall.values.errors import (
@@ -30,6 +31,7 @@ from holdall.values.errors import (
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 from holdall.values.spans import Span
+from holdall.wire.system_notice import UNNAMED
 from holdall.wire.tool import Ask
 
 # What a model reads after a wait: which calls have ended and what they gave, which still run, and how to continue.
@@ -107,7 +109,9 @@ def _not_told(number: int) -> list[str]:
 
 def _s3_line(facts: Facts, waited: Waited) -> str:
     size = _size(facts.measure.bytes)
-    return f"{foreign(facts.origin.tool)} (id: {waited.shown(facts.handle)}, size: {size}{_not_ready(facts)})"
+    return (
+        f"{foreign(facts.origin.tool) or UNNAMED} (id: {waited.shown(facts.handle)}, size: {size}{_not_ready(facts)})"
+    )
 
 
 def _line(facts: Facts, waited: Waited) -> str:
@@ -119,7 +123,7 @@ def _line(facts: Facts, waited: Waited) -> str:
 def _not_ready(facts: Facts) -> str:
     if facts.state == "ready":
         return ""
-    return f", {facts.state}" + (f": {foreign(facts.error)}" if facts.error else "")
+    return f", {state_and_reason(facts.state, facts.error)}"
 
 
 def _running(one: StillRunning, waited: Waited) -> str:
@@ -167,13 +171,8 @@ def plain_refusal(error: HoldallError, _ask: Ask) -> str:
         more = f" and {len(error.known) - _MAX_KNOWN} more" if len(error.known) > _MAX_KNOWN else ""
         return f'No output is kept under "{shown_handle(error.handle)}". Kept: {known}{more}.'
     if isinstance(error, CallFailed):
-        return f"There is no output: {_how(error)}."
+        return f"There is no output: {state_and_reason(error.state, error.error)}."
     return _sentence(str(error))
-
-
-def _how(failed: CallFailed) -> str:
-    error = foreign(failed.error)
-    return error if error.startswith(failed.state) else f"{failed.state}: {error}"
 
 
 def own_refusal(error: HoldallError, ask: Ask) -> str:
@@ -199,7 +198,7 @@ def s3_refusal(error: HoldallError, _ask: Ask) -> str:
         return f"Response too large ({error.bytes} bytes, ~{error.tokens} tokens). Use extract or slice mode."
     if isinstance(error, CallFailed):
         wrote = f" It wrote {error.bytes} bytes, ~{error.tokens} tokens. Use extract or slice mode."
-        return f"Tool {_how(error)}.{wrote if error.bytes else ''}"
+        return f"Tool {state_and_reason(error.state, error.error)}.{wrote if error.bytes else ''}"
     if isinstance(error, QueryMissing):
         return "Query required for extract mode."
     if isinstance(error, AnchorNotFound):
@@ -353,9 +352,12 @@ def passage_answer(passage: Passage, frame: Frame, seen: Seen | None, *, verb: s
     if passage.past_end:
         ends = f"the output ends at line {total.lines:,}, byte {total.bytes:,}, char {total.chars:,}"
         return frame.around([f"nothing there: {ends}", *passage.notes, _seen(seen)], error_line(error), "")
+    exact = passage.exact
+    if not exact and (whole := _whole_characters(passage)) is not None:
+        passage, exact = whole, True
     head = [_lines(passage.lines, total.lines), *_ranges(passage), *passage.notes, _seen(seen)]
     body = passage.text
-    if not passage.exact:
+    if not exact:
         head.insert(0, "not text: hexadecimal bytes after their offsets")
         body = hex_rows(passage.data, passage.bytes.start)
     following = dict(part.split("=", 1) for part in passage.next.split(" ")) if passage.next else _as_much(passage)
@@ -363,6 +365,22 @@ def passage_answer(passage: Passage, frame: Frame, seen: Seen | None, *, verb: s
         following = {"start": passage.chars.end, "length": passage.chars.end - passage.chars.start}
     at_end = "The output comes at the end of the call." if passage.of_messages and passage.state == "running" else ""
     return frame.around(head, body, frame.next(verb, following, at_end=at_end))
+
+
+def _whole_characters(passage: Passage) -> Passage | None:
+    """The characters that are whole in a range of bytes that begins or ends inside of one; None if it is no text."""
+    data = passage.data
+    before = next((at for at, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 4)
+    end = len(data) - pending_bytes(data)
+    text, exact = decode(data[before:end]) if before < 4 else ("", False)
+    if not exact or not text:
+        return None
+    first = passage.chars.start + (before > 0)
+    start = passage.bytes.start
+    return replace(
+        passage, data=data[before:end], text=text, bytes=Span(start + before, start + end),
+        chars=Span(first, first + len(text)), exact=True,
+    )  # fmt: skip
 
 
 def error_line(error: str) -> str:

@@ -9,6 +9,8 @@ from holdall.text.escape import foreign
 from holdall.text.numbers import roughly
 from holdall.values.record import record
 
+UNNAMED = "unknown"  # a tool, where nobody said which
+
 
 @record
 class RunningTool:
@@ -110,15 +112,15 @@ def _moves(work: Work, words: StatusWords) -> tuple[list[str], list[str]]:
 def _status(work: Work) -> list[str]:
     lines: list[str] = []
     if work.running:
-        shown = [f"- {foreign(one.tool)} (id: {one.id}, running {one.seconds:.1f}s)" for one in work.running]
+        shown = [f"- {foreign(one.tool) or UNNAMED} (id: {one.id}, running {one.seconds:.1f}s)" for one in work.running]
         lines += ["", f"### Running ({len(work.running)})", *shown]
     if work.queued:
-        shown = [f"- {foreign(one.tool)} (id: {one.id}, queued {one.seconds:.1f}s)" for one in work.queued]
+        shown = [f"- {foreign(one.tool) or UNNAMED} (id: {one.id}, queued {one.seconds:.1f}s)" for one in work.queued]
         lines += ["", f"### Queued ({len(work.queued)})", *shown]
     if work.ready:
         lines += ["", f"### Ready ({len(work.ready)})", *(_ready(one) for one in work.ready)]
     if work.failed:
-        shown = [f"- {foreign(one.tool)} (id: {one.id}, {foreign(one.reason)})" for one in work.failed]
+        shown = [f"- {foreign(one.tool) or UNNAMED} (id: {one.id}, {foreign(one.reason)})" for one in work.failed]
         lines += ["", f"### Failed ({len(work.failed)})", *shown]
     return lines
 
@@ -129,4 +131,4 @@ def _ready(one: ReadyTool) -> str:
         parts.append("exceeds threshold")
     if one.retrievals:
         parts.append(f"{one.retrievals} retrieval{'' if one.retrievals == 1 else 's'}")
-    return f"- {foreign(one.tool)} ({', '.join(parts)})"
+    return f"- {foreign(one.tool) or UNNAMED} ({', '.join(parts)})"

@@ -10,7 +10,7 @@ from holdall.wire.answers import Frame, s3_refusal, s3_wait
 from holdall.wire.dialect import Dialect, View
 from holdall.wire.dialects.cutting import LEGACY
 from holdall.wire.extraction import Fits, s3_answer
-from holdall.wire.system_notice import TO_WAIT, USE_WAIT, StatusWords
+from holdall.wire.system_notice import TO_WAIT, UNNAMED, USE_WAIT, StatusWords
 from holdall.wire.tool import Ask, Tool
 
 
@@ -18,7 +18,7 @@ def _notice(view: View) -> str:
     facts = view.facts
     return (
         f"Tool Output ID: {view.handle}\n"
-        f"Tool: {foreign(facts.origin.tool)}\n"
+        f"Tool: {foreign(facts.origin.tool) or UNNAMED}\n"
         f"Size: ~{facts.measure.tokens} tokens\n"
         "\n"
         f'Use get_tool_output("{view.handle}", mode) to retrieve this output:\n'
@@ -30,7 +30,7 @@ def _notice(view: View) -> str:
 def _running(view: View) -> str:
     return (
         f"Tool Output ID: {view.handle}\n"
-        f"Tool: {foreign(view.facts.origin.tool)}\n"
+        f"Tool: {foreign(view.facts.origin.tool) or UNNAMED}\n"
         "\n"
         f'When the System Notice shows this tool is ready, use get_tool_output("{view.handle}", mode) '
         "to retrieve its output."
