@@ -549,7 +549,7 @@ Next: wait_for_tool_output(handle="k3f9") · context_tail(handle="k3f9")\
 # Forms of the providers
 
 
-@requirement("api:tools-openai", "api:tools-anthropic", "api:tools-mcp")
+@requirement("api:tools-openai", "api:tools-anthropic", "api:tools-mcp", "api:tool-forms")
 def test_the_forms_of_the_providers() -> None:
     tail = DIALECTS["holdall"].tool("context_tail")
     assert tail is not None
@@ -585,6 +585,8 @@ def test_the_forms_of_the_providers() -> None:
             },
         }
     )
+    assert tail.bedrock()["toolSpec"]["inputSchema"] == {"json": tail.schema}
+    assert tail.gemini() == {"name": tail.name, "description": tail.description, "parametersJsonSchema": tail.schema}
     assert tail.mcp() == snapshot(
         {
             "name": "context_tail",

@@ -3,7 +3,7 @@ provider, and in the strict form that some of them want. It runs nothing: it say
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, cast
 
@@ -117,6 +117,53 @@ class ToolSpec:
         shown = {"name": self.name, "description": self.description, "inputSchema": self.schema}
         return shown | {"annotations": {"readOnlyHint": True}}
 
+    def bedrock(self) -> dict[str, Any]:
+        """For `toolConfig.tools` of Bedrock's Converse, and for Strands."""
+        shown = {"name": self.plain_name, "description": self.description, "inputSchema": {"json": self.schema}}
+        return {"toolSpec": shown}
+
+    def gemini(self) -> dict[str, Any]:
+        """A function declaration of Gemini's API."""
+        return {"name": self.plain_name, "description": self.description, "parametersJsonSchema": self.schema}
+
+    def function(self, call: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
+        """A function with a signature, annotations and a docstring, for frameworks that read tools off those.
+
+        It gives `call` the arguments that were given; it is a coroutine function if `call` is one.
+        """
+        from inspect import Parameter, Signature, iscoroutinefunction  # noqa: PLC0415 - few need it
+
+        properties = cast("Mapping[str, Mapping[str, Any]]", self.schema.get("properties", {}))
+        required = cast("Sequence[str]", self.schema.get("required", ()))
+        named = sorted(properties, key=lambda name: name not in required)  # those without a default come first
+        types = {name: _python_type(properties[name], optional=name not in required) for name in named}
+        parameters = [
+            Parameter(
+                name, Parameter.POSITIONAL_OR_KEYWORD, annotation=types[name],
+                default=Parameter.empty if name in required else None,
+            )
+            for name in named
+        ]  # fmt: skip
+        signature = Signature(parameters, return_annotation=str)
+
+        def given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+            bound = signature.bind(*args, **kwargs).arguments
+            return {name: value for name, value in bound.items() if value is not None}
+
+        async def later(*args: Any, **kwargs: Any) -> Any:
+            return await call(given(args, kwargs))
+
+        def now(*args: Any, **kwargs: Any) -> Any:
+            return call(given(args, kwargs))
+
+        made: Any = later if iscoroutinefunction(call) else now
+        made.__name__ = made.__qualname__ = self.plain_name
+        whole = cast("Mapping[str, Mapping[str, Any]]", self.accepted.get("properties", {}))
+        told = [f"    {name}: {whole.get(name, {}).get('description') or name}" for name in named]
+        made.__doc__ = "\n".join([self.description, "", "Args:", *told] if told else [self.description])
+        made.__signature__, made.__annotations__ = signature, {**types, "return": str}
+        return made
+
 
 @record
 class Tool(ToolSpec):
@@ -188,6 +235,14 @@ def _argument_problem(tool: Tool) -> str:
     return f"{verb.name} needs {missing[0]}, which is not in the schema" if missing else ""
 
 
+def _python_type(schema: Mapping[str, Any], *, optional: bool) -> Any:
+    found: Any = _PYTHON_TYPES.get(str(schema.get("type")), str)
+    return found | None if optional else found
+
+
+_PYTHON_TYPES: dict[str, Any] = {
+    "string": str, "integer": int, "number": float, "boolean": bool, "array": list[str], "object": dict[str, Any],
+}  # fmt: skip
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array"}
 
 

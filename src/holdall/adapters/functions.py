@@ -1,0 +1,77 @@
+"""Bare functions: for frameworks without an adapter of their own, and for a loop of yours.
+
+    tools = wrap(fetch, search, session="conversation 17")
+
+gives the same functions, with what they return kept where it is too large, and our own tools behind them. smolagents,
+LlamaIndex, CrewAI and ag2 take tools of this kind.
+"""
+
+import functools
+import inspect
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from holdall import OutputStore, Settings, ToolSpec
+from holdall.adapters import Conversations
+
+
+def wrap(
+    *tools: Callable[..., Any],
+    settings: Settings | None = None,
+    home: str | None = None,
+    store: OutputStore | None = None,
+    session: str | Callable[[Any], str] | None = None,
+    background: bool = True,
+) -> list[Callable[..., Any]]:
+    """Each of them, with its name, signature and docstring; and ours. Coroutine functions stay such.
+
+    A function knows no conversation: `session` is its name, or a function that finds it when a tool is called and is
+    given the name of the tool. Without it these functions share a new session.
+    """
+    conversations = Conversations(
+        settings=settings, home=home, store=store, session=session or f"functions-{uuid.uuid4()}", background=background
+    )
+    is_async = bool(tools) and all(map(inspect.iscoroutinefunction, tools))
+    ours = [_own(conversations, spec, is_async=is_async) for spec in conversations.specs()]
+    return [*(_wrapped(conversations, tool) for tool in tools), *ours]
+
+
+def _wrapped(conversations: Conversations, tool: Callable[..., Any]) -> Callable[..., Any]:
+    name = str(getattr(tool, "__name__", type(tool).__name__))
+
+    def origin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        return {"tool": name, "arguments": {**dict(zip(_names(tool), args, strict=False)), **kwargs}, "running": str}
+
+    def session() -> str:
+        return conversations.name(name, lambda: None)
+
+    @functools.wraps(tool)
+    def now(*args: Any, **kwargs: Any) -> Any:
+        return conversations.result_now(session(), lambda: tool(*args, **kwargs), **origin(args, kwargs))
+
+    @functools.wraps(tool)
+    async def later(*args: Any, **kwargs: Any) -> Any:
+        return await conversations.result(session(), lambda: tool(*args, **kwargs), **origin(args, kwargs))
+
+    return later if inspect.iscoroutinefunction(tool) else now
+
+
+def _own(conversations: Conversations, spec: ToolSpec, *, is_async: bool) -> Callable[..., Any]:
+    def session() -> str:
+        return conversations.name(spec.name, lambda: None)
+
+    def now(arguments: dict[str, Any]) -> str:
+        return conversations.answer_now(session(), spec.name, arguments).text
+
+    async def later(arguments: dict[str, Any]) -> str:
+        return (await conversations.answer(session(), spec.name, arguments)).text
+
+    return spec.function(later if is_async else now)
+
+
+def _names(tool: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(tool).parameters)
+    except (TypeError, ValueError):  # some builtins have none
+        return []

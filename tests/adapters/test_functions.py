@@ -1,0 +1,97 @@
+"""Bare functions with what they return kept, and our tools as functions: in every framework that takes functions."""
+
+import asyncio
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from inline_snapshot import snapshot
+
+from holdall.adapters.functions import wrap
+from tests.adapters.contract import NEEDLE, fetch_some, handle_in, small
+from tests.requirements import requirement
+
+RESULT = {"rows": [1, 2]}
+
+
+def rows(first: int, *, last: int = 9) -> dict[str, list[int]]:
+    """Some rows."""
+    return RESULT
+
+
+def by_name(tools: list[Callable[..., Any]]) -> dict[str, Any]:
+    return {tool.__name__: tool for tool in tools}
+
+
+@requirement("adapter:functions")
+def test_a_wrapped_function_keeps_what_is_large_and_passes_what_fits(tmp_path: Path) -> None:
+    tools = by_name(wrap(fetch_some, rows, session="s", home=str(tmp_path)))
+    assert tools["rows"](1, last=2) is RESULT
+    notice = tools["fetch_some"]()
+    handle = handle_in(notice)
+    assert len(notice) < 4000
+    assert NEEDLE in tools["context_grep"](handle, NEEDLE)
+    assert NEEDLE in tools["context_grep"](handle=handle, pattern=NEEDLE)
+    again = by_name(wrap(session="s", home=str(tmp_path)))
+    assert NEEDLE in again["context_grep"](handle, NEEDLE)
+
+
+@requirement("adapter:functions")
+def test_coroutine_functions_stay_such_and_so_are_our_tools(tmp_path: Path) -> None:
+    async def fetch_later() -> str:
+        return fetch_some()
+
+    tools = by_name(wrap(fetch_later, session="s", home=str(tmp_path)))
+    assert all(map(inspect.iscoroutinefunction, tools.values()))
+    notice = asyncio.run(tools["fetch_later"]())
+    assert NEEDLE in asyncio.run(tools["context_grep"](handle_in(notice), NEEDLE))
+
+
+@requirement("adapter:functions")
+def test_signatures_and_docstrings_are_those_of_the_tools(tmp_path: Path) -> None:
+    tools = by_name(wrap(rows, session="s", home=str(tmp_path)))
+    assert inspect.signature(tools["rows"]) == inspect.signature(rows)
+    assert tools["rows"].__doc__ == rows.__doc__
+    tail = tools["context_tail"]
+    assert str(inspect.signature(tail)) == snapshot("(handle: str, lines: int | None = None) -> str")
+    assert get_type_hints(tail)["return"] is str
+    assert tail.__doc__ == snapshot("""\
+Last lines of a kept output.
+
+Args:
+    handle: handle
+    lines: lines\
+""")
+
+
+@requirement("adapter:functions")
+def test_an_error_is_raised_as_it_was_and_sessions_are_apart(tmp_path: Path) -> None:
+    problem = ValueError("no such shop")
+
+    def fails() -> str:
+        raise problem
+
+    tools = by_name(wrap(fails, fetch_some, home=str(tmp_path)))
+    with pytest.raises(ValueError, match="no such shop") as raised:
+        tools["fails"]()
+    assert raised.value is problem
+    handle = handle_in(tools["fetch_some"]())
+    others = by_name(wrap(small, home=str(tmp_path)))
+    assert re.search("No output is kept", others["context_grep"](handle, NEEDLE))
+
+
+@requirement("adapter:functions")
+def test_the_session_may_be_found_when_a_tool_is_called(tmp_path: Path) -> None:
+    called: list[str] = []
+
+    def session(tool: str) -> str:
+        called.append(tool)
+        return "s"
+
+    tools = by_name(wrap(small, session=session, home=str(tmp_path)))
+    tools["small"]()
+    tools["context_read"]("none")
+    assert called == ["small", "context_read"]
