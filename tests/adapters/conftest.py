@@ -1,14 +1,14 @@
-"""Which frameworks are here: each has an environment of its own, and two are in that of all other tests.
-
-`./dev test adapters` fails where a module that it names was left out.
+"""Which frameworks are tried in every run of the tests: those that are in its environment. The others have their own:
+`./dev test adapters` names their modules, and a module that is named is collected.
 """
 
 from importlib.util import find_spec
+from pathlib import Path
 
-PACKAGES = {
-    "test_fastmcp.py": "fastmcp",
-    "test_langchain.py": "langchain",
-    "test_langchain_deepagents.py": "deepagents",
-}
+IN_EVERY_RUN = {"test_shared.py": "holdall", "test_fastmcp.py": "fastmcp", "test_langchain.py": "langchain"}
 
-collect_ignore = [module for module, package in PACKAGES.items() if find_spec(package) is None]
+collect_ignore = [
+    file.name
+    for file in Path(__file__).parent.glob("test_*.py")
+    if file.name not in IN_EVERY_RUN or find_spec(IN_EVERY_RUN[file.name]) is None
+]
