@@ -25,7 +25,7 @@ def file(holdall: Program) -> Path:
     return path
 
 
-@requirement("cli:install", "cli:uninstall")
+@requirement("cli:install", "cli:uninstall", "install:list")
 def test_a_clients_servers_go_behind_the_gateway_and_back(holdall: Program, file: Path) -> None:
     dry = holdall("install", "cursor", "--dry-run")
     assert (dry.code, file.read_text()) == (0, TEXT)
@@ -35,6 +35,8 @@ def test_a_clients_servers_go_behind_the_gateway_and_back(holdall: Program, file
     assert '"args": ["gateway", "--client=cursor", "--name=time", "--", "uvx", "mcp-server-time"]' in file.read_text()
     again = holdall("install", "cursor", "--json")
     assert (again.code, again.json["files"][0]["changed"]) == (1, [])
+    listed = holdall("install", "--list")
+    assert (listed.code, listed.text) == (0, f"cursor  {file}\n  time: behind the gateway\n")
     back = holdall("uninstall", "--file", str(file))
     assert (back.code, file.read_text()) == (0, TEXT)
 
@@ -42,7 +44,7 @@ def test_a_clients_servers_go_behind_the_gateway_and_back(holdall: Program, file
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["install"], "name a client (claude-code, vscode, cursor, gemini, windsurf) or a --file, one of the two."),
+        (["install"], "name a client (claude-code, claude-desktop, vscode, cursor, codex, opencode, gemini,"),
         (["install", "emacs"], "there is no client 'emacs' here"),
         (["install", "vscode"], "no configuration of vscode was found"),
         (["install", "--file", "/nowhere/mcp.json"], "/nowhere/mcp.json cannot be read"),

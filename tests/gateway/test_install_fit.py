@@ -9,7 +9,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from holdall.mcp.client.spec import load
-from holdall.mcp.install.installer import Done, client_id, install, uninstall
+from holdall.mcp.install.clients import client_id
+from holdall.mcp.install.installer import Done, install, uninstall
 from holdall.values.errors import UsageError
 
 

@@ -1,6 +1,7 @@
 """PyYAML, as far as Holdall uses it: a document as nodes, each with its place."""
 
 class Mark:
+    index: int
     line: int
     column: int
 
@@ -14,15 +15,18 @@ class MarkedYAMLError(YAMLError):
 class Node:
     tag: str
     start_mark: Mark
+    end_mark: Mark
 
 class ScalarNode(Node):
     value: str
 
 class SequenceNode(Node):
     value: list[Node]
+    flow_style: bool | None
 
 class MappingNode(Node):
     value: list[tuple[Node, Node]]
+    flow_style: bool | None
 
 class Event:
     anchor: str
@@ -37,4 +41,7 @@ class SafeLoader:
     def peek_event(self) -> Event: ...
     def compose_node(self, parent: Node | None, index: Node | int | None) -> Node: ...
     def resolve(self, kind: type[Node], value: str | None, implicit: tuple[bool, bool] | bool) -> str: ...
+    def construct_document(self, node: Node) -> object: ...
     def dispose(self) -> None: ...
+
+def safe_dump(data: object, *, default_flow_style: bool = False) -> str: ...

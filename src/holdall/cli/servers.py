@@ -34,10 +34,10 @@ app = typer.Typer(rich_markup_mode=None)
 
 Client = Annotated[
     str | None,
-    typer.Argument(metavar="[CLIENT]", help="claude-code, vscode, cursor, gemini or windsurf; or give --file."),
+    typer.Argument(metavar="[CLIENT]", help="The client, as `install --list` names it; or give --file."),
 ]
 File = Annotated[
-    str | None, typer.Option("--file", metavar="FILE", help="A configuration with `mcpServers` or `servers` in it.")
+    str | None, typer.Option("--file", metavar="FILE", help="A configuration with servers in it: JSON, TOML or YAML.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")]
 Shared = Annotated[bool, typer.Option("--shared", help="Change a file that git shares, so that it works for others.")]
@@ -55,6 +55,9 @@ async def install(
     add_tools: AddTools = False,
     no_ask: NoAsk = False,
     trust: Annotated[bool, typer.Option("--trust", help="Take the URLs of a project's file without asking.")] = False,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List the clients of this machine, their files and servers; change nothing.")
+    ] = False,
 ) -> int:
     """Put every MCP server of a client behind the gateway.
 
@@ -66,11 +69,15 @@ async def install(
     your agreement, or --trust.
 
     \b
-    Example:  holdall install cursor --dry-run
+    Example:  holdall install --list
+              holdall install cursor --dry-run
               holdall install --file ~/.config/client/mcp.json
     """
+    if listing:
+        return _list(options)
+    from holdall.mcp.install.clients import is_of_user
     from holdall.mcp.install.config_text import claims_of
-    from holdall.mcp.install.installer import Choices, ask, install, is_of_user
+    from holdall.mcp.install.installer import Choices, ask, install
 
     program, *leading = _program()
     choices = Choices(tools=_tools(options), add_tools=add_tools)
@@ -112,6 +119,29 @@ async def uninstall(options: Options, client: Client = None, file: File = None, 
     return _edit(options, client, file, work, dry_run=dry_run, back=True)
 
 
+def _list(options: Options) -> int:
+    from holdall.mcp.install.clients import CLIENTS
+    from holdall.mcp.install.installer import survey
+
+    found = survey()
+    missing = [name for name in CLIENTS if name not in {one.client for one in found}]
+    if options.as_json:
+        files = [
+            {"client": one.client, "file": one.file, "servers": dict(one.servers), "problem": one.problem}
+            for one in found
+        ]
+        screen.as_json({"files": files, "missing": missing})
+        return 0 if found else FOUND_NOTHING
+    for one in found:
+        print(f"{one.client}  {one_line(one.file, 500)}")
+        for name, is_behind in one.servers:
+            print(f"  {_shown(name)}: {'behind the gateway' if is_behind else 'direct'}")
+        if one.problem or not one.servers:
+            print(f"  {one_line(one.problem, 300) or 'no servers'}")
+    screen.about(f"not found here: {', '.join(missing)}")
+    return 0 if found else FOUND_NOTHING
+
+
 def _remember(done: Done) -> None:
     """A client starts the gateway without a terminal, and perhaps without the variable that says where our home is."""
     from holdall.mcp.install.config_text import claims_of
@@ -139,7 +169,8 @@ def _edit(
     dry_run: bool,
     back: bool = False,
 ) -> int:
-    from holdall.mcp.install.installer import CLIENTS, files_of
+    from holdall.mcp.install.clients import CLIENTS
+    from holdall.mcp.install.installer import files_of
 
     if (client is None) == (file is None):
         raise UsageError(f"name a client ({', '.join(CLIENTS)}) or a --file, one of the two.")

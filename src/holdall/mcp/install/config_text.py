@@ -4,14 +4,16 @@ some of them put behind it or taken out again. Everything else stays as it is. N
 
 import contextlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, cast
 
 from holdall.mcp.client import spec
-from holdall.mcp.client.spec import TABLES, URLS, parse_servers
-from holdall.text.json.jsonc import Edit, Member, Place, Places, applied, parse_jsonc
+from holdall.mcp.client.spec import URLS, parse_servers, variables_in
+from holdall.mcp.install.clients import COMMON, Shape, shape_of
+from holdall.mcp.install.documents import Document, Edit, Found, Path, Server, applied, document
 from holdall.trust import Claims
 from holdall.values.errors import BadServer
 from holdall.values.patterns import lazy_pattern
@@ -25,8 +27,6 @@ MODULE = ("-P", "-m", "holdall")  # -P: a client's working folder, a checkout pe
 _MODULES = (MODULE, MODULE[1:])  # the second as earlier versions wrote it
 _HOLDALL = lazy_pattern(r"(^|[\\/])holdall(\.exe)?$")
 
-Path = tuple[str, ...]
-
 
 @record
 class GatewayTarget:
@@ -36,40 +36,8 @@ class GatewayTarget:
     command_at: int | None = None
 
 
-@record
-class Server:
-    """One server of a client. `label` is its name, with where it stands if there are more of that name."""
-
-    name: str
-    path: Path
-    place: Place
-    members: tuple[Member, ...]
-    label: str = ""
-
-    @property
-    def fields(self) -> Mapping[str, Place]:
-        return {member.name: member.place for member in self.members}
-
-    @property
-    def entry(self) -> dict[str, Any]:
-        return cast("dict[str, Any]", self.place.value)
-
-    @property
-    def is_wrapped(self) -> bool:
-        return behind(self.entry) is not None
-
-
-@record
-class Found:
-    """`odd` are places where a server, or servers, should be and something else is."""
-
-    servers: tuple[Server, ...]
-    odd: tuple[tuple[str, str], ...]
-    has_table: bool
-
-
 def behind(entry: Mapping[str, object]) -> GatewayTarget | None:
-    """By value, whatever its spacing; the user may have added options of ours."""
+    """Of an entry in the common form. By value, whatever its spacing; the user may have added options of ours."""
     given = entry.get("args")
     words = cast("list[object]", given) if isinstance(given, list) else []
     if _HOLDALL.search(str(entry.get("command"))) is not None:
@@ -94,70 +62,62 @@ def _config(words: list[object]) -> str:
     return ""
 
 
-def servers_in(text: str) -> list[Server]:
-    """Every server, at the top and in tables of projects. Raises ValueError if the text is not JSON object."""
-    return list(look(text).servers)
+@record
+class Configuration:
+    """A client's file: its document, and how this client writes a server."""
+
+    document: Document
+    shape: Shape
+
+    @classmethod
+    def of(cls, text: str, file: str = "") -> "Configuration":
+        """Raises ValueError, RecursionError or MissingExtra."""
+        found = document(text, file)
+        return cls(found, shape_of(file, found.format, found.value))
+
+    def common(self, server: Server) -> dict[str, Any]:
+        return self.shape.to_common(server.entry)
+
+    def is_wrapped(self, server: Server) -> bool:
+        return behind(self.common(server)) is not None
+
+    def look(self) -> Found:
+        servers: list[Server] = []
+        odd: list[tuple[str, str]] = []
+        tables = list(self.document.tables(self.shape.tables))
+        for path, table, own in tables:
+            if not isinstance(table, dict):
+                if table:  # an empty list, or null, holds nothing that could be missed
+                    where = path[-1] if len(path) == 1 else " → ".join(path)
+                    odd.append((where, "it must be an object with servers in it"))
+                continue
+            servers += own
+            known = {one.name for one in own}
+            names = (str(name) for name in cast("dict[object, object]", table))
+            odd += [(name, "its entry must be an object") for name in names if name not in known]
+        return Found(_labelled(servers), tuple(odd), bool(tables))
 
 
-def look(text: str) -> Found:
-    parse_jsonc(text)  # what it cannot read is refused before anything is looked for
-    places = Places(text)
-    servers: list[Server] = []
-    odd: list[tuple[str, str]] = []
-    tables = list(_tables(places))
-    for path, table in tables:
-        if not isinstance(table.value, dict):
-            if table.value:  # an empty list, or null, holds nothing that could be missed
-                odd.append(
-                    (path[-1] if len(path) == 1 else " → ".join(path), "it must be an object with servers in it")
-                )
-            continue
-        for one in places.members(table):
-            if isinstance(one.place.value, dict):
-                members = tuple(places.members(one.place))
-                servers.append(Server(one.name, (*path, one.name), one.place, members))
-            else:
-                odd.append((one.name, "its entry must be an object"))
-    return Found(_labelled(servers), tuple(odd), bool(tables))
+def servers_in(text: str, file: str = "") -> list[Server]:
+    """Every server, at the top and in tables of projects. Raises ValueError if the text is not in the file's format."""
+    return list(Configuration.of(text, file).look().servers)
 
 
 def _labelled(servers: list[Server]) -> tuple[Server, ...]:
     often = Counter(one.name for one in servers)
     return tuple(
-        Server(
-            one.name,
-            one.path,
-            one.place,
-            one.members,
-            one.name if often[one.name] == 1 else f"{one.name} (in {' → '.join(one.path[:-1])})",
-        )
+        replace(one, label=one.name if often[one.name] == 1 else f"{one.name} (in {' → '.join(one.path[:-1])})")
         for one in servers
     )
-
-
-def _tables(places: Places) -> Iterator[tuple[Path, Place]]:
-    top = places.top()
-    if not isinstance(top.value, dict):
-        raise ValueError("it is not a JSON object")
-    for one in places.members(top):
-        if one.name in TABLES:
-            yield (one.name,), one.place
-        elif one.name == "projects" and isinstance(one.place.value, dict):
-            for project in places.members(one.place):
-                if isinstance(project.place.value, dict):
-                    for inner in places.members(project.place):
-                        if inner.name in TABLES:
-                            yield (one.name, project.name, inner.name), inner.place
 
 
 # Which entries of a client can go behind the gateway, and why one cannot. No value is told: it may be a password.
 
 
-# What the gateway needs of an entry with a URL; all else belongs to the client.
-MOVED = (*URLS, "type", "transport", "transportType", "headers")
 _SIGNING_IN = ("oauth", "auth", "headersHelper", "authProviderType")
 # Which tools of a server its client shows; where it is there, others are hidden.
 _ALLOWED = ("includeTools", "include_tools", "enabledTools", "enabled_tools", "allowedTools", "tools")
+_ALL_IF_EMPTY = ("available_tools",)
 # A variable is known where the client starts the gateway, not here. One of these fits wherever one may be in a URL.
 _PLACEHOLDERS = ("x", "http://x", "1")
 
@@ -176,10 +136,7 @@ class _Every(dict[str, str]):
         return self._value
 
 
-def url_key(entry: Mapping[str, Any]) -> str:
-    """Under which name its URL stands; empty if it has none, or more than one."""
-    given = [key for key in URLS if key in entry]
-    return given[0] if len(given) == 1 else ""
+url_key = COMMON.url_key
 
 
 def skip_reason(entry: Mapping[str, Any]) -> str:
@@ -198,9 +155,9 @@ def skip_reason(entry: Mapping[str, Any]) -> str:
 
 def allowed_lists(entry: Mapping[str, Any]) -> Iterator[tuple[str, list[object]]]:
     """Its lists of the tools that the client shows, where a tool that is not in them is hidden."""
-    for key in _ALLOWED:
+    for key in (*_ALLOWED, *_ALL_IF_EMPTY):
         given = entry.get(key)
-        if isinstance(given, list) and "*" not in given:
+        if isinstance(given, list) and "*" not in given and (given or key not in _ALL_IF_EMPTY):
             yield key, cast("list[object]", given)
 
 
@@ -258,13 +215,6 @@ def claims_of(name: str, entry: Mapping[str, Any], source: str) -> Claims:
 # user wrote it, which is proved on the new text before anybody gets it. Pure: it reads and writes no file.
 
 
-_ARGS = ', "args": '
-# As `wrap` writes it: without a space before the command where there were no arguments.
-_WRITTEN = lazy_pattern(
-    r'\[(?:(?:"-P", )?"-m", "holdall", )?"gateway", '
-    r'(?:"--(?:client|name)=(?:[^"\\\n]|\\.)*", )*"--",( ?)"(?:[^"\\\n]|\\.)*"(, )?'
-)
-
 _Change = tuple[list[Edit], dict[str, Any]]  # and what the entry is then
 
 
@@ -278,7 +228,7 @@ class Edited:
 
     `paths` are where the changed ones stand; of these, `bare` had no arguments, and `added` have our tools in their
     lists now. Those `by_hand` were behind the gateway before. `originals` are the entries with a URL as they stood, by
-    the file that is named in their place.
+    the file that is named in their place, and `entries` the same in the common form.
     """
 
     text: str
@@ -290,6 +240,7 @@ class Edited:
     by_hand: tuple[Path, ...] = ()
     added: tuple[Path, ...] = ()
     why: str = ""
+    entries: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
 
 @record
@@ -303,23 +254,35 @@ class Choices:
     takes_urls: bool = True  # an entry with a URL may become one with a file of this machine
     asked: Callable[[Mapping[str, Any]], str] = lambda _entry: ""
 
-    def reason(self, places: Places, server: Server) -> str:
+    def reason(self, found: Configuration, server: Server) -> str:
         """Why this entry is left as it is; empty if it goes behind the gateway."""
-        entry = server.entry
-        if self.url_is_sse and url_key(entry) == "url" and "type" not in entry:
+        entry = found.common(server)
+        if self.url_is_sse and url_key(entry) == "url" and not any(
+            key in entry for key in ("type", "transport", "transportType")
+        ):  # fmt: skip
             entry = {**entry, "type": "sse"}
         if why := skip_reason(entry):
             return why
         if why := hiding_reason(entry, self.tools):
             if not self.add_tools:
                 return why
-            if any(places.has_comments(server.fields[key]) for key, _ in allowed_lists(entry)):
+            if any(found.document.has_comments(server.fields[key]) for key, _ in allowed_lists(entry)):
                 return "there are comments in its list of tools; add ours by hand"
         if not url_key(entry):
-            return ""
+            return "" if found.shape.command in server.fields else _NOT_PLAIN
         if not self.takes_urls:
             return "it has a URL, and what the gateway knows of that is a file of this machine"
-        return self.asked(entry)
+        return server.unmoved or _filled_reason(found.shape, server) or self.asked(entry)
+
+
+_NOT_PLAIN = "it is written in a way that is not changed here"
+
+
+def _filled_reason(shape: Shape, server: Server) -> str:
+    given = json.dumps([server.entry.get(key) for key in shape.taken], ensure_ascii=False, default=str)
+    if shape.other and re.search(shape.other, given):
+        return "the client puts values into its URL or headers, and the gateway would put in others"
+    return ""
 
 
 def wrap(
@@ -329,41 +292,46 @@ def wrap(
     leading: Sequence[str] = (),
     *,
     choices: Choices = Choices(),  # noqa: B008 - it cannot be changed
+    file: str = "",
 ) -> Edited:
     """Every server behind the gateway. `new_config` names a file of its own for each that is reached by a URL.
 
     `leading` are the words between program and command, where the program is an interpreter. `client` is the id that
-    the gateways of this client have in common.
+    the gateways of this client have in common. The name of the `file` tells how it is written.
     """
-    found, places = look(text), Places(text)
+    read = Configuration.of(text, file)
+    found = read.look()
     changes: dict[Path, _Change] = {}
     left = list(found.odd)
     originals: dict[str, str] = {}
+    entries: dict[str, dict[str, Any]] = {}
     added: list[Path] = []
     words = (*leading, GATEWAY, *([f"--client={choices.client}"] if choices.client else ()))
     for server in found.servers:
-        if why := choices.reason(places, server):
+        if why := choices.reason(read, server):
             left.append((server.label, why))
             continue
-        if "command" in server.fields:
-            changes[server.path] = _started(places, server, program, [*words, *_naming(server.name), "--"])
+        entry = read.common(server)
+        if read.shape.command in server.fields:
+            changes[server.path] = _started(read, server, program, [*words, *_naming(server.name), "--"])
         else:
-            file = new_config(server.name)
-            originals[file] = places.raw(server.place)
-            changes[server.path] = _reached(places, server, program, [*words, "--config", file])
-        if hiding_reason(server.entry, choices.tools):
+            config = new_config(server.name)
+            originals[config], entries[config] = read.document.raw(server.place), entry
+            changes[server.path] = _reached(read, server, [program, *words, "--config", config])
+        if hiding_reason(entry, choices.tools):
             added.append(server.path)
-            changes[server.path] = _listing(server, changes[server.path], choices.tools, add=True)
+            changes[server.path] = _listing(read, server, changes[server.path], choices.tools, add=True)
     return Edited(
-        _proved(text, changes),
+        _proved(read, changes),
         tuple(server.label for server in found.servers if server.path in changes),
         tuple(left),
         originals,
         tuple(changes),
-        tuple(server.path for server in found.servers if server.path in changes and "args" not in server.fields),
-        tuple(server.path for server in found.servers if server.is_wrapped),
+        tuple(one.path for one in found.servers if one.path in changes and read.shape.args not in one.fields),
+        tuple(server.path for server in found.servers if read.is_wrapped(server)),
         tuple(added),
-        _why_unchanged(found) if not (changes or left) else "",
+        _why_unchanged(found, read.shape) if not (changes or left) else "",
+        entries,
     )
 
 
@@ -383,34 +351,43 @@ def unwrap(
     by_hand: Collection[Path] = (),
     listed: Collection[Path] = (),
     tools: Collection[str] = (),
+    *,
+    file: str = "",
 ) -> Edited:
     """What `wrap` did, taken back, whatever else was changed meanwhile. `listed` have `tools` in their lists."""
-    found, places = look(text), Places(text)
+    read = Configuration.of(text, file)
+    found = read.look()
     changes: dict[Path, _Change] = {}
     left: list[tuple[str, str]] = []
     restored: dict[str, str] = {}
     for server in found.servers:
-        stands = behind(server.entry) or GatewayTarget()
-        added = [key for key in MOVED if key in server.fields and server.entry[key] != "stdio"]
-        if not server.is_wrapped:
-            if any(named_in(places.raw(server.place), file) for file in originals):
+        stands = behind(read.common(server)) or GatewayTarget()
+        added = [key for key in read.shape.taken if key in server.entry and not _says_program(read.shape, server, key)]
+        if not read.is_wrapped(server):
+            if any(named_in(read.document.raw(server.place), config) for config in originals):
                 left.append((server.label, "it names a file of the gateway in a way that is not known here"))
         elif server.path in by_hand:
             left.append((server.label, "it was behind the gateway before `holdall install`"))
         elif stands.config in originals and added:
             left.append((server.label, f"it was given {added[0]!r} beside the gateway"))
+        elif stands.config in originals and server.unmoved:
+            left.append((server.label, server.unmoved))
         elif stands.config in originals:
             restored[stands.config] = originals[stands.config]
-            changes[server.path] = _restored_entry(places, server, originals[stands.config])
+            changes[server.path] = _restored_entry(read, server, originals[stands.config])
         elif stands.command_at is not None:
-            changes[server.path] = _freed(places, server, stands.command_at, bare=server.path in bare)
+            changes[server.path] = _freed(read, server, stands.command_at, bare=server.path in bare)
         else:
             left.append((server.label, "nothing here tells what it was before"))
         if server.path in changes and server.path in listed:
-            changes[server.path] = _listing(server, changes[server.path], tools, add=False)
+            changes[server.path] = _listing(read, server, changes[server.path], tools, add=False)
     changed = tuple(server.label for server in found.servers if server.path in changes)
     why = "" if changed or left else "no server in it is behind the gateway"
-    return Edited(_proved(text, changes), changed, tuple(left), restored, tuple(changes), why=why)
+    return Edited(_proved(read, changes), changed, tuple(left), restored, tuple(changes), why=why)
+
+
+def _says_program(shape: Shape, server: Server, key: str) -> bool:
+    return (key, server.entry[key]) in (("type", "stdio"), *shape.local)
 
 
 def named_in(text: str, file: str) -> bool:
@@ -420,44 +397,46 @@ def named_in(text: str, file: str) -> bool:
 
 def same(one: object, other: object) -> bool:
     """As JSON: 1 is not true, and the order of keys does not matter."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return json.dumps(one, sort_keys=True, default=repr) == json.dumps(other, sort_keys=True, default=repr)
 
 
-def _started(places: Places, server: Server, program: str, words: Sequence[str]) -> _Change:
+def _started(read: Configuration, server: Server, program: str, words: Sequence[str]) -> _Change:
     """The command becomes an argument, as it was written; where there were no arguments, without a space."""
-    command, args = server.fields["command"], server.fields.get("args")
-    ours, raw, before = json.dumps(program), places.raw(command), ", ".join(map(json.dumps, words))
+    doc, shape = read.document, read.shape
+    command, args = server.fields[shape.command], server.fields.get(shape.args)
+    before = [doc.quoted(word) for word in words]
+    if not shape.args:
+        value = {**server.entry, shape.command: [program, *words, *command.value]}
+        return doc.prepended(command, [doc.quoted(program), *before]), value
     given = cast("list[object]", args.value) if args is not None else []
-    value = {**server.entry, "command": program, "args": [*words, command.value, *given]}
+    value = {**server.entry, shape.command: program, shape.args: [*words, command.value, *given]}
+    ours, raw = doc.quoted(program), doc.item_raw(command)
     if args is None:
-        return [(command.start, command.end, f"{ours}{_ARGS}[{before},{raw}]")], value
-    comma = ", " if given else ""
-    return [
-        (command.start, command.end, ours),
-        (args.start + 1, args.start + 1, f"{before}, {raw}{comma}"),
-    ], value
+        new = doc.pair(shape.args, f"[{', '.join(before)},{raw}]")
+        return [(command.start, command.end, f"{ours}{doc.joint(server)}{new}")], value
+    return [(command.start, command.end, ours), *doc.prepended(args, [*before, raw])], value
 
 
-def _freed(places: Places, server: Server, at: int, *, bare: bool) -> _Change:
-    command, args = server.fields["command"], server.fields["args"]
-    items = list(places.items(args))
-    raw, rest = places.raw(items[at][0]), args.value[at + 1 :]
-    value = {**server.entry, "command": args.value[at], "args": rest}
-    written = _WRITTEN.match(places.raw(args))
-    if not rest and (bare or (written is not None and not written[1])):
-        del value["args"]
-        if places.text[command.end : args.start] == _ARGS and not places.has_comments(args):
+def _freed(read: Configuration, server: Server, at: int, *, bare: bool) -> _Change:
+    doc, shape = read.document, read.shape
+    command = server.fields[shape.command]
+    if not shape.args:
+        return doc.dropped(command, at + 1), {**server.entry, shape.command: command.value[at + 1 :]}
+    args = server.fields[shape.args]
+    raw, rest = doc.raw(doc.items(args)[at][0]), args.value[at + 1 :]
+    value = {**server.entry, shape.command: args.value[at], shape.args: rest}
+    if not rest and (bare or doc.is_glued(args, at)):
+        del value[shape.args]
+        joint = f"{doc.joint(server)}{doc.pair(shape.args, '')}"
+        if doc.text[command.end : args.start] == joint and not doc.has_comments(args):
             return [(command.start, args.end, raw)], value
-        return places.swapped(server.members, "command", f'"command": {raw}', {"args"}), value
-    edits = [(command.start, command.end, raw)]
-    if written is not None and written[1]:
-        return [*edits, (args.start + 1, args.start + written.end(), "")], value
-    for item, comma in items[: at + 1]:
-        edits.append((item.start, places.end_of_gap(comma) if comma else item.end, ""))
-    return edits, value
+        return doc.swapped(server, shape.command, [(shape.command, raw)], {shape.args}), value
+    return [(command.start, command.end, raw), *doc.dropped(args, at + 1)], value
 
 
-def _listing(server: Server, change: _Change, tools: Collection[str], *, add: bool) -> _Change:
+def _listing(
+    read: Configuration, server: Server, change: _Change, tools: Collection[str], *, add: bool
+) -> _Change:  # fmt: skip
     """The same with our tools in the entry's lists, or without them."""
     edits, value = change
     if edits[0][:2] == (server.place.start, server.place.end):
@@ -467,49 +446,59 @@ def _listing(server: Server, change: _Change, tools: Collection[str], *, add: bo
             name for name in given if name not in tools
         ]  # fmt: skip
         place = server.fields[key]
-        edits, value = [*edits, (place.start, place.end, json.dumps(new))], {**value, key: new}
+        edits, value = [*edits, (place.start, place.end, read.document.quoted(new))], {**value, key: new}
     return edits, value
 
 
-def _reached(places: Places, server: Server, program: str, words: Sequence[str]) -> _Change:
+def _reached(read: Configuration, server: Server, words: Sequence[str]) -> _Change:
     """What belongs to the client stays in its entry."""
-    value = {key: one for key, one in server.entry.items() if key not in MOVED}
-    value |= {"command": program, "args": list(words)}
-    new = f'"command": {json.dumps(program)}{_ARGS}{json.dumps(words)}'
-    return places.swapped(server.members, url_key(server.entry), new, _besides(server.entry)), value
+    doc, shape = read.document, read.shape
+    ours: dict[str, object] = dict(shape.local)
+    ours |= {shape.command: words[0], shape.args: list(words[1:])} if shape.args else {shape.command: list(words)}
+    used = variables_in(json.dumps(read.common(server).get("headers")))
+    if shape.passes and used:
+        ours[shape.passes] = used
+    value = {key: one for key, one in server.entry.items() if key not in shape.taken} | ours
+    pairs = [(key, doc.quoted(one)) for key, one in ours.items()]
+    url = shape.url_key(server.entry)
+    return doc.swapped(server, url, pairs, {key for key in shape.taken if key != url}), value
 
 
-def _besides(entry: Mapping[str, Any]) -> set[str]:
-    return {key for key in MOVED if key != url_key(entry)}
-
-
-def _restored_entry(places: Places, server: Server, raw: str) -> _Change:
+def _restored_entry(read: Configuration, server: Server, raw: str) -> _Change:
     """The very text where nothing in the entry was changed, or else what the client has changed in it stays."""
-    was = Places(raw)
-    members = list(was.members(was.top()))
-    old = {one.name: one.place.value for one in members}
-    url = url_key(old)
-    theirs = {key: one for key, one in server.entry.items() if key not in ("command", "args", "type")}
-    value = {key: one for key, one in old.items() if key in MOVED} | theirs
-    if same(theirs, {key: one for key, one in old.items() if key not in MOVED}):
-        ours = (f'"{key}": {places.raw(server.fields[key])}' for key in ("command", "args"))
-        written = applied(raw, was.swapped(members, url, ", ".join(ours), _besides(old)))
-        if written == places.raw(server.place) or not places.has_comments(server.place):
+    doc, shape = read.document, read.shape
+    alone = Configuration(doc.alone(server, raw, shape.tables[0]), shape)
+    was = alone.document.servers_at(shape.tables[0], server.name)
+    theirs = {key: one for key, one in server.entry.items() if key not in shape.ours}
+    value = {key: one for key, one in was.entry.items() if key in shape.taken} | theirs
+    if same(theirs, {key: one for key, one in was.entry.items() if key not in shape.taken}):
+        url = shape.url_key(was.entry)
+        ours = [(key, doc.raw_of(server, key)) for key in _in_order(shape, server)]
+        edits = alone.document.swapped(was, url, ours, {key for key in shape.taken if key != url})
+        now = doc.alone(server, doc.raw(server.place), shape.tables[0]).text
+        if applied(alone.document.text, edits).rstrip() == now or not doc.has_comments(server.place):
             return [(server.place.start, server.place.end, raw)], value
-    new = ", ".join(f'"{one.name}": {was.raw(one.place)}' for one in members if one.name in MOVED)
-    return places.swapped(server.members, "command", new, {"args", "type"}), value
+    new = [(key, alone.document.raw_of(was, key)) for key in was.entry if key in shape.taken]
+    gone = {key for key in shape.ours if key != shape.command}
+    return doc.swapped(server, shape.command, new, gone), value
 
 
-def _proved(text: str, changes: Mapping[Path, _Change]) -> str:
-    new = applied(text, [edit for edits, _ in changes.values() for edit in edits])
-    expected: object = parse_jsonc(text)
+def _in_order(shape: Shape, server: Server) -> list[str]:
+    """Of what we wrote, in the order in which we write it."""
+    keys = [*(key for key, _ in shape.local), shape.command, shape.args, shape.passes]
+    return [key for key in keys if key and key in server.entry]
+
+
+def _proved(read: Configuration, changes: Mapping[Path, _Change]) -> str:
+    new = applied(read.document.text, [edit for edits, _ in changes.values() for edit in edits])
+    expected: object = read.document.parse(read.document.text)
     for path, (_, entry) in changes.items():
         table = cast("dict[str, Any]", expected)
         for key in path[:-1]:
             table = table[key]
         table[path[-1]] = entry
     try:
-        proved = same(parse_jsonc(new), expected)
+        proved = same(read.document.parse(new), expected)
     except ValueError:
         proved = False
     if not proved:
@@ -517,5 +506,8 @@ def _proved(text: str, changes: Mapping[Path, _Change]) -> str:
     return new
 
 
-def _why_unchanged(found: Found) -> str:
-    return "it names no server" if found.has_table else "it has neither `mcpServers` nor `servers`"
+def _why_unchanged(found: Found, shape: Shape) -> str:
+    if found.has_table:
+        return "it names no server"
+    names = [f"`{name}`" for name in shape.tables]
+    return f"it has neither {' nor '.join(names)}" if len(names) > 1 else f"it has no {names[0]}"

@@ -17,22 +17,22 @@ from dataclasses import asdict, field, replace
 from typing import Any, TypeVar, cast
 
 from holdall.mcp.client import spec
+from holdall.mcp.install.clients import CLIENTS, client_id, client_of, path_of
 from holdall.mcp.install.config_text import (
     Choices,
+    Configuration,
     Edited,
-    Path,
     UnsafeEdit,
     behind,
     moved,
     named_in,
-    servers_in,
     unwrap,
     url_key,
     wrap,
 )
-from holdall.text.json.jsonc import parse_jsonc
+from holdall.mcp.install.documents import Path
 from holdall.trust import check_writers
-from holdall.values.errors import BadServer, UsageError
+from holdall.values.errors import BadServer, MissingExtra, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -123,9 +123,8 @@ def read_note(path: str) -> Note | None:
     )
 
 
-def private_text(name: str, raw: str) -> str:
+def private_text(name: str, entry: Mapping[str, Any]) -> str:
     """What the gateway is told of an entry: nothing of what belongs to its client."""
-    entry = cast("dict[str, Any]", parse_jsonc(raw))
     try:
         spec.check_name(name, spec.Place("", name))
     except BadServer:  # a client takes any name, and this one is seen in messages only
@@ -133,16 +132,16 @@ def private_text(name: str, raw: str) -> str:
     return json.dumps({"mcpServers": {name: moved(entry)}}, indent=2)
 
 
-def private_entry(folder: Folder, path: str) -> str:
+def private_entry(folder: Folder, path: str) -> dict[str, Any]:
     """The one entry of such a file; empty if it is not one of ours."""
     if not folder.holds(path):
-        return ""
+        return {}
     try:
         document: Any = json.loads(_read(path))
         (entry,) = document["mcpServers"].values()
     except (UsageError, ValueError, LookupError, TypeError, AttributeError):  # whatever it is, we did not write it
-        return ""
-    return json.dumps(entry) if isinstance(entry, dict) and url_key(cast("dict[str, Any]", entry)) else ""
+        return {}
+    return cast("dict[str, Any]", entry) if isinstance(entry, dict) and url_key(cast("dict[str, Any]", entry)) else {}
 
 
 def _paths(found: list[list[str]]) -> tuple[Path, ...]:
@@ -152,18 +151,6 @@ def _paths(found: list[list[str]]) -> tuple[Path, ...]:
 T = TypeVar("T")
 
 _LARGEST_CONFIG = 16 * 1024 * 1024
-
-# Where each client looks, the project's own file first.
-CLIENTS: Mapping[str, tuple[str, ...]] = {
-    "claude-code": (".mcp.json", "~/.claude.json"),
-    "vscode": (
-        ".vscode/mcp.json", "~/.config/Code/User/mcp.json", "~/Library/Application Support/Code/User/mcp.json",
-    ),
-    "cursor": (".cursor/mcp.json", "~/.cursor/mcp.json"),
-    "gemini": (".gemini/settings.json", "~/.gemini/settings.json"),
-    "windsurf": ("~/.codeium/windsurf/mcp_config.json",),
-}  # fmt: skip
-_URL_IS_SSE = "/.gemini/settings.json"  # where this client's `httpUrl` is what others call `url`
 
 
 @record
@@ -182,23 +169,39 @@ def files_of(client: str) -> list[str]:
     """The files of that client which are there."""
     if client not in CLIENTS:
         raise UsageError(f"there is no client {client!r} here: it is one of {', '.join(CLIENTS)}, or give its --file.")
-    found = [path for one in CLIENTS[client] if os.path.isfile(path := os.path.abspath(os.path.expanduser(one)))]
+    written = CLIENTS[client].files
+    found = [path for one in written if os.path.isfile(path := path_of(one))]
     if not found:
-        raise UsageError(f"no configuration of {client} was found ({', '.join(CLIENTS[client])}). Name it with --file.")
+        raise UsageError(f"no configuration of {client} was found ({', '.join(written)}). Name it with --file.")
+    return list(dict.fromkeys(found))
+
+
+@record
+class Seen:
+    """A client's file on this machine, and its servers, each with whether it is behind the gateway."""
+
+    client: str
+    file: str
+    servers: tuple[tuple[str, bool], ...] = ()
+    problem: str = ""  # why it cannot be read
+
+
+def survey() -> list[Seen]:
+    """The files of all clients that are here, in the project and in the user's home."""
+    found: list[Seen] = []
+    for name, client in CLIENTS.items():
+        for file in dict.fromkeys(path_of(one) for one in client.files):
+            if os.path.isfile(file):
+                found.append(_seen(name, file))
     return found
 
 
-def is_of_user(file: str) -> bool:
-    """Whether it is a client's file of the user's own, not of a project."""
-    return file in {os.path.expanduser(one) for files in CLIENTS.values() for one in files if one.startswith("~")}
-
-
-def client_id(file: str) -> str:
-    """Of the client that reads this file: the same for all files of a client that is known here."""
-    for client, files in CLIENTS.items():
-        if file.endswith(tuple(f"/{one.removeprefix('~/')}" for one in files)):
-            return client
-    return f"client-{_hash(file)[:8]}"
+def _seen(client: str, file: str) -> Seen:
+    try:
+        read = _edited(file, lambda: Configuration.of(_read(file), file))
+        return Seen(client, file, tuple((one.label, read.is_wrapped(one)) for one in read.look().servers))
+    except (UsageError, MissingExtra) as problem:
+        return Seen(client, file, problem=str(problem))
 
 
 def install(
@@ -222,7 +225,10 @@ def install(
         if not shared:
             return Done(file, Edited(text, why=_SHARED), beside=beside)
         program, leading, choices = "holdall", (), replace(choices or Choices(), takes_urls=False)
-    choices = replace(choices or Choices(), client=client_id(file), url_is_sse=file.endswith(_URL_IS_SSE))
+    known = CLIENTS.get(client_of(file))
+    choices = replace(
+        choices or Choices(), client=client_id(file), url_is_sse=known is not None and known.url_is_sse
+    )  # fmt: skip
     names: dict[str, str] = {}
 
     def new_config(name: str) -> str:
@@ -230,12 +236,12 @@ def install(
         names[path] = name
         return path
 
-    edited = _edited(file, lambda: wrap(text, program, new_config, leading, choices=choices))
+    edited = _edited(file, lambda: wrap(text, program, new_config, leading, choices=choices, file=file))
     if dry_run or not edited.changed:
         return Done(file, edited, beside=beside)
     folder.make()
-    for path, raw in edited.originals.items():
-        _write(path, private_text(names[path], raw), mode=0o600)
+    for path, entry in edited.entries.items():
+        _write(path, private_text(names[path], entry), mode=0o600)
     copy, note = folder.copy(file), read_note(folder.note(file))
     # A copy that is there stays where its note was lost, and what is in the file is not all the user's own.
     first = note is None and not (edited.by_hand and os.path.exists(copy))
@@ -256,7 +262,7 @@ def uninstall(file: str, *, config_folder: str, tools: Sequence[str] = (), dry_r
     beside = tuple(file + end for end in _BESIDE if os.path.lexists(file + end))
     note = noted or Note()
     known = {**_recovered(file, text, folder), **note.originals}
-    edited = _edited(file, lambda: unwrap(text, known, note.bare, note.by_hand, note.added, tools))
+    edited = _edited(file, lambda: unwrap(text, known, note.bare, note.by_hand, note.added, tools, file=file))
     exactly = note.installed == _hash(text) and os.path.isfile(copy)
     if exactly:
         before = _read(copy)
@@ -278,11 +284,13 @@ def uninstall(file: str, *, config_folder: str, tools: Sequence[str] = (), dry_r
 
 def _recovered(file: str, text: str, folder: Folder) -> dict[str, str]:
     """Entries whose note is gone, as where the file was moved: what the gateway uses of them stands in their files."""
+    read = _edited(file, lambda: Configuration.of(text, file))
     found: dict[str, str] = {}
-    for server in _edited(file, lambda: servers_in(text)):
-        stands = behind(server.entry)
-        if stands is not None and (raw := private_entry(folder, stands.config)):
-            found[stands.config] = raw
+    for server in _edited(file, read.look).servers:
+        stands = behind(read.common(server))
+        if stands is not None and (entry := private_entry(folder, stands.config)):
+            was = read.shape.from_common(entry)
+            found[stands.config] = read.document.entry_text(server.name, was, read.shape.tables[0])
     return found
 
 
@@ -380,7 +388,8 @@ def _edited(file: str, work: Callable[[], T]) -> T:
     try:
         return work()
     except (ValueError, RecursionError) as problem:
-        raise UsageError(f"{file} cannot be read as JSON ({problem}); nothing was changed.") from problem
+        format = "TOML" if file.endswith(".toml") else "YAML" if file.endswith((".yaml", ".yml")) else "JSON"
+        raise UsageError(f"{file} cannot be read as {format} ({problem}); nothing was changed.") from problem
     except UnsafeEdit as problem:
         raise UsageError(
             f"{file} cannot be changed without touching more than our part; nothing was changed."

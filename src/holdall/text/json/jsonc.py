@@ -177,6 +177,10 @@ class Places:
 
 
 def applied(text: str, edits: Sequence[Edit]) -> str:
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
+    """The edits touch different parts of the text."""
+    pieces: list[str] = []
+    at = 0
+    for start, end, new in sorted(edits):
+        pieces += (text[at:start], new)
+        at = end
+    return "".join([*pieces, text[at:]])
