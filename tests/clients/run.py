@@ -51,17 +51,9 @@ def play(name: str, scene: Scene) -> int | None:
     agent = AGENTS[name]
     words, environment = agent.start(scene)
     home = scene.home
-    clean = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR")}
-    own = {
-        "HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "XDG_DATA_HOME": str(home / "data"),
-        "XDG_CACHE_HOME": str(home / "cache"), "XDG_STATE_HOME": str(home / "state"),
-        "PYTHONPYCACHEPREFIX": str(ROOT / ".dev" / "pycache"),
-        # Where there is a network after all: nothing but loopback.
-        "HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1,localhost",
-    }  # fmt: skip
     with (home.parent / "printed.txt").open("wb") as printed:
         process = subprocess.Popen(
-            [*agent.command(), *words], env=clean | own | environment, cwd=home / "work", stdin=subprocess.DEVNULL,
+            [*agent.command(), *words], env=environment_of(home) | environment, cwd=home / "work", stdin=subprocess.DEVNULL,
             stdout=printed, stderr=printed, start_new_session=True,
         )  # fmt: skip
         try:
@@ -70,6 +62,18 @@ def play(name: str, scene: Scene) -> int | None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             return None
+
+
+def environment_of(home: Path) -> dict[str, str]:
+    """What an agent is started with whose home this is."""
+    clean = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR")}
+    return clean | {
+        "HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "XDG_DATA_HOME": str(home / "data"),
+        "XDG_CACHE_HOME": str(home / "cache"), "XDG_STATE_HOME": str(home / "state"),
+        "PYTHONPYCACHEPREFIX": str(ROOT / ".dev" / "pycache"),
+        # Where there is a network after all: nothing but loopback.
+        "HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1,localhost",
+    }  # fmt: skip
 
 
 @functools.cache
