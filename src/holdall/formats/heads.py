@@ -6,9 +6,10 @@ read once: so it costs little more than to split them. Nothing here is an estima
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
-from itertools import groupby
+from functools import lru_cache
+from itertools import compress, groupby
 from operator import itemgetter
 
 from holdall.formats.outline import spread
@@ -45,6 +46,9 @@ _LEAD = lazy_pattern(
     r"[\])]?[ \t:,|-]{0,4}",
     re.ASCII,
 )
+_MAY_LEAD = lazy_pattern(  # whatever follows: a line that begins otherwise has no time there
+    rf"[\w.-]+ {{0,30}}(?:\||\Z)|\s{{0,8}}(?:[\d\[(<]|Mon|Tue|Wed|Thu|Fri|Sat|Sun|{_MONTH})".encode(), re.ASCII
+)
 _INSIDE = lazy_pattern(rf"(?<![\w.:/-]){_any_of(_FORMS)}", re.ASCII)
 _INSIDE_UP_TO = 120  # bytes of a line in which its time is looked for
 _NAMES = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|ERR|FATAL|CRIT(?:ICAL)?|SEVERE|ALERT|EMERG|PANIC"
@@ -75,12 +79,11 @@ class Head:
 
 @record
 class _Place:
-    """Where a line has its time: form, start, end, and the end of the part that names the day or the hour."""
+    """Where a line has its time."""
 
     form: str
     start: int
     end: int
-    coarse: int
     leads: bool  # the line begins with it
 
 
@@ -88,8 +91,8 @@ def head_of(line: str) -> Head:
     lead = _LEAD.match(line)
     rest = line[lead.end() :] if lead else line
     time = lead[lead.lastgroup or 0] if lead else ""
-    program, length = _program(rest) if lead else ("", 0)
-    return Head(time, program, _level(line), rest[length:])
+    program = _program(rest) if lead else None
+    return Head(time, program["program"] if program else "", _level(line), rest[program.end() if program else 0 :])
 
 
 _OF_A_SERVICE = lazy_pattern(_SERVICE, re.ASCII)
@@ -108,11 +111,9 @@ def has_level(line: str) -> bool:
     return _level_in(line) is not None
 
 
-def _program(rest: str) -> tuple[str, int]:
+def _program(rest: str) -> re.Match[str] | None:
     found = _PROGRAM.match(rest[:_PROGRAM_UP_TO])
-    if not found or _LEVEL.fullmatch(found["host"]):
-        return "", 0
-    return found["program"], found.end()
+    return found if found and not _LEVEL.fullmatch(found["host"]) else None
 
 
 def _level(line: str) -> str:
@@ -130,15 +131,12 @@ def _place(line: str, *, leads: bool = False) -> _Place | None:
     found = lead or (None if leads else _INSIDE.search(line[:_INSIDE_UP_TO]))
     if not found or not found.lastgroup:
         return None
-    form, (start, end) = found.lastgroup, found.span(found.lastgroup)
-    coarse = 0
-    if form not in ("seconds", "epoch"):
-        coarse = found[form].index(":") - {"clock": 0, "access": 0}.get(form, 3)
-    return _Place(form, start, end, start + coarse, lead is not None)
+    start, end = found.span(found.lastgroup)
+    return _Place(found.lastgroup, start, end, lead is not None)
 
 
 _REQUEST = lazy_pattern(
-    rb"\S{1,100} [^\[]{1,120} \[[^\]]{1,60}\] \"([A-Z]{3,10}) (?:[^\"\\]|\\.){0,8000}+\" (\d{3})\b", re.DOTALL
+    rb"\S{1,100} [^\[]{1,120}\[[^\]]{1,60}\] \"([A-Z]{3,10}) [^\"\\]*+(?:\\.[^\"\\]*+)*+\" (\d{3})\b", re.DOTALL
 )
 
 
@@ -164,28 +162,43 @@ def requests(texts: list[bytes]) -> tuple[Counter[str], Counter[str]]:
 
 
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
-_PROBED = 300  # lines by which it is told what there is to count
-_MANY = 4000  # different beginnings that are read once each; where there are more, every line is read
+_PROBED = 120  # lines by which it is told what there is to count
+_MANY = 5000  # different beginnings, each of which is read once
+_ONE_BY_ONE = 2000  # lines that are read where their beginnings tell too little; of more, so many spread over them
+_Spot = tuple[int, int]
+_NOWHERE = 0, 0
 
 
 @record(frozen=False)
 class Tally:
-    """Over all lines. `stamped` are those with a time; `first` and `last` are the earliest and the latest time."""
+    """Of `lines` lines; `first` and `last` are the earliest and the latest time. Not `exact`: there are more lines."""
 
     lines: int
-    stamped: int = 0
     programs: Counter[str] = field(default_factory=Counter[str])
     levels: Counter[str] = field(default_factory=Counter[str])
     first: str = ""
     last: str = ""
     at: int = 0  # the byte of a line at which most times start
+    exact: bool = True
 
 
-def tally(texts: list[bytes]) -> Tally:
+class _TooManyError(Exception):
+    """Lines would have to be read one by one."""
+
+
+def tally(texts: list[bytes], *, exact: bool = True) -> Tally:
+    """`exact`: these are all lines that there are."""
+    try:
+        return _tally(texts, exact)
+    except _TooManyError:
+        return _tally(spread(texts, _ONE_BY_ONE), exact=False)
+
+
+def _tally(texts: list[bytes], exact: bool) -> Tally:
     probe = [text[:_READ].decode("latin-1") for text in spread(texts, _PROBED)]
     stamps = [place for place in map(_place, probe) if place]
-    found = Tally(len(texts))
-    if sum(bool(head_of(line).program) for line in probe) * 2 > max(1, len(stamps)):
+    found = Tally(len(texts), exact=exact)
+    if sum(_program_spot(line) != _NOWHERE for line in probe) * 2 > max(1, len(stamps)):
         found.programs = _programs(texts)
     levels = [level for level in map(_level_in, probe) if level]
     if len(levels) * 3 <= max(1, len(stamps) or len(probe)):
@@ -193,14 +206,14 @@ def tally(texts: list[bytes]) -> Tally:
     form, leads = Counter((place.form, place.leads) for place in stamps).most_common(1)[0][0] if stamps else ("", False)
     if not form and not levels:
         return found
-    alike = [place for place in stamps if place.form == form and place.leads == leads]
+    alike = [place for place in stamps if (place.form, place.leads) == (form, leads)]
     ends = [place.end for place in alike] + [level.end() for level in levels]
-    beginnings = _Beginnings(texts, max(ends) + 2)
+    beginnings = _Beginnings(texts, max(ends) + 2, leads=leads)
     if form:
         found.at = Counter(place.start for place in alike).most_common(1)[0][0]
-        beginnings.find_times(form, leads=leads)
-        found.stamped = beginnings.stamped
-        found.first, found.last = (each.decode("latin-1").strip() for each in beginnings.first_and_last(form))
+        found.first, found.last = (
+            each.decode("latin-1").strip() for each in beginnings.first_and_last(form, leads=leads)
+        )
     if levels:
         found.levels = beginnings.levels()
     return found
@@ -212,118 +225,138 @@ class _Beginnings:
     Once times have been found, a line without one is taken for the rest of another, and has no level.
     """
 
-    def __init__(self, texts: list[bytes], length: int) -> None:
+    def __init__(self, texts: list[bytes], length: int, *, leads: bool) -> None:
+        """`leads`: only lines that begin with a time count."""
         self._texts, self._length = texts, length
-        self._keys = b"\n".join([text[:length] for text in texts]).translate(_DIGITS).split(b"\n")[: len(texts)]
-        self._known = dict(zip(self._keys, texts, strict=True))
-        if len(self._known) > _MANY:
-            self._known = {}
-        self._places: list[_Place | None] | None = None  # of each line; None where all are `_alike`
-        self._alike: _Place | None = None
-        self.stamped = 0
+        self._keys = _without_digits([text[:length] for text in texts])
+        self._known = dict(zip(self._keys, texts, strict=True))  # a line of each
+        if leads and len(self._known) > _MANY:  # no digit, no time: these need not be read
+            self._keep([b"0" in key for key in self._keys])
+        if len(self._known) > _MANY and len(texts) > _ONE_BY_ONE:
+            raise _TooManyError
 
-    def find_times(self, form: str, *, leads: bool) -> None:
-        told = {
-            key: _place(text[:_READ].decode("latin-1"), leads=leads) if b"0" in key or not leads else None
-            for key, text in self._known.items()
-        }
-        # Where a line goes on after what is compared, its time must have ended before, or there must be none.
-        sure = {
-            key: place
-            for key, place in told.items()
-            if len(key) < self._length or (place and place.end < self._length) or (leads and b"0" not in key)
-        }
-        places = set(sure.values())
-        if self._known and len(sure) == len(told) and len(places) == 1 and None not in places:
-            self._alike, self.stamped = places.pop(), len(self._texts)
-            return
-        self._places = [
-            sure[key] if key in sure else _place(text[:_READ].decode("latin-1"), leads=leads)
-            for key, text in zip(self._keys, self._texts, strict=True)
-        ]
-        self._places = [place if place and place.form == form else None for place in self._places]
-        self.stamped = len(self._places) - self._places.count(None)
+    def _keep(self, which: Sequence[object]) -> None:
+        self._texts, self._keys = list(compress(self._texts, which)), list(compress(self._keys, which))
+        self._known = dict(zip(self._keys, self._texts, strict=True))
 
-    def first_and_last(self, form: str) -> tuple[bytes, bytes]:
+    def first_and_last(self, form: str, *, leads: bool) -> tuple[bytes, bytes]:
         """The earliest and the latest time."""
-        places = [self._alike] * len(self._texts) if self._places is None else self._places
-        if form == "iso" and len(alike := set(filter(None, places))) == 1:
-            (place,) = alike
-            start, end = place.start, place.end
-            texts = [text[start:end] for text, place in zip(self._texts, places, strict=True) if place]
-            if len(set(b"\n".join(texts).translate(_DIGITS).split(b"\n"))) == 1:
-                return min(texts), max(texts)  # one way to write them, in which they are in order
-        stamps = [
-            (text[place.start : place.coarse], text[place.start : place.end])
-            for text, place in zip(self._texts, places, strict=True)
-            if place
-        ]
-        return _FIRST_AND_LAST.get(form, _ends)(stamps, form) or (b"", b"")
+
+        def spot(text: bytes) -> _Spot | None:
+            place = _place(text[:_READ].decode("latin-1"), leads=leads)
+            return (place.start, place.end) if place and place.form == form else None
+
+        told = {key: spot(text) if b"0" in key or not leads else None for key, text in self._known.items()}
+        # Where a line goes on after what is compared, its time must have ended before, or there must be none.
+        unsure = {
+            key
+            for key, place in told.items()
+            if len(key) >= self._length and (place[1] >= self._length if place else not leads or _MAY_LEAD.match(key))
+        }
+        spots = set(told.values())
+        if unsure or len(spots) > 1:
+            places = list(map(told.get, self._keys))
+            if unsure:
+                _check_few(self._keys, unsure)
+                lines = zip(self._keys, self._texts, places, strict=True)
+                places = [spot(text) if key in unsure else place for key, text, place in lines]
+            if unsure or None in spots:
+                self._keep(places)
+            places = filter(None, places)
+            times = [text[start:end] for text, (start, end) in zip(self._texts, places, strict=True)]
+            return _first_and_last(times, form)
+        start, end = next(iter(spots)) or (0, 0)
+        if form == "iso" and not start and len({key[:end] for key in told}) == 1:
+            return min(self._texts)[:end], max(self._texts)[:end]  # written in one way, in which they are in order
+        return _first_and_last([text[start:end] for text in self._texts], form)
 
     def levels(self) -> Counter[str]:
         """A line without a level where others have it is read by itself."""
-        texts, keys = self._texts, self._keys
-        if self._places is not None:
-            texts = [text for text, place in zip(texts, self._places, strict=True) if place]
-            keys = [key for key, place in zip(keys, self._places, strict=True) if place]
         # A word that ends with what is compared may go on after it.
-        times = Counter(keys)
-        few = self._known.items()
-        told = {key: _level(text[: self._length - 1].decode("latin-1")) for key, text in few if key in times}
+        told = {key: _level(text[: self._length - 1].decode("latin-1")) for key, text in self._known.items()}
         found: Counter[str] = Counter()
-        for key, number in times.items() if told else ():
+        for key, number in Counter(self._keys).items():
             found[told[key]] += number
-        open_ = {key for key, level in told.items() if not level and len(key) >= self._length - 1}
-        if open_ or not told:
-            rest = [text for text, key in zip(texts, keys, strict=True) if not told or key in open_]
+        unsure = {key for key, level in told.items() if not level and len(key) >= self._length - 1}
+        if unsure:
+            _check_few(self._keys, unsure)
+            rest = [text for text, key in zip(self._texts, self._keys, strict=True) if key in unsure]
             found.update([_level(text[:_LEVEL_UP_TO].decode("latin-1")) for text in rest])
         del found[""]
         return found
 
 
+def _without_digits(texts: list[bytes]) -> list[bytes]:
+    """None of them has a line end in it."""
+    return b"\n".join(texts).translate(_DIGITS).split(b"\n")[: len(texts)]
+
+
+def _check_few(keys: list[bytes], unsure: set[bytes]) -> None:
+    if sum(map(unsure.__contains__, keys)) > _ONE_BY_ONE:
+        raise _TooManyError
+
+
 def _programs(texts: list[bytes]) -> Counter[str]:
-    """By what is before the first colon and space of each line. Names with digits are read line by line."""
+    """By what is before the first colon and space of each line: where that is the same but for its digits, the name is
+    at the same place."""
     heads = [text[:_PROGRAM_UP_TO].partition(b": ")[0] for text in texts]
-    keys = b"\n".join(heads).translate(_DIGITS).split(b"\n")[: len(heads)]
+    keys = _without_digits(heads)
     known = dict(zip(keys, heads, strict=True))
-    found: Counter[str] = Counter()
-    if len(known) <= _MANY:
-        told = {key: _program_of(head) for key, head in known.items()}
-        numbered = {key for key, name in told.items() if any(map(str.isdigit, name))}
-        found.update([told[key] for key in keys if key not in numbered])
-        heads = [head for key, head in zip(keys, heads, strict=True) if key in numbered] if numbered else []
-    found.update(map(_program_of, heads))
-    del found[""]
-    return found
+    if len(known) > _MANY and len(texts) > _ONE_BY_ONE:
+        raise _TooManyError
+    spots = {key: _program_spot(head.decode("latin-1") + ": ") for key, head in known.items()}
+    found: Counter[bytes] = Counter()
+    numbered: set[bytes] = set()
+    for key, number in Counter(keys).items():
+        start, end = spots[key]
+        if b"0" in key[start:end]:
+            numbered.add(key)
+        else:
+            found[key[start:end]] += number
+    if numbered:
+        lines = zip(heads, map(spots.__getitem__, keys), keys, strict=True)
+        found.update([head[start:end] for head, (start, end), key in lines if key in numbered])
+    del found[b""]
+    named: Counter[str] = Counter()
+    for name, number in found.items():
+        named[name.decode("utf-8", "replace")] += number
+    return named
 
 
-def _program_of(head: bytes) -> str:
-    return head_of(head.decode("utf-8", "replace") + ": ").program
+def _program_spot(line: str) -> _Spot:
+    lead = _LEAD.match(line)
+    found = _program(line[lead.end() :]) if lead else None
+    return (lead.end() + found.start("program"), lead.end() + found.end("program")) if lead and found else _NOWHERE
 
 
-_Stamp = tuple[bytes, bytes]  # the part that names its day or hour, and all of it
 _ISO = lazy_pattern(
     rb"(\d{4}).(\d\d).(\d\d)[T, ]+(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)? ?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
 )
 
 
-def _numbers(stamps: list[_Stamp], _: str) -> tuple[bytes, bytes]:
-    texts = [text for _, text in stamps]
-
-    def value(text: bytes) -> float:
-        return float(text.rstrip(b"s"))
-
-    return min(texts, key=value), max(texts, key=value)
+def _first_and_last(times: list[bytes], form: str) -> tuple[bytes, bytes]:
+    """The earliest and the latest, of times in the order of the lines."""
+    times = [time for time, _ in groupby(times)]
+    return _FIRST_AND_LAST.get(form, _ends)(times, form) or (b"", b"")
 
 
-def _zoned(stamps: list[_Stamp], _: str) -> tuple[bytes, bytes] | None:
-    zones: defaultdict[bytes, list[_Stamp]] = defaultdict(list)
-    for stamp in stamps:
-        zones[stamp[1][16:].lstrip(b":0123456789.,")].append(stamp)
-    ends = [each for each in (_ends(alike, "iso") for alike in zones.values()) if each]
-    if not ends:
-        return None
-    return min((first for first, _ in ends), key=_instant), max((last for _, last in ends), key=_instant)
+def _numbers(times: list[bytes], _: str) -> tuple[bytes, bytes]:
+    values = dict(zip(map(float, b" ".join(times).replace(b"s", b"").split()), times, strict=True))
+    return values[min(values)], values[max(values)]
+
+
+def _iso(times: list[bytes], _: str) -> tuple[bytes, bytes]:
+    """Those that are written in the same way, with the same zone, are in order as texts."""
+    ways: defaultdict[tuple[bytes, bytes], list[bytes]] = defaultdict(list)
+    for way, time in zip(_without_digits(times), times, strict=True):
+        ways[way, time[_zone(way) :]].append(time)
+    return min(map(min, ways.values()), key=_instant), max(map(max, ways.values()), key=_instant)
+
+
+@lru_cache(64)
+def _zone(way: bytes) -> int:
+    """Where the digits of a zone begin, if it has some."""
+    return max(way.find(b"+"), way.find(b"-", 11)) % (len(way) + 1)
 
 
 def day_number(year: int, month: int, day: int) -> int:
@@ -342,9 +375,11 @@ def _instant(text: bytes) -> tuple[int, bytes]:
     return ((day_number(year, month, day) * 24 + hour) * 60 + minute - ahead) * 60 + int(found[6] or 0), found[7] or b""
 
 
-def _ends(stamps: list[_Stamp], form: str) -> tuple[bytes, bytes] | None:
+def _ends(times: list[bytes], form: str) -> tuple[bytes, bytes] | None:
     """The earliest and the latest. The parts that name days or hours are put in order first, of which there are few."""
-    runs = [(coarse, [text for _, text in run]) for coarse, run in groupby(stamps, key=itemgetter(0))]
+    after = _COARSE.get(form, 3)
+    days = [time[: time.index(b":") - after] for time in times]
+    runs = [(day, [time for _, time in run]) for day, run in groupby(zip(days, times, strict=True), key=itemgetter(0))]
     order = _ORDERS[form](runs)
     if not order:
         return None
@@ -364,16 +399,13 @@ def _fine(texts: list[bytes]) -> Callable[[bytes], bytes] | None:
 _Runs = list[tuple[bytes, list[bytes]]]
 
 
-def _iso_days(runs: _Runs) -> list[int]:
-    return [int(day.translate(None, b"-/.")) for day, _ in runs]
-
-
 def _clock_hours(runs: _Runs) -> list[int]:
     return _unwound([int(hour) for hour, _ in runs], 24)
 
 
 def _access_days(runs: _Runs) -> list[int]:
-    return [_number(day.split(b"/")) for day, _ in runs]
+    known = {day: _number(day.split(b"/")) for day in {day for day, _ in runs}}
+    return [known[day] for day, _ in runs]
 
 
 def _number(parts: list[bytes]) -> int:
@@ -411,14 +443,14 @@ def _unwound(numbers: list[int], period: int) -> list[int]:
 
 
 _ORDERS: dict[str, Callable[[_Runs], list[int]]] = {
-    "iso": _iso_days,
     "named": _named_days,
     "access": _access_days,
     "short": _short_days,
     "clock": _clock_hours,
 }
-_FIRST_AND_LAST: dict[str, Callable[[list[_Stamp], str], tuple[bytes, bytes] | None]] = {
-    "iso": _zoned,
+_COARSE = {"clock": 0, "access": 0}  # how far before the first colon that part ends, where it is not 3
+_FIRST_AND_LAST: dict[str, Callable[[list[bytes], str], tuple[bytes, bytes] | None]] = {
+    "iso": _iso,
     "seconds": _numbers,
     "epoch": _numbers,
 }

@@ -188,9 +188,10 @@ def error_lines(mined: Shapes, lines: Lines) -> list[tuple[int, str]]:
     return [(lines.start(shape.first), cut_bytes(lines.texts[shape.first])) for _, shape in graded[:MAX_ERRORS]]
 
 
-def summary(tally: Tally, *, exact: bool) -> list[str]:
-    """From when to when, who speaks, and how. Not `exact`: `tally` is that of some lines."""
+def summary(tally: Tally) -> list[str]:
+    """From when to when, who speaks, and how."""
     told: list[str] = []
+    exact = tally.exact
     about = "" if exact else "at least "
     if tally.first:
         told.append(about + (tally.first if tally.first == tally.last else f"{tally.first} → {tally.last}"))

@@ -26,6 +26,7 @@ from holdall.formats.outline import (
     fitted,
     share,
     split,
+    spread,
 )
 from holdall.formats.shapes import Shapes, mine
 from holdall.text.numbers import plural
@@ -58,17 +59,20 @@ _BEFORE = 240  # bytes in which its start is
 
 def far_errors(sample: Sample) -> list[tuple[int, str]]:
     """Lines that say so at the place where errors do, with the byte at which each starts, in their order."""
-    words = [word for word in _WORDS if sample.count(word) <= _OFTEN]
-    tries: Counter[bytes] = Counter()
-    found: dict[int, str] = {}
+    # Of a small output all was read: its words are searched for once, and counted on the way.
+    words = [word for word in _WORDS if sample.whole or sample.count(word) <= _OFTEN]
+    seen = {word: list[tuple[int, bytes]]() for word in words}
     for start, data in all_of(sample, overlap=_LINE):
-        for word in words:
-            for at, line in _lines_with(data, word):
-                tries[word] += 1
-                if tries[word] > _TRIES or len(found) >= _MOST:
-                    break
-                if complaint(line[:400].decode("utf-8", "replace")) > 1:
-                    found.setdefault(start + at, cut_bytes(line))
+        for word, places in seen.items():
+            lines = islice(_lines_with(data, word), _OFTEN + 1 - len(places))
+            places.extend((start + at, line) for at, line in lines)
+    found: dict[int, str] = {}
+    for places in seen.values():
+        if sample.whole and len(places) > _OFTEN:
+            continue
+        for at, line in places[:_TRIES]:
+            if len(found) < _MOST and complaint(line[:400].decode("utf-8", "replace")) > 1:
+                found.setdefault(at, cut_bytes(line))
     return sorted(found.items())[:MAX_ERRORS]
 
 
@@ -235,6 +239,7 @@ _PROSE_LINE = 160
 _LOOKED_AT = 4_000  # lines among which headings are looked for
 _LOGS = ("log", "access log")
 _STATUSES, _METHODS = 6, 3
+_REQUESTS = 16_000  # up to so many are all read; of more, so many spread over them
 
 
 def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
@@ -243,7 +248,7 @@ def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
     is_log = kind in _LOGS
     mined = mine(lines, head_of if is_log else _no_head)
     every = lines if lines.exact or not is_log else split(sample, every=True)
-    counted = tally(every.texts) if is_log else None
+    counted = tally(every.texts, exact=every.exact) if is_log else None
     first = _summary(counted, every, kind) if counted else []
     label = "syslog" if counted and counted.programs and kind == "log" else kind
     if kind == "text" and found:
@@ -326,21 +331,22 @@ def _date(text: str) -> tuple[tuple[int, ...], str] | None:
 
 
 def _summary(counted: Tally, lines: Lines, kind: str) -> list[str]:
-    told = summary(counted, exact=lines.exact)
+    told = summary(counted)
     if kind != "access log":
         return told
-    methods, statuses = requests(lines.texts)
+    exact = lines.exact and len(lines.texts) <= _REQUESTS
+    methods, statuses = requests(lines.texts if exact else spread(lines.texts, _REQUESTS))
     total = statuses.total()
     shown = [
         ", ".join(
             [
-                *(f"{name} ×{number:,}" if lines.exact else f"{name} {share(number, total)}" for name, number in most),
+                *(f"{name} ×{number:,}" if exact else f"{name} {share(number, total)}" for name, number in most),
                 *(["…"] if len(counts) > len(most) else []),
             ]
         )
         for counts, most in ((statuses, statuses.most_common(_STATUSES)), (methods, methods.most_common(_METHODS)))
     ]
-    of = "" if lines.exact else f"of {plural(total, 'sampled request')}: "
+    of = "" if exact else f"of {plural(total, 'sampled request')}: "
     return [" · ".join(filter(None, [*told, f"{of}status {shown[0]}", shown[1]]))] if total else told
 
 

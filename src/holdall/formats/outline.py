@@ -132,7 +132,7 @@ def all_of(sample: Sample, overlap: int = 0) -> Iterator[tuple[int, bytes]]:
 # The whole lines of a sample, so many at most that they can be counted in time.
 
 
-_ALL = 120_000  # up to so many lines all are looked at, …
+_ALL = 64_000  # up to so many lines all are looked at, …
 _SOME = 12_000  # … of more so many, and where many of them have a shape of their own, …
 _VARIED = 3_000  # … or nearly every one: more would tell no more
 _PROBE = 64 * 1024
@@ -161,7 +161,7 @@ def split(sample: Sample, *, every: bool = False) -> Lines:
     """Of a window the first and the last line are left out, for they may be cut. `every`: however they vary."""
     read = sum(len(data) for _, data in sample.pieces)
     expected = sample.lines * read / max(1, sample.size)
-    most = _ALL if sample.whole else _SOME
+    most = _ALL if sample.whole and expected <= _ALL else _SOME
     if not every:
         most = min(most, max(_VARIED, _most_shapes(sample.head[:_PROBE])))
     if expected > most:
