@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from holdall import Holdall
+from holdall import Holdall, Kept
 from holdall.values.errors import UsageError
 from tests.bag.shapes import opened
 from tests.bag.test_call import answers, fixed
@@ -138,6 +138,25 @@ async def test_other_arguments_another_tool_and_much_that_differs_have_notices_o
         assert "Too large to show" in str(first)
         await bag.forget(next(reversed(bag.kept)))
         assert "Too large to show" in await told(bag, "\n".join(OTHER), "t")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (json.dumps({"orders": list(range(40_000))}), json.dumps([{"other": n} for n in range(9000)])),  # all of $
+        (json.dumps({"orders": list(range(40_000))}), b"\xff\xfe\0" * 50_000),  # a line, and another kind
+        ("q" * 100_000, "w" * 100_000),
+        ("q" * 100_000, "line one\n" + "w" * 100_000),
+        ("head\n" + "q" * 100_000, "head\n" + "w" * 100_000),
+    ],
+)
+async def test_an_output_that_is_another_has_a_notice_of_its_own(tmp_path: Path, one: str, other: str | bytes) -> None:
+    async with opened(tmp_path) as bag:
+        for output in (one, other):
+            taken = await bag.take(output, tool="list", arguments={})
+            assert isinstance(taken, Kept)
+        assert "Too large to show; all of it is kept." in str(taken.content)
+        assert " changed" not in str(taken.content)
 
 
 @requirement("notice:difference-setting")

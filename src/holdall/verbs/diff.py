@@ -87,7 +87,8 @@ def near_difference(reader: OutputReader, other: OutputReader) -> Difference | N
     """How `other` differs from `reader` where that is little, and found at once; None where it is not."""
     pair = _Pair(reader, other, _CLOSE_BYTES)
     largest = max(reader.totals.bytes, other.totals.bytes)
-    if largest > NEAR_BYTES and not pair.same_bytes():
+    same_kind = reader.facts.measure.kind == other.facts.measure.kind
+    if (largest > NEAR_BYTES or not same_kind) and not pair.same_bytes():
         return None
     try:
         with within(_NEAR_SECONDS):
@@ -95,6 +96,9 @@ def near_difference(reader: OutputReader, other: OutputReader) -> Difference | N
             few = max(_FEW, (found.of or 0) * _FEW_PERCENT // 100)
             if not found.complete or found.changed + found.added + found.removed > few:
                 return None
+            sizes = reader.totals.bytes, other.totals.bytes
+            if any(2 * part > size for part, size in zip(found.differing, sizes, strict=True)):
+                return None  # one line, or one value, may be all of it
             return _answer(pair, found, 0, _FEW, _CLOSE_BYTES)
     except OutOfTime:
         return None
@@ -130,6 +134,7 @@ class _Found:
     complete: bool = True
     same_bytes: bool = False
     notes: tuple[str, ...] = field(default_factory=tuple[str, ...])
+    differing: tuple[int, int] = (0, 0)  # of both sides: bytes, or characters, in all that is not the same
 
 
 def _answer(pair: _Pair, found: _Found, skip: int, limit: int, room: int | None) -> Difference:
@@ -278,6 +283,10 @@ def _by_lines(pair: _Pair) -> _Found:
         changed=sum(min(size) for size in sizes), moved=(gone & come).total(),
         removed=sum(max(0, one - other) for one, other in sizes),
         added=sum(max(0, other - one) for one, other in sizes),
+        differing=(
+            sum(places[b] - places[a] for a, b, _, _ in ranges),
+            sum(other_places[d] - other_places[c] for _, _, c, d in ranges),
+        ),
     )  # fmt: skip
 
 
@@ -615,8 +624,15 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
     added, removed = sum(was < 0 for was, _ in changes), sum(at < 0 for _, at in changes)
     return _Found(
         "row", len(changes), show, changed=len(changes) - added - removed, added=added, removed=removed,
-        of=len(one.places),
+        of=len(one.places), differing=(
+            _length(one.places[was] for was, _ in changes if was >= 0),
+            _length(other.places[at] for _, at in changes if at >= 0),
+        ),
     )  # fmt: skip
+
+
+def _length(places: Iterable[Place]) -> int:
+    return sum(end - begin for begin, end in places)
 
 
 def _keys_of(rows: _Rows, name: str) -> list[tuple[Any, ...]]:
@@ -702,7 +718,9 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
         notes = (f"elements of {foreign(orders[0])}{many} in another order",)
     return _Found(
         "value", len(found), show, changed=len(found) - added - removed, added=added, removed=removed,
-        complete=complete, notes=notes,
+        complete=complete, notes=notes, differing=(
+            _length(node.before for node in found if node.before), _length(node.after for node in found if node.after)
+        ),
     )  # fmt: skip
 
 
