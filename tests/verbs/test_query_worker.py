@@ -309,3 +309,13 @@ def _is_gone(pid: int) -> bool:
 
 def _stat(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def test_of_a_wide_table_few_rows_are_held_at_once(worker: SqlWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = list[int]()
+    rows = (taken.append(number) or ["1"] * 5000 for number in range(1000))
+    written = source._as_csv(rows, 5000)  # pyright: ignore[reportPrivateUsage]
+    assert next(written).count(b"\n") == len(taken) == 10
+    monkeypatch.setattr(source, "_LONGEST_ROW", 1000)
+    odd_ends = b"a,b\r\n1,2\n" + b"3," * 2000 + b"\n" + b"5,6\n" * 20_000
+    assert query_sql(reader_of(odd_ends), "select count(*) from t", worker=worker, kind="csv").rows[0][0]

@@ -316,11 +316,13 @@ def _has_odd_ends(sample: Sample) -> bool:
 
 
 def _lines_in(parts: Iterable[bytes]) -> Iterator[str]:
-    """Lines with their ends, without a byte order mark."""
+    """Lines with their ends, without a byte order mark. Raises csv.Error where one is so long that it is none."""
     decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
     held = ""
     for text in map(decode, parts):
         *lines, held = (held + text).split("\n")
+        if len(held) > _LONGEST_ROW:
+            raise csv.Error
         for line in lines:
             yield line + "\n"
     if held:
@@ -336,12 +338,16 @@ def _rows(reader: OutputReader, table: Table, check: Check) -> Iterator[list[str
     return islice(filter(None, csv.reader(lines, delimiter=table.separator)), int(table.header), None)
 
 
+_LONGEST_ROW = 4 << 20  # characters
+_CELLS = 50_000  # that are held at once: each is an object of its own
+
+
 class _WiderRow(Exception):
     """One has more cells than there are columns."""
 
 
 def _as_csv(rows: Iterator[list[str]], width: int) -> Iterator[bytes]:
-    while batch := list(islice(rows, 2000)):
+    while batch := list(islice(rows, max(1, min(2000, _CELLS // width)))):
         if list(map(len, batch)).count(width) < len(batch):
             if max(map(len, batch)) > width:
                 raise _WiderRow
