@@ -1,6 +1,7 @@
 """Slow calls: raced against the clock, kept under one handle, waited for, stopped. No test sleeps."""
 
 import asyncio
+import gc
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -926,3 +927,22 @@ async def test_memory_stays_flat_for_a_command_that_prints_much(tmp_path: Path) 
 
 def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+async def test_an_error_that_was_told_is_not_held_until_the_collector_looks_for_it(tmp_path: Path) -> None:
+    class Said(Exception):
+        pass
+
+    def fails() -> None:
+        raise Said("x" * 10)
+
+    async with opened(tmp_path) as bag:
+        gc.disable()
+        try:
+            assert (await bag.run(fails, tool="f")).is_error
+            for _ in range(10):
+                await asyncio.sleep(0)  # tasks that have ended are let go
+            held = [one for one in gc.get_objects() if isinstance(one, Said)]
+        finally:
+            gc.enable()
+    assert held == []

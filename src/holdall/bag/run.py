@@ -749,7 +749,12 @@ class Dispatch:
         running = await self._goes_on(one)
         if running is not None:
             return running
-        return one.job.outcome if type(one.job.outcome) is str and one.sink.is_empty else await self._prepared(one)
+        if type(one.job.outcome) is str and one.sink.is_empty:
+            return one.job.outcome
+        prepared = await self._prepared(one)
+        if isinstance(one.job.outcome, BaseException):
+            _let_go(one.job.outcome)
+        return prepared
 
     async def _goes_on(self, one: Dispatched) -> Running | None:
         """The notice that it continues; None if it has ended."""
@@ -890,6 +895,20 @@ class Dispatch:
             last, notes = (outcome, ()) if isinstance(outcome, bytes) else text_and_notes(outcome)
         code = code if state in ("ready", "failed") else None
         return one.sink.finish(state, last=last, error=error, exit_code=code, notes=notes)
+
+
+_LONGEST_CHAIN = 100  # of errors that were raised from each other
+
+
+def _let_go(error: BaseException) -> None:
+    """Of an error that was told: its frames hold it, and all that it says, until the collector looks for cycles."""
+    left, known = [error], set[int]()
+    while left and len(known) < _LONGEST_CHAIN:
+        one = left.pop()
+        if id(one) not in known:
+            known.add(id(one))
+            one.__traceback__ = None
+            left += [inner for inner in (one.__cause__, one.__context__) if inner is not None]
 
 
 def _step_of(outcome: object) -> Step:

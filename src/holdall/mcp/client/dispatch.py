@@ -124,7 +124,10 @@ class Dispatcher:
         finally:
             del self._waiting[number]
         if isinstance(outcome, Declined):
-            raise outcome
+            try:
+                raise outcome
+            finally:
+                del outcome, future  # what is raised holds this frame: it would hold itself, and all that it says
         return outcome
 
     async def notify(self, method: str, params: dict[str, Any] | None, headers: Mapping[str, str]) -> None:

@@ -292,8 +292,12 @@ class ToolCall:
             return self._untouched
         if isinstance(taken, Running):
             self._asked.open = False
-        elif self._refusal is not None:
-            raise refused(bag.core, taken, self._refusal)
+        elif (refusal := self._refusal) is not None:
+            self._refusal = None
+            try:
+                raise refused(bag.core, taken, refusal)
+            finally:
+                del refusal  # or it and this frame would hold each other
         revision, has_schema = self._relay.caller.revision, isinstance(listed.get("outputSchema"), Mapping)
         original, self._original = self._original, None  # it may be large, and is not needed any more
         result = as_client_result(
@@ -310,7 +314,7 @@ class ToolCall:
             refusal.message, refusal.data = await self._masked([refusal.message, refusal.data])
             if not self._asked.open:
                 return self._failed(refusal)
-            self._refusal = refusal
+            self._refusal = Refusal(refusal.code, refusal.message, refusal.data)  # without the frames, which hold us
             return of_refusal(refusal)
         # Only a question is no output. A task, or a kind that is still to come, passes while it is small.
         if messages.is_question(result) and not result.keys() & set(_ENVELOPE):
