@@ -219,6 +219,7 @@ class Contract:
     """Subclass it as `TestX` and set `framework`."""
 
     framework: Framework
+    session = "c1"  # what the adapter calls the session of that conversation
 
     @contextmanager
     def adapter(self, home: Path, **options: Any) -> Any:
@@ -306,7 +307,7 @@ class Contract:
         assert ran.last["call-1"] == bare.last["call-1"]
         assert ran.last["call-1"].images == (little,)
         assert ran.last["call-2"].images == ()
-        assert kept(tmp_path, "c1", handle_in(ran.last["call-2"].text)) == large
+        assert kept(tmp_path, self.session, handle_in(ran.last["call-2"].text)) == large
 
     @requirement("adapter:interrupts")
     def test_an_interrupt_passes_as_it_was(self, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ NEWER_STANDARD_LIBRARY = {"annotationlib"}
 
 FRAMEWORKS = {
     "agents": "openai-agents",
+    "google": "google-adk",
 }
 """Whose packages are not in this environment, by what an adapter imports."""
 
