@@ -69,6 +69,7 @@ NEWER_STANDARD_LIBRARY = {"annotationlib"}
 FRAMEWORKS = {
     "agents": "openai-agents",
     "google": "google-adk",
+    "strands": "strands-agents",
 }
 """Whose packages are not in this environment, by what an adapter imports."""
 

@@ -1,0 +1,244 @@
+"""Strands Agents: agents with the plugin, without and with a loop; streams, interrupts, calls from code."""
+# pyright: basic, reportMissingImports=false
+# Of frameworks the types are known in part, and only where they are installed.
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from strands import Agent, ToolContext, tool
+from strands.models import Model
+from strands.session import FileSessionManager
+from strands.types.tools import AgentTool
+from strands.vended_plugins.context_offloader import ContextOffloader
+
+from holdall.adapters.strands import _Guarded, plugin
+from tests.adapters.contract import (
+    DELETED,
+    NEEDLE,
+    QUESTION,
+    Call,
+    Contract,
+    Got,
+    Limit,
+    Ran,
+    Request,
+    Script,
+    big,
+    calls_then_answers,
+    fetch,
+    finds_the_needle,
+    handle_in,
+    kept,
+    small,
+)
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.adapters
+
+SPANS = InMemorySpanExporter()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spans() -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(SPANS))
+    trace.set_tracer_provider(provider)
+
+
+class Scripted(Model):
+    """The model of the contract; it notes down each request."""
+
+    def __init__(self, script: Script, requests: list[Request]) -> None:
+        self.script, self.requests = script, requests
+
+    def update_config(self, **_: Any) -> None: ...
+
+    def get_config(self) -> Any:
+        return {}
+
+    def structured_output(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    async def stream(
+        self, messages: Any, tool_specs: Any = None, system_prompt: Any = None, **_: Any
+    ) -> AsyncIterator[Any]:
+        self.requests.append(seen(messages, tool_specs or [], system_prompt or ""))
+        says = self.script(self.requests)
+        yield {"messageStart": {"role": "assistant"}}
+        for one in [says] if isinstance(says, str) else says:
+            start = {} if isinstance(one, str) else {"toolUse": {"name": one.tool, "toolUseId": one.id}}
+            yield {"contentBlockStart": {"start": start}}
+            text = {"text": one} if isinstance(one, str) else {"toolUse": {"input": json.dumps(dict(one.arguments))}}
+            yield {"contentBlockDelta": {"delta": text}}
+            yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "end_turn" if isinstance(says, str) else "tool_use"}}
+
+
+def seen(messages: Any, specs: Any, system: str) -> Request:
+    blocks = [block for message in messages for block in message["content"]]
+    results = {one["toolResult"]["toolUseId"]: got(one["toolResult"]) for one in blocks if "toolResult" in one}
+    text = "\n".join([*(one.get("text", "") for one in blocks), *(one.text for one in results.values())])
+    return Request(results, tuple(spec["name"] for spec in specs), system, text)
+
+
+def got(result: Any) -> Got:
+    texts = [one.get("text") or json.dumps(one["json"]) for one in result["content"] if "text" in one or "json" in one]
+    images = [one["image"]["source"]["bytes"] for one in result["content"] if "image" in one]
+    return Got("\n".join(texts), result["status"] == "error", tuple(images))
+
+
+class Strands:
+    limits: Mapping[Limit, str] = {}
+
+    def __init__(self, *, is_async: bool) -> None:
+        self.is_async = is_async
+
+    def adapter(self, home: Path, **options: Any) -> Any:
+        return plugin(home=str(home), **options)
+
+    def close(self, adapter: Any) -> None:
+        adapter.close()
+
+    def run(self, adapter: Any, script: Script, tools: Sequence[Any], *, conversation: str = "c1") -> Ran:
+        requests: list[Request] = []
+        events: list[str] = []
+        SPANS.clear()
+        with tempfile.TemporaryDirectory() as folder:
+            agent = Agent(
+                Scripted(script, requests), tools=[one if isinstance(one, AgentTool) else tool(one) for one in tools],
+                plugins=[adapter] if adapter else [], callback_handler=lambda **event: events.append(str(event)),
+                session_manager=FileSessionManager(conversation, storage_dir=folder),
+            )  # fmt: skip
+            result = asyncio.run(agent.invoke_async("go")) if self.is_async else agent("go")
+            saved = "\n".join(file.read_text() for file in Path(folder).rglob("*.json")) + str(agent.messages)
+        traces = "\n".join(span.to_json() for span in SPANS.get_finished_spans()) + str(result.metrics)
+        return Ran(str(result).removesuffix("\n"), requests, saved, "\n".join(events), traces)
+
+    def image_tool(self, name: str, image: bytes) -> Any:
+        @tool(name=name)
+        def photo() -> Any:
+            """An image."""
+            block = {"image": {"format": "png", "source": {"bytes": image}}}
+            return {"status": "success", "content": [{"text": "a picture:"}, block]}
+
+        return photo
+
+    def passed_on(self, adapter: Any) -> tuple[object, object]:
+        made: Any = {"toolUseId": "call-1", "status": "success", "content": [{"text": small()}]}
+
+        class Small(AgentTool):
+            tool_name, tool_type, tool_spec = "small", "test", {"name": "small"}
+
+            async def stream(self, tool_use: Any, invocation_state: Any, **_: Any) -> Any:
+                yield made
+
+        async def called() -> list[object]:
+            agent = Agent(Scripted(calls_then_answers(), []), plugins=[adapter])
+            guarded = _Guarded(adapter, agent, Small())
+            return [one async for one in guarded.stream({"toolUseId": "call-1", "name": "small", "input": {}}, {})]
+
+        [passed] = asyncio.run(called())
+        return made, passed
+
+    def interrupted(self, adapter: Any) -> tuple[str, str]:
+        @tool(context=True)
+        def delete(tool_context: ToolContext) -> str:
+            """Delete everything."""
+            return DELETED if tool_context.interrupt("sure", reason=QUESTION) == "yes" else "nothing is deleted"
+
+        requests: list[Request] = []
+        agent = Agent(Scripted(calls_then_answers(Call("delete")), requests), tools=[delete], plugins=[adapter])
+
+        def invoke(given: Any) -> Any:
+            return asyncio.run(agent.invoke_async(given)) if self.is_async else agent(given)
+
+        first = invoke("go")
+        [asked] = first.interrupts
+        invoke([{"interruptResponse": {"interruptId": asked.id, "response": "yes"}}])
+        return f"{first.stop_reason}: {asked.reason}", requests[-1].results["call-1"].text
+
+
+class TestSync(Contract):
+    framework = Strands(is_async=False)
+
+
+class TestAsync(Contract):
+    framework = Strands(is_async=True)
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Iterator[Any]:
+    made = plugin(home=str(tmp_path))
+    yield made
+    made.close()
+
+
+def rows_later() -> Any:
+    @tool(name="fetch")
+    async def streaming() -> Any:
+        """Fetch the rows."""
+        yield "half of it"
+        yield big()
+
+    return streaming
+
+
+@requirement("adapter:saved-state")
+def test_what_a_tool_streams_passes_and_only_its_result_is_kept(adapter: Any) -> None:
+    events: list[Any] = []
+    agent = Agent(Scripted(finds_the_needle(fetch), []), tools=[rows_later()], plugins=[adapter])
+
+    async def run() -> None:
+        events.extend([event async for event in agent.stream_async("go")])
+
+    asyncio.run(run())
+    streamed = [event["tool_stream_event"]["data"] for event in events if "tool_stream_event" in event]
+    assert streamed[0] == "half of it"
+    assert NEEDLE in str(events[-1]["result"])
+
+
+@requirement("adapter:conversations")
+def test_agents_without_a_session_manager_are_apart(adapter: Any) -> None:
+    agents = [
+        Agent(Scripted(finds_the_needle(fetch), []), tools=[tool(fetch)], plugins=[adapter], callback_handler=None)
+        for _ in range(2)
+    ]
+    assert all(NEEDLE in str(agent("go")) for agent in agents)
+    assert len(adapter.conversations.pool.open_names) == 2
+
+
+@requirement("adapter:same-object")
+def test_a_call_from_code_returns_its_value_and_the_model_gets_a_notice(adapter: Any, tmp_path: Path) -> None:
+    requests: list[Request] = []
+    manager_folder = tmp_path / "strands"
+    manager = FileSessionManager("c1", storage_dir=str(manager_folder))
+    agent = Agent(
+        Scripted(lambda _: "done", requests), tools=[tool(fetch)], plugins=[adapter], session_manager=manager,
+        callback_handler=None,
+    )  # fmt: skip
+    assert agent.tool.fetch()["content"] == [{"text": big()}]
+    for _ in range(2):
+        agent("what did it return?")
+    notices = [got.text for request in requests for got in request.results.values()]
+    assert len(set(notices)) == 1
+    assert kept(tmp_path, "c1", handle_in(notices[0])) == big().encode()
+    assert len(str(agent.messages)) + sum(one.stat().st_size for one in manager_folder.rglob("*.json")) < 10_000
+
+
+@requirement("adapter:saved-state")
+def test_beside_the_offloader_it_warns(adapter: Any) -> None:
+    agent = Agent(
+        Scripted(calls_then_answers(Call("small")), []), tools=[tool(small)], plugins=[adapter, ContextOffloader()],
+        callback_handler=None,
+    )  # fmt: skip
+    with pytest.warns(UserWarning, match="ContextOffloader"):
+        agent("go")
