@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdall.mcp.install.config_text import same
-from holdall.mcp.install.documents import document
+from holdall.mcp.install.config_text import document, same
 from holdall.mcp.install.installer import install, uninstall
 from tests.clients.agents import AGENTS, ROOT, Agent, Scene
 from tests.clients.run import apart, environment_of

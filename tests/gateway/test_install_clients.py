@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from holdall.mcp.client.spec import load
 from holdall.mcp.install.clients import CLIENTS, client_of
-from holdall.mcp.install.config_text import Choices, Configuration, behind, same, unwrap, wrap
-from holdall.mcp.install.documents import TomlDocument, document
+from holdall.mcp.install.config_text import Choices, Configuration, behind, document, same, unwrap, wrap
+from holdall.mcp.install.documents import TomlDocument
 from holdall.mcp.install.installer import Done, files_of, install, survey, uninstall
 from holdall.values.errors import UsageError
 from tests.gateway.client_files import CODEX_INLINE, SAMPLES, TOOLS, Sample

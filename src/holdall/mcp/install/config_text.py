@@ -13,7 +13,8 @@ from typing import Any, cast
 from holdall.mcp.client import spec
 from holdall.mcp.client.spec import URLS, parse_servers, variables_in
 from holdall.mcp.install.clients import COMMON, Shape, shape_of
-from holdall.mcp.install.documents import Document, Edit, Found, Path, Server, applied, document
+from holdall.mcp.install.documents import Document, Found, JsonDocument, Path, Server, TomlDocument
+from holdall.text.json.jsonc import Edit, applied
 from holdall.trust import Claims
 from holdall.values.errors import BadServer
 from holdall.values.patterns import lazy_pattern
@@ -60,6 +61,17 @@ def _config(words: list[object]) -> str:
         if str(word).startswith("--config="):
             return str(word).partition("=")[2]
     return ""
+
+
+def document(text: str, file: str) -> Document:
+    """By the ending of the file's name. Raises ValueError, RecursionError or MissingExtra."""
+    if file.endswith(".toml"):
+        return TomlDocument(text)
+    if file.endswith((".yaml", ".yml")):
+        from holdall.mcp.install.yaml_document import YamlDocument  # noqa: PLC0415 - an optional package
+
+        return YamlDocument(text)
+    return JsonDocument(text)
 
 
 @record

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, cast
 
-from holdall.text.json.jsonc import Edit, Member, Place, Places, applied, parse_jsonc
+from holdall.text.json.jsonc import Edit, Member, Place, Places, parse_jsonc
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -461,18 +461,3 @@ def _toml_text(key: str) -> str:
     if key[0] not in "\"'":
         return key
     return str(tomllib.loads(f"x = {key}")["x"])
-
-
-def document(text: str, file: str) -> Document:
-    """By the ending of the file's name. Raises ValueError, RecursionError or MissingExtra."""
-    if file.endswith(".toml"):
-        return TomlDocument(text)
-    if file.endswith((".yaml", ".yml")):
-        from holdall.mcp.install.yaml_document import YamlDocument  # noqa: PLC0415 - an optional package
-
-        return YamlDocument(text)
-    return JsonDocument(text)
-
-
-__all__ = ["Document", "Edit", "Found", "JsonDocument", "LineDocument", "Pairs", "Path", "Place", "Server",
-           "TomlDocument", "applied", "document"]  # fmt: skip

@@ -7,8 +7,8 @@ key twice. No tag makes anything but plain values.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from holdall.mcp.install.documents import Document, LineDocument, Pairs, Path, Place, Server
-from holdall.text.json.jsonc import Edit, Member
+from holdall.mcp.install.documents import Document, LineDocument, Pairs, Path, Server
+from holdall.text.json.jsonc import Edit, Member, Place
 from holdall.values.errors import MissingExtra
 from holdall.values.patterns import lazy_pattern
 
