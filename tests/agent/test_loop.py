@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import base64
 import json
 import re
 from pathlib import Path
@@ -65,6 +66,44 @@ async def test_a_task_from_prompt_to_report(tmp_path: Path) -> None:
     assert "context_read" not in {spec.name for spec in first.tools}
     assert "context_read" in {spec.name for spec in second.tools}
     assert 0 < next(iter(found.coverage.values())) < 0.1
+
+
+async def test_what_is_no_text_in_a_small_result_is_kept_and_told(tmp_path: Path) -> None:
+    picture = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
+    results: dict[str, tuple[Any, str]] = {
+        "picture": ({"content": [picture]}, r"\[image/png, 8 bytes: kept by itself; handle: (\w+)\]"),
+        "both": (
+            {"content": [{"type": "text", "text": "see"}, picture]},
+            r"see\n\[image/png, 8 bytes: kept by itself; handle: (\w+)\]",
+        ),
+        "link": ({"content": [{"type": "resource_link", "uri": "x://y", "name": "n"}]}, r".*\"uri\": \"x://y\".*"),
+        "data": ({"content": [], "structuredContent": {"answer": 42}}, r"\{\"answer\": 42\}"),
+        "more": (
+            {"content": [{"type": "text", "text": "done"}], "structuredContent": {"answer": 42}},
+            r"done\n\[structured content, 14 bytes: kept by itself; handle: (\w+)\]",
+        ),
+    }
+
+    def giving(result: Any) -> Any:
+        async def give() -> Any:
+            return result
+
+        return give
+
+    model = acting(
+        [(name, {}) for name in results], [("batch", {"calls": [{"tool": "picture", "arguments": {}}]})], report()
+    )
+    one = agent(tmp_path, model, *(tool(name, giving(result)) for name, (result, _) in results.items()))
+    await run(one)
+    texts = [message.text for message in returned(model.requests[1])]
+    for text, (_, expected) in zip(texts, results.values(), strict=True):
+        assert re.fullmatch(expected, text), text
+    assert "kept by itself; handle: " in returned(model.requests[2])[-1].text
+    async with one.open_bag("s1", "", one.model) as bag:
+        for text in texts:
+            for handle in re.findall(r"handle: (\w+)", text):
+                data = (await bag.read(handle, bytes=":", bounded=False)).data
+                assert data in (base64.b64decode("iVBORw0KGgo="), b'{"answer": 42}')
 
 
 @requirement("runtime:max-turns", "runtime:final-turn", "notice:system-final-turn")

@@ -19,7 +19,7 @@ from holdall.agent.transcript import Transcript, messages_in
 from holdall.bag import Holdall, Pending
 from holdall.bag import Turn as BagTurn
 from holdall.bag.holdall import use_plain_names
-from holdall.bag.take import value_as_text
+from holdall.bag.take import text_of_result, value_as_text
 from holdall.guard.budget import MIN_ROOM, Budget, PrefixSum
 from holdall.guard.recovery import (
     MAX_ROUNDS,
@@ -200,9 +200,16 @@ class _Started:
             return ToolResult(self.call.id, self.call.name, text, saved=None if saved == text else saved)
         if self._pending is None:
             return ToolResult(self.call.id, self.call.name, self._text, self._is_error)
-        text = value_as_text(self._pending.content)
+        text = self._text or value_as_text(self._pending.content)
         saved = not_saved(self.call.name, len(text)) if self._not_stored else None
         return ToolResult(self.call.id, self.call.name, text, self._pending.is_error, saved)
+
+    async def flatten(self, bag: Holdall) -> None:
+        """A message of ours has only text: what else is in a result is kept, and the text says under which handle."""
+        for member in self.members:
+            await member.flatten(bag)
+        if self._pending is not None and not isinstance(self._pending.content, str):
+            self._text = await text_of_result(bag.core, self._pending.result, self.call.name, self.call.id)
 
     def record(self, bag: Holdall) -> None:
         for member in self.members:
@@ -236,6 +243,7 @@ async def run_calls(
         numbers = itertools.count()
         started = [_start(runtime, turn, call, 0, numbers) for call in calls]
     for one in started:
+        await one.flatten(runtime.bag)
         one.record(runtime.bag)
     return [one.returned() for one in started], {one.call.id: one.response() for one in started}
 

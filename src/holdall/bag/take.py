@@ -24,7 +24,7 @@ from holdall.store.sources import Pump, Source, json_text
 from holdall.text.json import equal
 from holdall.text.numbers import plural
 from holdall.text.utf8 import encode
-from holdall.values.answers import Difference
+from holdall.values.answers import Answer, Difference
 from holdall.values.errors import HoldallError, NeverStored, PathGiven, StoreFault
 from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, RawResult, Taken, Unkept
 from holdall.values.record import record
@@ -737,6 +737,17 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
     if not parts.text:
         return "\n".join([structure.text, *said]) if any(said) else structure.data
     return "\n".join([*said, await noted("structured content", structure.data)])
+
+
+async def text_of_result(core: Core, taken: Taken | Answer, tool: str, call_id: str) -> str:
+    """What was taken, for a model that reads only text: what else is in it is kept, whatever its size."""
+    parts = _apart(taken.content)
+    if parts is None:
+        return value_as_text(taken.content)
+    if not isinstance(taken, Inline):  # its structured content stands for what is kept
+        parts = replace(parts, whole=None)
+    text = await flattened(core, parts, Origin(tool=tool, call_id=call_id))
+    return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
 async def _stored(core: Core, data: object, origin: Origin, notes: Sequence[str]) -> tuple[Facts | None, str]:
