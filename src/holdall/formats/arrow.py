@@ -7,13 +7,14 @@ messages than are looked at, or the end is missing, the rows are "at least".
 import importlib.util
 from collections.abc import Iterator
 
-from holdall.formats.columnar import Damaged, name_in_type, table_outline
+from holdall.formats.columnar import Damaged, struct_type, table_outline
 from holdall.formats.outline import Outline, Read, Room, Sample, fitted
 
 _MAGIC = b"ARROW1\0\0"
 _MOST_MESSAGES = 5000
 _MOST_METADATA = 4 * 1024 * 1024
 _MOST_FIELDS = 5000
+_MOST_NAMES = 1 << 20  # characters of the names of all fields
 _DEEPEST = 24
 _SCHEMA, _BATCH = 1, 3
 _PLAIN = {
@@ -57,7 +58,7 @@ def arrow_schema(read: Read, total: int) -> tuple[list[tuple[str, str]], int, bo
             message = _root(read(at + 8, at + 8 + length))
             kind, header, body = message.number(1, 1), message.table(2), message.number(3, 8)
             if kind == _SCHEMA and header is not None:
-                left = [_MOST_FIELDS]
+                left = [_MOST_FIELDS, _MOST_NAMES]
                 columns = [_field(one, 1, left) for one in header.tables(1)]
             elif kind == _BATCH and header is not None:
                 if body < 0 or at + 8 + length + body > total:
@@ -83,7 +84,11 @@ def _field(one: "_Table", deep: int, left: list[int]) -> tuple[str, str]:
         raise Damaged
     kind, told = one.number(2, 1), one.table(3)
     inside = [_field(child, deep + 1, left) for child in one.tables(5)]
-    return one.text(0), _type(kind, told, inside)
+    name = one.text(0)
+    left[1] -= len(name)
+    if left[1] < 0:  # fields may share the bytes of one name
+        raise Damaged
+    return name, _type(kind, told, inside)
 
 
 def _type(kind: int, told: "_Table | None", inside: list[tuple[str, str]]) -> str:
@@ -103,7 +108,7 @@ def _type(kind: int, told: "_Table | None", inside: list[tuple[str, str]]) -> st
         case 12 | 21 | 25:
             return f"{inside[0][1]}[]"
         case 13:
-            return f"STRUCT({', '.join(f'{name_in_type(name)} {own}' for name, own in inside)})"
+            return struct_type(inside)
         case 16:
             return f"{inside[0][1]}[{told.number(0, 4)}]"
         case 17:

@@ -24,6 +24,7 @@ _MOST_FOOTER = 4 * 1024 * 1024
 _MOST_ELEMENTS = 5000  # of a schema
 _MOST_VALUES = 20 * _MOST_ELEMENTS  # in all that is read of a footer
 _DEEPEST = 24
+_LONGEST_TYPE = 10_000  # characters: those of a column stand in those of the one around it
 _PHYSICAL = ("BOOLEAN", "INTEGER", "BIGINT", "TIMESTAMP", "FLOAT", "DOUBLE", "BLOB", "BLOB")
 _CONVERTED = {
     0: "VARCHAR", 4: "VARCHAR", 6: "DATE", 7: "TIME", 8: "TIME", 9: "TIMESTAMP", 10: "TIMESTAMP", 11: "UTINYINT",
@@ -105,11 +106,18 @@ def _column(elements: Iterator[dict[int, Any]], deep: int, within: str = "") -> 
     elif within == "map" or (within == "list" and len(inside) == 1):
         return name, ", ".join(kinds)
     else:
-        kind = f"STRUCT({', '.join(f'{name_in_type(own)} {kind}' for own, kind in inside)})"
+        kind = struct_type(inside)
     return name, f"{kind}[]" if one.get(3) == _REPEATED and not within else kind
 
 
-def name_in_type(name: str) -> str:
+def struct_type(inside: Sequence[tuple[str, str]]) -> str:
+    """Of a column with columns in it; where that is very long, without them."""
+    if sum(len(name) + len(kind) for name, kind in inside) > _LONGEST_TYPE:
+        return "STRUCT(…)"
+    return f"STRUCT({', '.join(f'{_name_in_type(name)} {kind}' for name, kind in inside)})"
+
+
+def _name_in_type(name: str) -> str:
     return name if _IDENTIFIER.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 

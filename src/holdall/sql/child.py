@@ -18,7 +18,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -377,9 +377,13 @@ def _as_found(duck: Any, shape: Shape, known: Known, key: tuple[object, ...], no
     read = _read_csv(shape, [(name, TEXT) for name, _ in shape.columns])
     found = duck.execute(f"select {', '.join(odd) or '1'} from {read}").fetchone()  # noqa: S608 - of our own parts
     strays = {name: (found[2 * at], found[2 * at + 1]) for at, (name, _) in enumerate(asked) if found[2 * at]}
-    for name, (times, value) in list(strays.items())[:10]:
+    for name, (times, value) in list(strays.items())[:1]:
         values = plural(times, "value") + (" is" if times == 1 else " are")
         notes.append(f"{foreign(name)} is text: {values} not of its usual type, such as {foreign(value)}.")
+    if more := list(strays)[1:]:
+        told = [name for name in foreign_names(more)[:10] if name.isidentifier()]
+        named = f": {', '.join(map(foreign, told))}" if told else ""
+        notes.append(f"So {'is' if len(more) == 1 else 'are'} {plural(len(more), 'further column')}{named}.")
     known[key] = [(name, TEXT if name in strays else kind) for name, kind in shape.columns]
     return _typed(shape, known[key])
 
@@ -682,6 +686,7 @@ def _is_recursive(defined: dict[str, Any]) -> bool:
 _CAST = lazy_pattern(r"when casting from source column (\w+)")
 _STAR = lazy_pattern(r"(?<!\()\*")  # of a select, not of a count
 _COLUMNS_TOLD = 40
+_TABLES_TOLD = 5
 _TYPE_TOLD = 60  # characters
 _SEARCHED_AT_ONCE = 4 * 1024 * 1024
 
@@ -861,11 +866,16 @@ class Query:
         self._max_bytes: int | None = request["max_bytes"]
         self._tables: list[Table] = []
         names: list[str] = []
-        for descriptor, given in zip(descriptors, request["shapes"], strict=True):
-            flat = given | {"columns": [(name, kind) for name, kind in given.get("columns", ())]}
+        flats = [
+            given | {"columns": [(name, kind) for name, kind in given.get("columns", ())]}
+            for given in request["shapes"]
+        ]
+        outputs = {name.casefold() for flat in flats for name in flat["tables"]}
+        for descriptor, flat in zip(descriptors, flats, strict=True):
             shape = Shape(path=path_of(descriptor), identity=_identity(descriptor), **flat)
             if shape.form == "sqlite":
-                names += self._add_sqlite(shape, descriptor, request["sql"])
+                taken = (outputs - {name.casefold() for name in shape.tables}) | {name.casefold() for name in names}
+                names += self._add_sqlite(shape, descriptor, request["sql"], taken)
                 continue
             self._tables.append(Table(duck, shape, descriptor, known, self._fault))
             names += shape.tables
@@ -876,8 +886,12 @@ class Query:
             for table in self._tables:
                 table.uses = uses
 
-    def _add_sqlite(self, shape: Shape, descriptor: int, sql: str) -> Sequence[str]:
-        """Its tables under their names, and one of them, or their list, as t. Only those that the SQL may name."""
+    def _add_sqlite(self, shape: Shape, descriptor: int, sql: str, taken: Collection[str]) -> Sequence[str]:
+        """Its tables under their names, and one of them, or their list, as t. Only those that the SQL may name.
+
+        None takes a name that is `taken` by another output, or by a table of one that stands before it: who made the
+        file would answer for that.
+        """
         from holdall.sql import sqlite_tables  # noqa: PLC0415 - loaded before the process gave up its rights
 
         try:
@@ -885,21 +899,26 @@ class Query:
             whole = sqlite_tables.chosen(database, shape.inner)
         except sqlite_tables.CannotRead as problem:
             raise Refused("source", str(problem), table=shape.tables[0]) from None
-        asked = {name: (name,) for name in database.names if name.casefold() in sql.casefold()}
-        if not asked or any(re.search(rf"\b{re.escape(name)}\b", sql, re.IGNORECASE) for name in shape.tables):
+        own = [name for name in database.names if name.casefold() not in taken]
+        asked = {name: (name,) for name in own if _is_named(name, sql)}
+        if not asked or any(_is_named(name, sql) for name in shape.tables):
             also = () if whole.casefold() in shape.tables else asked.get(whole, ())
-            asked = {whole: (*shape.tables, *also)} | {name: own for name, own in asked.items() if name != whole}
+            asked = {whole: (*shape.tables, *also)} | {name: known for name, known in asked.items() if name != whole}
+        hidden = [name for name in database.names if name.casefold() in taken and _is_named(name, sql)]
         for inner, names in asked.items():
             table = Table(self._duck, replace(shape, tables=names, inner=inner), descriptor, {}, self._fault)
             table.use(Way(partial(self._copied, database, inner, table)))
+            table.notes += [
+                f"its table {foreign(name)} is another output's name here: query it by itself" for name in hidden[:1]
+            ]
             self._tables.append(table)
-        return (*shape.tables, *database.names)
+        return (*shape.tables, *own)
 
     def _copied(self, database: "Database", inner: str, table: Table) -> str:
         from holdall.sql.sqlite_tables import CannotRead, copied  # noqa: PLC0415 - as above
 
         try:
-            return copied(self._duck, database, inner, table.notes)
+            return copied(self._duck, database, inner, table.notes, called=table.name)
         except CannotRead as problem:
             raise Refused("source", str(problem), table=table.name) from None
 
@@ -966,13 +985,23 @@ class Query:
         return Refused(blamed, said, self._told() if columns else "", missing_name(name, message), table.name)
 
     def _told(self) -> str:
-        told = [f"Columns of {table.name}: {_told(table.columns())}" for table in self._tables]
-        return ". ".join(told)
+        columns = [table.columns() for table in self._tables]
+        # What may be told of all of them: one table behind the other, their names could be a text of their own.
+        shown = set(foreign_names(dict.fromkeys(name for each in columns for name, _ in each)))
+        told = [
+            f"Columns of {foreign(table.name)}: {_told(each, shown)}"
+            for table, each in zip(self._tables, columns, strict=True)
+        ]
+        return ". ".join(told[:_TABLES_TOLD])
 
 
-def _told(columns: Sequence[tuple[str, str]]) -> str:
+def _is_named(table: str, sql: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(table)}(?!\w)", sql, re.IGNORECASE) is not None
+
+
+def _told(columns: Sequence[tuple[str, str]], allowed: Collection[str]) -> str:
     kinds = dict(columns)
-    shown = foreign_names(kinds)[:_COLUMNS_TOLD]
+    shown = [name for name in kinds if name in allowed][:_COLUMNS_TOLD]
     told = [f"{foreign(name)} {foreign(kinds[name], _TYPE_TOLD)}" for name in shown]
     if left := len(columns) - len(shown):
         told.append(f"… ({left:,} more: DESCRIBE t)")

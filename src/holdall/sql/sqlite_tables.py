@@ -80,21 +80,24 @@ def chosen(database: Database, at: str) -> str:
     return database.names[0] if len(database.names) == 1 else ""
 
 
-def copied(duck: Any, database: Database, name: str, notes: list[str]) -> str:
-    """The SELECT over a copy of that table, or of the list of tables where there is no name. Raises CannotRead."""
+def copied(duck: Any, database: Database, name: str, notes: list[str], *, called: str) -> str:
+    """The SELECT over a copy of that table, or of the list of tables where there is no name. Raises CannotRead.
+
+    `called` is what SQL calls it: another file may have a table of the same name.
+    """
     if database.has_log:
         notes.append("Its last changes may be in a second file, its -wal, which is not here.")
     try:
         if not name:
             notes.append("t is the list of its tables: query them by their names, or name one in at.")
-            return _copy(duck, "sqlite tables", [("type", "VARCHAR"), ("name", "VARCHAR"), ("sql", "VARCHAR")],
+            return _copy(duck, f"sqlite {called}", [("type", "VARCHAR"), ("name", "VARCHAR"), ("sql", "VARCHAR")],
                          database.connection.execute(_LISTED))  # fmt: skip
-        return _table(duck, database.connection, name, notes)
+        return _table(duck, database.connection, name, notes, called)
     except sqlite3.Error as problem:
         raise CannotRead(f"{foreign(name)}: {foreign(str(problem))}") from None
 
 
-def _table(duck: Any, connection: sqlite3.Connection, name: str, notes: list[str]) -> str:
+def _table(duck: Any, connection: sqlite3.Connection, name: str, notes: list[str], called: str) -> str:
     table = _quoted(name)
     columns = [str(row[0]) for row in connection.execute(f"select * from {table} limit 0").description]  # noqa: S608
     if len(columns) > MOST_COLUMNS:
@@ -117,7 +120,7 @@ def _table(duck: Any, connection: sqlite3.Connection, name: str, notes: list[str
         shown = ", ".join(map(foreign, foreign_names(mixed)[:10]))
         notes.append(f"Columns with values of several types are text (blobs as hex): {shown}.")
     rows = connection.execute(f"select {', '.join(read)} from {table}")  # noqa: S608
-    return _copy(duck, f"sqlite {name}", typed, rows)
+    return _copy(duck, f"sqlite {called}", typed, rows)
 
 
 def _copy(duck: Any, name: str, columns: Sequence[tuple[str, str]], rows: sqlite3.Cursor) -> str:
