@@ -289,6 +289,35 @@ def test_more_values_than_are_looked_at_are_compared_by_lines(text: str, monkeyp
     assert (found.unit, found.notes) == ("line", ("too deep, too large or not what it looks like: compared by lines",))
 
 
+CELLS = "".join(f"{number},1,2\n" for number in range(50))
+
+
+@requirement("diff:rows")
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ("id,v,v\n" + CELLS, "id,v,v\n" + CELLS.replace(",1,2", ",6,2"), "50 of 51 lines changed"),
+        ("id,a,b\n" + CELLS, "id,b,a\n" + CELLS, "50 of 50 rows changed"),
+        ("id,a\n7,1\n8,1\n", "id,a\n7,1,EVIL\n8,1\n", "1 of 3 lines changed"),
+        ('{"id":1,"a":1,"a":2,"a (2)":3}\n' * 2, '{"id":1,"a":1,"a":9,"a (2)":3}\n' * 2, "2 of 2 lines changed"),
+        ('{"id":1}\n{"id":2}\n', '{"id":1}\n{"id":2} {"evil":1}\n', "1 of 2 lines changed"),
+        ("id,a\n7,1\n8,1\n", 'id,a\n7,"1"\n8,1\n', "no row changed, added or removed"),
+    ],
+)
+def test_what_has_changed_is_never_said_to_be_the_same(one: str, other: str, told: str) -> None:
+    found = compared(one, other)
+    if told_difference(found).startswith("no row"):
+        assert found.notes == ("the same rows, written in another way",)
+    else:
+        assert told_difference(found) == told
+
+
+@requirement("diff:json")
+def test_a_member_that_occurs_again_is_told_from_one_with_such_a_name() -> None:
+    found = compared('{"a":1,"a":2,"a (2)":3}', '{"a":1,"a":9,"a (2)":3}')
+    assert (found.changed, found.changes[0].before and found.changes[0].before.text) == (1, "2")
+
+
 @requirement("diff:hostile")
 def test_a_long_name_is_not_held_once_for_each_value_below_it() -> None:
     one, other = (f'{{"{"k" * 50_000}": [{",".join(value * 2000)}]}}' for value in "12")

@@ -29,6 +29,7 @@ from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode
 from holdall.values.answers import Change, Difference, Side
 from holdall.values.errors import BadQuery, OutOfTime, UsageError
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.settings import Settings
 from holdall.values.spans import Span
@@ -421,6 +422,8 @@ def _csv(text: str) -> _Rows:
     begins = list(accumulate((len(line) + 1 for line in lines), initial=int(mark)))
     reader = csv.reader((line + "\n" for line in lines), delimiter=sign)
     header = next(reader)
+    if len(set(header)) < len(header):
+        raise ValueError  # a name that is another's would hide one of the two
     tried = _candidates(header)
     columns = [header.index(name) for name in tried]
     places: list[Place] = []
@@ -430,6 +433,8 @@ def _csv(text: str) -> _Rows:
     for row in reader:
         if not len(numbers) % 4096:
             deadline.check()
+        if len(row) > len(header):
+            raise ValueError  # what has no name would not be compared
         if row:
             places.append((begins[line], begins[reader.line_num] - 1))
             numbers.append(hash(tuple(row)))
@@ -455,7 +460,14 @@ def _ndjson(text: str) -> _Rows:
         if len(spans) > _MOST_ROWS:
             raise ValueError
     _check_values(text)
-    return _json_rows(text, ((start, _decoded(text, start)[0], end) for start, end in spans))
+    return _json_rows(text, ((start, _alone(text, start, end), end) for start, end in spans))
+
+
+def _alone(text: str, start: int, end: int) -> Any:
+    value, at = _decoded(text, start)
+    if text[at:end].strip():
+        raise ValueError  # what stands behind it would not be compared
+    return value
 
 
 def _check_values(text: str) -> None:
@@ -479,6 +491,7 @@ class _Number(str):
 
 _DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number, strict=False)
 _SPACE = " \t\n\r"
+_NUMBERED = lazy_pattern(r" \(\d+\)$")
 
 
 def _none(_value: object) -> None:
@@ -538,7 +551,9 @@ def _members(text: str, at: int) -> Iterator[tuple[str, int, int]]:
         seen[name] += 1
         if max(len(seen), seen[name]) > _MOST_ROWS:
             raise ValueError
-        yield (name if seen[name] == 1 else f"{name} ({seen[name]})"), at, end
+        # A name that occurs again stands with a number; so one that has such an end has to be told from that.
+        number = f" ({seen[name]})" if seen[name] > 1 or _NUMBERED.search(name) else ""
+        yield name + number, at, end
         at = _space(text, end)
         if text[at] == ",":
             at = _space(text, at + 1)
@@ -595,6 +610,9 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
     if repeated or repeated_there:
         notes.append(f"{plural(max(repeated, repeated_there), 'key')} on more than one row: paired in their order")
     columns = {name for name in one.columns if name in other.columns} if one.has_header else None
+    in_order = columns is None or one.columns == other.columns
+    if not in_order and set(one.columns) == set(other.columns):
+        notes.append("columns in another order")
     if columns is not None:
         for which, rows in (("removed", one), ("added", other)):
             if alone := [name for name in rows.columns if name not in columns]:
@@ -603,7 +621,8 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
     changes: list[tuple[int, int]] = []  # rows of both sides; -1 where there is none
     for value, at in there.items():
         was = here.get(value, -1)
-        if was < 0 or (one.numbers[was] != other.numbers[at] and _changed_fields(one, other, was, at, columns)):
+        same = in_order and one.numbers[was] == other.numbers[at]  # where it is the same row
+        if was < 0 or (not same and _changed_fields(one, other, was, at, columns)):
             changes.append((was, at))
         if not at % 1024:
             deadline.check()
@@ -611,6 +630,8 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
     order = [there[value] for value in here if value in there]
     if any(a > b for a, b in pairwise(order)):
         notes.append("rows in another order")
+    if not changes and not notes:
+        notes.append("the same rows, written in another way")
 
     def show(number: int) -> Change:
         was, at = changes[number]
