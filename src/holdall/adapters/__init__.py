@@ -14,9 +14,21 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from holdall import Answer, Ended, Holdall, OutputStore, Running, Sessions, Settings, ToolSpec, UsageError
+from holdall import (
+    Answer,
+    Ended,
+    Holdall,
+    Inline,
+    Origin,
+    OutputStore,
+    Running,
+    Sessions,
+    Settings,
+    ToolSpec,
+    UsageError,
+)
 from holdall.bag.sessions import Use
-from holdall.bag.take import value_as_text
+from holdall.bag.take import take_small, value_as_text
 from holdall.policy.decide import room_of_turn
 from holdall.values.record import record
 from holdall.wire.dialect import with_prefix
@@ -173,7 +185,24 @@ class Conversations:
             ended = self._raced_now(bag, call, origin, take)
             if isinstance(ended, Running):
                 return running(ended.content)
+            if self._all_small(bag, ended.value, origin, take):  # without a step to the thread of the pool
+                return ended.value
             return self.pool.portal.call(self._taken(bag, ended.value, origin, take, put))
+
+    def _all_small(
+        self,
+        bag: Holdall,
+        value: Result,
+        origin: Mapping[str, Any],
+        take: Callable[[Result], Iterable[object]] | None,
+    ) -> bool:
+        """Whether it fits, and that was recorded. Several outputs, or a room to share, need the long way."""
+        outputs = [value] if take is None else list(take(value))
+        if not outputs:
+            return True
+        if len(outputs) > 1 or self._rooms.get(bag) is not None:
+            return False
+        return isinstance(take_small(bag.core, outputs[0], Origin(**origin)), Inline)
 
     async def _taken(
         self,

@@ -21,7 +21,7 @@ from holdall.bag.fetch import Fetch
 from holdall.bag.messages import Messages
 from holdall.bag.records import Records
 from holdall.bag.run import Dispatch, PassedOutput, passed_outputs
-from holdall.bag.take import is_small_text, keep, keep_as_well, prepare, settle, take_small_text, view_of, work_of
+from holdall.bag.take import is_small_text, keep, keep_as_well, prepare, settle, take_small, view_of, work_of
 from holdall.bag.tools import ToolCalls
 from holdall.bag.turn import Turn
 from holdall.bag.waits import Background
@@ -205,11 +205,11 @@ class Holdall(KeptNames):
         Text, bytes, JSON values, content blocks and results of MCP and the model APIs, exceptions, files and iterators.
         """
         origin = self._origin(tool, server, arguments, call_id)
-        if tokens_left is None and (quick := take_small_text(self.core, output, origin)) is not None:
+        quick = take_small(self.core, output, origin) if tokens_left is None else None
+        if isinstance(quick, Inline):
             return quick
-        return await settle(
-            self.core, await prepare(self.core, output, origin), room=tokens_left, notice_room=tokens_left
-        )
+        prepared = await prepare(self.core, output, origin, quick)
+        return await settle(self.core, prepared, room=tokens_left, notice_room=tokens_left)
 
     async def run(
         self,
@@ -243,8 +243,8 @@ class Holdall(KeptNames):
             return ended
         if isinstance(ended, str):
             is_plain = tokens_left is None and not self._dispatch.keeps_all
-            quick = take_small_text(self.core, ended, origin) if is_plain else None
-            if quick is not None:
+            quick = take_small(self.core, ended, origin) if is_plain else None
+            if isinstance(quick, Inline):
                 return quick
             ended = await prepare(self.core, ended, origin)
         taken = await settle(self.core, ended, room=tokens_left, notice_room=tokens_left)

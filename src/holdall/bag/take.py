@@ -64,8 +64,10 @@ from holdall.wire.results import (
     Note,
     Parts,
     extra_fields,
+    is_plain_value,
     json_of,
     payload_of,
+    plain_text,
     structured_of,
     take_apart,
     text_block,
@@ -291,7 +293,8 @@ class Prepared:
     started: float = field(default_factory=time.perf_counter)
 
 
-async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
+async def prepare(core: Core, output: object, origin: Origin, told: str | None = None) -> Prepared:
+    """`told` is the JSON of a value, where somebody has written it already."""
     limits = core.limits_for(origin.tool)
     redaction = core.redaction_of(origin.tool)
     started = time.perf_counter()
@@ -310,7 +313,7 @@ async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
             return Prepared(head, origin, limits, Keep("bytes"), head, read_ahead.parts, is_part=True, started=started)
         value = read_ahead.value
     if redaction is None:
-        return _measured(core, value, origin, limits, started)
+        return _measured(core, value, origin, limits, started, told)
     value, hidden = await asyncio.to_thread(redaction.value, value)
     origin = await asyncio.to_thread(redaction.origin, origin)
     prepared = _measured(core, value, origin, limits, started)
@@ -411,7 +414,9 @@ async def _gathered(output: object, limits: Limits) -> streams.Whole | streams.R
     return await asyncio.to_thread(streams.read_ahead_sync, parts, most)
 
 
-def _measured(core: Core, output: object, origin: Origin, limits: Limits, started: float) -> Prepared:
+def _measured(
+    core: Core, output: object, origin: Origin, limits: Limits, started: float, told: str | None = None
+) -> Prepared:
     def fits(text: str) -> Decision:
         return decide(text, limits=limits, tokenizer=core.tokenizer)
 
@@ -431,7 +436,7 @@ def _measured(core: Core, output: object, origin: Origin, limits: Limits, starte
             output, origin, limits, fits(text), text, text, parts, parts.notes, origin.is_error, came=output,
             started=started,
         )  # fmt: skip
-    text, notes = value_text(output)
+    text, notes = value_text(output) if told is None else (told, ())
     return Prepared(output, origin, limits, fits(text), text, text, None, notes, started=started)
 
 
@@ -895,11 +900,26 @@ def is_small_text(core: Core, output: object, tool: str) -> bool:
     return isinstance(decide(output, limits=core.limits_for(""), tokenizer=core.tokenizer), Fits)
 
 
-def take_small_text(core: Core, output: object, origin: Origin) -> Inline | None:
-    """Fast path. None for anything but a small text."""
-    if not isinstance(output, str) or core.imitates(output) or not is_small_text(core, output, origin.tool):
-        return None
-    core.journal.shown_whole(origin.tool, origin.call_id, len(output))
+_PLAIN_JSON = json.JSONEncoder(ensure_ascii=False)  # as `value_text` writes it; a value with objects in it needs more
+
+
+def take_small(core: Core, output: object, origin: Origin) -> Inline | str | None:
+    """Fast path, for a text, a value or a result of text that fits: the same object. Of a value that does not, its
+    JSON; None for all that needs a closer look.
+    """
+    is_value = False
+    if isinstance(output, str):
+        text: str | None = output
+    elif is_value := is_plain_value(output):
+        try:
+            text = _PLAIN_JSON.encode(output)
+        except (TypeError, ValueError, RecursionError):
+            return None
+    else:
+        text = plain_text(output)
+    if text is None or core.imitates(text) or not is_small_text(core, text, origin.tool):
+        return text if is_value else None
+    core.journal.shown_whole(origin.tool, origin.call_id, len(text))
     return Inline(output)
 
 

@@ -349,6 +349,50 @@ def take_apart(result: object) -> Parts | None:
     return Parts(result, path, blocks, _BETWEEN.join(texts) if texts else None, is_error(result))
 
 
+# What most results are: looked at in a few steps, because nearly every call gives one of these.
+
+_MAY_HOLD_CONTENT = ("content", "output", "toolResult", "blocks")
+_PLAIN_RESULT = frozenset(("content", "isError", "is_error"))
+_BESIDE_TEXT = (
+    "structuredContent", "structured_content", "_meta", "meta", "details", "isError", "is_error", "blocks",
+)  # fmt: skip
+
+
+def is_plain_value(output: object) -> bool:
+    """Whether it is a dictionary that cannot be a result of an API: a value, told as its JSON."""
+    if type(output) is not dict:
+        return False
+    return not any(name in cast("dict[object, object]", output) for name in _MAY_HOLD_CONTENT)
+
+
+def plain_text(result: object) -> str | None:
+    """All that a model reads of a result which is text and no more, and no error; None for what needs a closer look."""
+    if type(result) is dict:
+        table = cast("dict[str, object]", result)
+        if not table.keys() <= _PLAIN_RESULT or table.get("isError") or table.get("is_error") or len(table) < 2:
+            return None
+        return _plain_content(table.get("content"))
+    table = cast("dict[str, object] | None", getattr(result, "__dict__", None))
+    if table is None or "content" not in table or table.get("status") == "error":
+        return None
+    if table.get("type") != "tool" and "is_error" not in table and "isError" not in table:
+        return None
+    return None if any(map(table.get, _BESIDE_TEXT)) else _plain_content(table["content"])
+
+
+def _plain_content(content: object) -> str | None:
+    if type(content) is str:
+        return content
+    if type(content) is not list or len(blocks := cast("list[object]", content)) != 1:
+        return None
+    block = blocks[0]
+    table = cast("dict[str, object]", block if type(block) is dict else getattr(block, "__dict__", None) or {})
+    text = table.get("text") if table.get("type") == "text" else None
+    if type(text) is not str or sum(one is not None for one in table.values()) != 2:
+        return None
+    return text
+
+
 def is_error(result: object) -> bool:
     """Whether a result, or what holds one, says so: MCP and Anthropic by a flag, Bedrock by its status."""
     inner = field(result, "toolResult") if _names(result) is not None else None
