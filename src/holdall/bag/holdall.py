@@ -199,17 +199,21 @@ class Holdall(KeptNames):
         call_id: str = "",
         server: str = "",
         tokens_left: int | None = None,
+        put: Callable[[Any], object] | None = None,
     ) -> Taken:
         """What the model should get of `output`: the same object where it fits, else a notice with its handle.
 
         Text, bytes, JSON values, content blocks and results of MCP and the model APIs, exceptions, files and iterators.
+        Where `output` was taken out of an object, `put` makes one like it around what comes in its place. A call that
+        comes again with the same output, by its `call_id`, has the same handle and the same notice.
         """
         origin = self._origin(tool, server, arguments, call_id)
         quick = take_small(self.core, output, origin) if tokens_left is None else None
         if isinstance(quick, Inline):
             return quick
         prepared = await prepare(self.core, output, origin, quick)
-        return await settle(self.core, prepared, room=tokens_left, notice_room=tokens_left)
+        taken = await settle(self.core, prepared, room=tokens_left, notice_room=tokens_left)
+        return taken if put is None or taken.content is output else replace(taken, content=put(taken.content))
 
     async def run(
         self,

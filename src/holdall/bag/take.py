@@ -4,6 +4,7 @@ notice in its place, or shown in part where the store refuses.
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import sys
 import time
@@ -92,7 +93,8 @@ async def keep(
 ) -> Facts:
     """On return it is durable and has a handle. `then` gets its facts in the thread that stored it.
 
-    Raises NeverStored for a tool whose outputs must not be, whoever asks, and UsageError for a path.
+    A call that comes again, by its id, its tool and every byte of its output, has the handle that it had. Raises
+    NeverStored for a tool whose outputs must not be, whoever asks, and UsageError for a path.
     """
     core.check_open()
     if core.policy_of(origin.tool).store == "never":
@@ -113,6 +115,10 @@ async def keep(
             by = redaction.origin(origin)
             if isinstance(content, (str, *_BYTES)):  # seen as a whole: also before the place that gives a value away
                 content, hidden[0] = redaction.value(cast("object", content))
+        if (known := _kept_before(core, content, by)) is not None:
+            if then is not None:
+                then(known)
+            return known
         source = Source(content)
         chunks = source if redaction is None else redaction.chunks(source, hidden.append)
 
@@ -138,6 +144,26 @@ async def keep(
         raise
     core.kept[facts.handle] = facts
     return facts
+
+
+def _kept_before(core: Core, content: object, origin: Origin) -> Facts | None:
+    """The same output of the same call: a retry, a step that a graph runs again, a transcript that is guarded again."""
+    if not origin.call_id or not isinstance(content, (str, *_BYTES)):
+        return None
+
+    def call(one: Origin) -> tuple[object, ...]:
+        return one.call_id, one.tool, one.server, one.is_error
+
+    found = [one for one in list(core.kept.values()) if call(one.origin) == call(origin) and one.state == "ready"]
+    if not found:
+        return None
+    data = encode(content)[0] if isinstance(content, str) else b"".join(Source(cast("object", content)))
+    same = [one for one in found if one.measure.bytes == len(data)]
+    if not same or same[-1].measure.sha256 != hashlib.sha256(data).hexdigest():
+        return None
+    with contextlib.suppress(HoldallError, OSError):  # it may have been removed since
+        return known if (known := core.store.resolve(core.session, same[-1].handle)).state == "ready" else None
+    return None
 
 
 # What notices are built from: of one output, read once while it is open; of the session, what can be fetched.
@@ -861,9 +887,12 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     if prepared.stored is not None and core.dialect.shorten is not None:
         prepared = await _with_head(core, prepared, prepared.stored)
     views: list[View | None] = []
+    told = ""
 
     def look(facts: Facts) -> None:
+        nonlocal told
         if core.dialect.shorten is None:
+            told = _told_before(core, facts, notice_room) if facts.handle in core.kept else ""
             views.append(view_now(core, facts, notice_room))
 
     try:
@@ -876,7 +905,16 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     view = next(iter(views), None) or (None if core.dialect.shorten else await view_of(core, facts.handle, notice_room))
     if view is not None and decision.reason == "mark":
         view = replace(view, imitates=True)
-    return await _noticed(core, prepared, facts, aside, decision, view)
+    return await _noticed(core, prepared, facts, aside, decision, view, told)
+
+
+def _told_before(core: Core, facts: Facts, room: int | None) -> str:
+    """The notice that the model has of it, to the letter: a request that begins as the last one did costs less."""
+    with contextlib.suppress(StoreFault, OSError):
+        noticed = Noticed.in_line(core.store.recall(core.session, *noticed_key(facts)) or b"")
+        if noticed is not None and noticed.dialect == core.dialect.name and not noticed.after:
+            return noticed.text if room is None or core.count(noticed.text) <= room else ""
+    return ""
 
 
 async def keep_as_well(core: Core, prepared: Prepared) -> None:
@@ -975,8 +1013,15 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, ch
 
 
 async def _noticed(
-    core: Core, prepared: Prepared, facts: Facts, aside: tuple[Facts, ...], decision: Keep, view: View | None
+    core: Core,
+    prepared: Prepared,
+    facts: Facts,
+    aside: tuple[Facts, ...],
+    decision: Keep,
+    view: View | None,
+    told: str = "",
 ) -> Taken:
+    """`told` is the notice that it has already: its call has come again."""
     handle = core.handle_of(facts)
     if view is None:
         if prepared.text is None:
@@ -988,13 +1033,15 @@ async def _noticed(
         text = value_as_text(content)
         shown = shared_beginning(prepared.text or "", text)
     else:
-        text, shown = core.written(view)
+        text, shown = (told, ()) if told else core.written(view)
         core.issue(text)
         content = prepared.parts.with_text(text) if prepared.parts is not None else text
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
         parts, more = await keep_beside(core, prepared, parts, changed=True, twin=facts)
         content, aside = parts.whole, (*aside, *more)
+    if told:
+        return Kept(content, facts, aside, prepared.origin.is_error or facts.state == "failed")
     spans = [[0, facts.measure.bytes]] if prepared.read else [span.as_list() for span in shown]
     _record_kept(
         core, prepared, facts, reason=decision.reason, content_tokens=core.count(text), replaced=True, shown=spans

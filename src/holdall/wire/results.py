@@ -193,6 +193,10 @@ def text_block(instead_of: object, text: str) -> object:
         like = str(kind)
         family = like if like in TEXT_TYPES else "input_text" if like.startswith("input_") else "text"
         return {"type": family, "text": text}
+    if type(instead_of).__name__ == "Part":
+        return cast("Any", type(instead_of))(text=text)
+    if type(instead_of).__name__ == "BinaryContent":
+        return text
     # The module that made the block has the text block too; nothing is imported for it.
     module = sys.modules.get(type(instead_of).__module__)
     maker = getattr(module, "TextContent", None) or getattr(module, "TextBlock", None)
@@ -270,6 +274,7 @@ class Parts:
     blocks: tuple[object, ...] | None
     text: str | None  # of all text blocks, joined by newlines; None if there is none
     is_error: bool = False
+    alone: bool = False  # the result is one block, in no list
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -312,7 +317,7 @@ class Parts:
         content = _at(self.whole, self.path)
         if isinstance(content, str):
             return replace(self, whole=self._rebuilt(f"{content}{_BETWEEN}{text}"))
-        blocks = list(cast("Sequence[object]", content))
+        blocks = list(cast("Sequence[object]", content if isinstance(content, list | tuple) else (content,)))
         behind = next((at + 1 for at in range(len(blocks) - 1, -1, -1) if text_of(blocks[at]) is not None), 0)
         like = blocks[behind - 1] if behind else {"type": "text"} if isinstance(self.whole, Mapping) else self.whole
         return replace(self, whole=self._rebuilt((*blocks[:behind], text_block(like, text), *blocks[behind:])))
@@ -320,12 +325,15 @@ class Parts:
     def with_notes(self) -> "Parts":
         """The same with the block of each `Note` in its place."""
         content = _at(self.whole, self.path)
-        blocks = cast("Sequence[object]", content) if isinstance(content, list | tuple) else ()
+        blocks = cast("Sequence[object]", content) if isinstance(content, list | tuple) else (content,)
         if not any(isinstance(one, Note) for one in blocks):
             return self
         return replace(self, whole=self._rebuilt(tuple(one.block if isinstance(one, Note) else one for one in blocks)))
 
     def _rebuilt(self, content: str | Sequence[object]) -> object:
+        if self.alone and not isinstance(content, str):
+            return content[0] if len(content) == 1 else list(content)
+
         def inside(value: object, path: tuple[str, ...]) -> object:
             if not path:
                 as_list = not isinstance(content, str) and not isinstance(value, tuple)
@@ -340,7 +348,7 @@ def take_apart(result: object) -> Parts | None:
         return Parts(result, (), None, result)
     path = _path(result)
     if path is None:
-        return None
+        return Parts(result, (), (result,), text_of(result), alone=True) if _is_lone_block(result) else None
     content = _at(result, path)
     if isinstance(content, str):
         return Parts(result, path, None, content, is_error(result))
@@ -423,6 +431,10 @@ def _path(result: object) -> tuple[str, ...] | None:
     if names == {"toolResult"}:
         inner = field(result, "toolResult")
         return ("toolResult", "content") if _holds_content(field(inner, "content"), of_result=True) else None
+    if names == {"result"}:  # what ADK makes of a tool's text
+        return ("result",) if isinstance(field(result, "result"), str) else None
+    if names is None and field(result, "kind") == "tool-return":  # Pydantic AI
+        return ("return_value",) if _holds_content(field(result, "return_value"), of_result=False) else None
     if not _is_envelope(result, names):
         return None
     name = "output" if field(result, "type") in _ITEMS else "content"
@@ -430,6 +442,18 @@ def _path(result: object) -> tuple[str, ...] | None:
         name = "blocks"
     named = names is not None and ("toolUseId" in names or field(result, "type") == "tool_result")
     return (name,) if _holds_content(field(result, name), of_result=named) else None
+
+
+def _is_lone_block(value: object) -> bool:
+    """A content block that a tool returned without a list around it: of MCP and the model APIs, a `Part` of Gemini, a
+    `BinaryContent` of Pydantic AI. A record that only looks like one carries neither text nor data.
+    """
+    if isinstance(value, str | bytes | list | tuple):
+        return False
+    of_framework = (type(value).__name__, field(value, "kind")) in (("Part", None), ("BinaryContent", "binary"))
+    if of_framework or is_known_block(value):
+        return text_of(value) is not None or payload_of(value) is not None
+    return False
 
 
 def _at(value: object, path: tuple[str, ...]) -> object:

@@ -1,0 +1,62 @@
+"""A call that comes again: a retry, a step that a graph repeats, a transcript that is guarded before every request."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall import Holdall, Inline, Kept
+from tests.bag.shapes import LOG
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+
+@requirement("api:take-again")
+async def test_the_same_call_with_the_same_output_has_the_same_handle_and_notice(tmp_path: Path) -> None:
+    async with Holdall.open(home=str(tmp_path), session="s") as bag:
+        first = await bag.take(LOG, tool="fetch", call_id="c1")
+        again = await bag.take(LOG.encode().decode(), tool="fetch", call_id="c1")
+        assert isinstance(first, Kept)
+        assert again == first
+        assert len(bag.kept) == 1
+        assert (await bag.counters()).kept == 1
+    async with Holdall.open(home=str(tmp_path), session="s") as bag:  # after a restart
+        assert (await bag.take(LOG, tool="fetch", call_id="c1")).content == first.content
+
+
+@requirement("api:take-again")
+async def test_another_output_call_or_tool_has_its_own_handle(tmp_path: Path) -> None:
+    async with Holdall.open(home=str(tmp_path), session="s") as bag:
+        given: list[tuple[str, str, str]] = [
+            (LOG, "fetch", "c1"), (LOG + "x", "fetch", "c1"), (LOG, "fetch", "c2"), (LOG, "other", "c1"),
+            (LOG, "fetch", ""), (LOG, "fetch", ""),
+        ]  # fmt: skip
+        handles = [(await bag.keep(text, tool=tool, call_id=call)).handle for text, tool, call in given]
+        assert len(set(handles)) == len(given)
+        await bag.forget(handles[0])
+        assert (await bag.keep(LOG, tool="fetch", call_id="c1")).handle not in handles
+
+
+@requirement("api:take-again")
+async def test_a_transcript_that_is_guarded_twice_is_the_same(tmp_path: Path) -> None:
+    messages: list[dict[str, Any]] = [
+        {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": LOG},
+        {"role": "tool", "tool_call_id": "c2", "content": [{"type": "text", "text": LOG}]},
+    ]  # fmt: skip
+    async with Holdall.open(home=str(tmp_path), session="s") as bag:
+        first = await bag.guard(messages)
+        assert await bag.guard(messages) == first
+        assert await bag.guard(first) == first
+        assert len(bag.kept) == 2
+
+
+@requirement("api:take-put")
+async def test_put_makes_the_object_around_what_comes_in_place_of_an_output(tmp_path: Path) -> None:
+    async with Holdall.open(home=str(tmp_path), session="s") as bag:
+        small = await bag.take("small", put=lambda new: {"wrapped": new})
+        large = await bag.take(LOG, put=lambda new: {"wrapped": new})
+    assert small == Inline("small")
+    assert isinstance(large, Kept)
+    assert large.content["wrapped"].splitlines()[1] == f"handle: {large.handle}"
