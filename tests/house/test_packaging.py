@@ -67,6 +67,7 @@ NEWER_STANDARD_LIBRARY = {"annotationlib"}
 
 
 FRAMEWORKS = {
+    "agent_framework": "agent-framework-core",
     "agents": "openai-agents",
     "google": "google-adk",
     "strands": "strands-agents",

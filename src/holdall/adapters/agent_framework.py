@@ -1,0 +1,173 @@
+"""Microsoft Agent Framework: tool results that do not fit become notices, by a context provider.
+
+    agent = Agent(client, tools=tools, context_providers=[provider()])
+
+The session of a run (`session_id`) names ours; a run without one is a conversation of its own. The framework writes the
+span of a function before anybody else sees its result: with sensitive data on, traces have all of it. Middleware of the
+agent itself is around that of providers: what it returns in place of a tool is not kept.
+"""
+# pyright: basic, reportMissingImports=false
+# Of frameworks the types are known in part, and only where they are installed.
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, cast
+
+from holdall import OutputStore, Settings, ToolSpec
+from holdall.adapters import Conversations
+from holdall.values.errors import MissingExtra
+
+try:
+    from agent_framework import (
+        AgentSession,
+        ChatContext,
+        ChatMiddleware,
+        Content,
+        ContextProvider,
+        FunctionInvocationContext,
+        FunctionMiddleware,
+        FunctionTool,
+        Message,
+        MiddlewareTermination,
+    )
+except ImportError as missing:
+    raise MissingExtra(
+        missing.name or "agent_framework", "agent-framework", "the adapter for the Microsoft Agent Framework"
+    ) from missing
+
+_SOURCE = "holdall"
+
+
+def provider(
+    *,
+    settings: Settings | None = None,
+    home: str | None = None,
+    store: OutputStore | None = None,
+    session: str | Callable[[AgentSession], str] | None = None,
+    background: bool = True,
+) -> "HoldallProvider":
+    """Keeps every tool output whole; what does not fit reaches the model as a notice with a handle."""
+    return HoldallProvider(
+        Conversations(settings=settings, home=home, store=store, session=session, background=background)
+    )
+
+
+class HoldallProvider(ContextProvider):
+    """Made by `provider`. `close` gives back its threads and files; no session ends by it."""
+
+    def __init__(self, conversations: Conversations) -> None:
+        super().__init__(_SOURCE)
+        self.conversations = conversations
+        self.close = conversations.close
+
+    async def before_run(self, *, session: AgentSession, context: Any, **_: Any) -> None:
+        run = _Run(self.conversations, self.conversations.name(session, lambda: session.session_id))
+        context.extend_tools(_SOURCE, await run.listed())
+        context.extend_middleware(_SOURCE, [_Results(run), _Requests(run)])
+
+
+class _Run:
+    """One run of an agent: its session, and our tools, each of which may be offered only once."""
+
+    def __init__(self, conversations: Conversations, name: str) -> None:
+        self.conversations = conversations
+        self.name = name
+        self._tools: dict[str, FunctionTool] = {}
+
+    async def listed(self) -> list[FunctionTool]:
+        async with self.conversations.of(self.name) as bag:
+            specs = bag.tools()
+        return [self._tools.setdefault(spec.plain_name, self._tool(spec)) for spec in specs]
+
+    def _tool(self, spec: ToolSpec) -> FunctionTool:
+        async def call(**arguments: Any) -> str:
+            return (await self.conversations.answer(self.name, spec.plain_name, arguments)).text
+
+        return FunctionTool(
+            name=spec.plain_name, description=spec.description, func=call, input_model=dict(spec.schema)
+        )
+
+
+class _Results(FunctionMiddleware):
+    def __init__(self, run: _Run) -> None:
+        self.run = run
+
+    async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        tool, conversations = context.function.name, self.run.conversations
+        if conversations.owns(tool):
+            return await call_next()
+
+        async def call() -> Any:
+            await call_next()
+            return context.result
+
+        async def shown(result: Callable[[], Awaitable[Any]]) -> Any:
+            return await conversations.result(
+                self.run.name, result, tool=tool, running=str, arguments=context.arguments,
+                call_id=str(context.metadata.get("call_id", "")), take=_outputs, put=_with_outputs,
+            )  # fmt: skip
+
+        try:
+            context.result = await shown(call)
+        except MiddlewareTermination:  # which may come with a result
+            given = asyncio.sleep(0, context.result)
+            context.result = await shown(lambda: given)
+            raise
+        if context.tools is not None:  # those of the next request
+            known = {getattr(one, "name", "") for one in context.tools}
+            context.tools.extend(one for one in await self.run.listed() if one.name not in known)
+        return None
+
+
+class _Requests(ChatMiddleware):
+    def __init__(self, run: _Run) -> None:
+        self.run = run
+
+    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        messages, options = context.messages, dict(context.options or {})
+        conversations, turn = self.run.conversations, 1 + sum(one.role == "assistant" for one in messages)
+        async with conversations.of(self.run.name) as bag:
+            added = conversations.additions(bag, turn=turn, texts=lambda: _texts(messages, options))
+        if added.instructions:
+            own = options.get("instructions")
+            options["instructions"] = f"{own}\n\n{added.instructions}" if own else added.instructions
+            context.options = options
+        if added.notice:
+            context.messages = [*messages, Message("user", [added.notice])]
+        await call_next()
+
+
+def _outputs(result: Any) -> list[object]:
+    if isinstance(result, list):
+        return [_output(one) for one in cast("list[Content]", result)]
+    return [] if isinstance(result, Content) else [result]  # a bare one is a request for approval
+
+
+def _output(content: Content) -> object:
+    """Its text, or what is no text as a block that says so; the framework's own says `data` and a URL."""
+    if content.type == "text":
+        return content.text
+    return [{"type": "file", "url": content.uri}] if content.type == "data" else content
+
+
+def _with_outputs(result: Any, shown: list[Any]) -> Any:
+    if not isinstance(result, list):
+        return shown[0]
+    return [_with_output(old, new) for old, new in zip(cast("list[Content]", result), shown, strict=True)]
+
+
+def _with_output(content: Content, shown: Any) -> Content:
+    if shown is content or shown == content.text:
+        return content
+    if isinstance(shown, str):
+        return Content.from_text(shown)
+    told = [one["text"] for one in cast("list[dict[str, str]]", shown) if one.get("type") == "text"]
+    return Content.from_text("\n".join(told)) if told else content
+
+
+def _texts(messages: Sequence[Message], options: dict[str, Any]) -> Iterator[str]:
+    yield str(options.get("instructions") or "")
+    for content in (one for message in messages for one in message.contents):
+        yield content.text or ""
+        yield str(content.arguments or "")
+        yield from (one.text or "" for one in content.items or ())

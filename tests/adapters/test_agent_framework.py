@@ -1,0 +1,256 @@
+"""Microsoft Agent Framework: agents with the provider, streamed and not; approvals, compaction, other middleware."""
+# pyright: basic, reportMissingImports=false
+# Of frameworks the types are known in part, and only where they are installed.
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_framework import (
+    Agent,
+    AgentSession,
+    BaseChatClient,
+    ChatMiddlewareLayer,
+    ChatResponse,
+    ChatResponseUpdate,
+    Content,
+    ContextProvider,
+    FunctionInvocationContext,
+    FunctionInvocationLayer,
+    FunctionMiddleware,
+    FunctionTool,
+    Message,
+    MiddlewareTermination,
+    ResponseStream,
+    ToolResultCompactionStrategy,
+    tool,
+)
+from agent_framework.observability import OBSERVABILITY_SETTINGS, enable_instrumentation
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from holdall.adapters.agent_framework import _Results, _Run, provider
+from tests.adapters.contract import (
+    DELETED,
+    NEEDLE,
+    QUESTION,
+    Call,
+    Contract,
+    Got,
+    Limit,
+    Ran,
+    Request,
+    Script,
+    big,
+    calls_then_answers,
+    fetch,
+    finds_the_needle,
+    handle_in,
+    kept,
+    small,
+)
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.adapters
+
+SPANS = InMemorySpanExporter()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spans() -> Iterator[None]:
+    """With all that the framework can tell of a call."""
+    made = TracerProvider()
+    made.add_span_processor(SimpleSpanProcessor(SPANS))
+    trace.set_tracer_provider(made)
+    enable_instrumentation(enable_sensitive_data=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OBSERVABILITY_SETTINGS, "otel_semconv_stability_opt_in", "gen_ai_latest_experimental")
+        yield
+
+
+class Scripted(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
+    """The model of the contract; it notes down each request."""
+
+    def __init__(self, script: Script, requests: list[Request]) -> None:
+        super().__init__()
+        self.script, self.requests = script, requests
+
+    def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **_: Any) -> Any:
+        def contents() -> list[Content]:
+            self.requests.append(seen(messages, options))
+            says = self.script(self.requests)
+            if isinstance(says, str):
+                return [Content.from_text(says)]
+            return [Content.from_function_call(one.id, one.tool, arguments=dict(one.arguments)) for one in says]
+
+        async def whole() -> ChatResponse:
+            return ChatResponse(messages=[Message("assistant", contents())])
+
+        async def updates() -> AsyncIterator[ChatResponseUpdate]:
+            yield ChatResponseUpdate(contents=contents(), role="assistant")
+
+        return ResponseStream(updates(), finalizer=ChatResponse.from_updates) if stream else whole()
+
+
+def seen(messages: Sequence[Message], options: Mapping[str, Any]) -> Request:
+    contents = [one for message in messages for one in message.contents]
+    results = {str(one.call_id): got(one) for one in contents if one.type == "function_result"}
+    tools = tuple(one.name for one in options.get("tools") or ())
+    text = "\n".join([*(one.text or "" for one in contents), *(one.text for one in results.values())])
+    return Request(results, tools, options.get("instructions") or "", text)
+
+
+def got(result: Content) -> Got:
+    items = result.items or []
+    texts = [one.text or "" for one in items if one.type == "text"] or [str(result.result or "")]
+    return Got("\n".join(texts), result.exception is not None, tuple(map(image_of, filter(is_data, items))))
+
+
+def is_data(content: Content) -> bool:
+    return content.type == "data"
+
+
+def image_of(content: Content) -> bytes:
+    return base64.b64decode(str(content.uri).partition(",")[2])
+
+
+class AgentFramework:
+    limits: Mapping[Limit, str] = {
+        "traces": "a function writes its span, with its result where sensitive data is on, before any middleware",
+    }
+
+    def __init__(self, *, is_async: bool) -> None:
+        self.is_async = is_async
+
+    def adapter(self, home: Path, **options: Any) -> Any:
+        return provider(home=str(home), **options)
+
+    def close(self, adapter: Any) -> None:
+        adapter.close()
+
+    def run(self, adapter: Any, script: Script, tools: Sequence[Any], *, conversation: str = "c1") -> Ran:
+        requests: list[Request] = []
+        SPANS.clear()
+        agent, session = agent_of(adapter, script, requests, tools), AgentSession(session_id=conversation)
+
+        async def run() -> tuple[Any, list[Any]]:
+            if not self.is_async:
+                return await agent.run("go", session=session), []
+            stream = agent.run("go", session=session, stream=True)
+            updates = [update async for update in stream]
+            return await stream.get_final_response(), updates
+
+        response, updates = asyncio.run(run())
+        traces = "\n".join(span.to_json() for span in SPANS.get_finished_spans())
+        events = json.dumps([one.to_dict() for one in [*updates, *response.messages]], default=str)
+        return Ran(response.text, requests, json.dumps(session.to_dict(), default=str), events, traces)
+
+    def image_tool(self, name: str, image: bytes) -> Any:
+        def photo() -> Any:
+            return [Content.from_text("a picture:"), Content.from_data(image, "image/png")]
+
+        return FunctionTool(name=name, description="An image.", func=photo)
+
+    def passed_on(self, adapter: Any) -> tuple[object, object]:
+        made = [Content.from_text(small())]
+        context = FunctionInvocationContext(FunctionTool(name="small", func=small), {})
+
+        async def call() -> None:
+            context.result = made
+
+        asyncio.run(_Results(_Run(adapter.conversations, "c1")).process(context, call))
+        return made, context.result
+
+    def interrupted(self, adapter: Any) -> tuple[str, str]:
+        @tool(approval_mode="always_require")
+        def delete(why: str) -> str:
+            """Delete everything."""
+            return DELETED
+
+        requests: list[Request] = []
+        script = calls_then_answers(Call("delete", {"why": QUESTION}))
+        agent, session = agent_of(adapter, script, requests, [delete]), AgentSession(session_id="c1")
+
+        async def both() -> str:
+            first = await agent.run("go", session=session)
+            [asked] = first.user_input_requests
+            await agent.run(Message("user", [asked.to_function_approval_response(approved=True)]), session=session)
+            return str(asked.function_call.arguments)
+
+        return asyncio.run(both()), requests[-1].results["call-1"].text
+
+
+def agent_of(adapter: Any, script: Script, requests: list[Request], tools: Sequence[Any]) -> Any:
+    made = [one if isinstance(one, FunctionTool) else tool(one) for one in tools]
+    providers = [adapter] if adapter else []
+    return Agent(Scripted(script, requests), "Be brief.", tools=made, context_providers=providers)
+
+
+class TestPlain(Contract):
+    framework = AgentFramework(is_async=False)
+
+
+class TestStreamed(Contract):
+    framework = AgentFramework(is_async=True)
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Iterator[Any]:
+    made = provider(home=str(tmp_path))
+    yield made
+    made.close()
+
+
+@requirement("adapter:needle")
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_result_that_other_middleware_gives_in_place_of_the_tool_is_kept(
+    adapter: Any, tmp_path: Path, ends: bool
+) -> None:
+    class Cached(FunctionMiddleware):
+        async def process(self, context: FunctionInvocationContext, call_next: Any) -> None:
+            context.result = big()
+            if ends:
+                raise MiddlewareTermination
+
+    class Behind(ContextProvider):
+        async def before_run(self, *, context: Any, **_: Any) -> None:
+            context.extend_middleware(self.source_id, [Cached()])
+
+    agent = agent_of(adapter, calls_then_answers(Call("small")), [], [small])
+    agent.context_providers.append(Behind("behind"))
+    session = AgentSession(session_id="c1")
+    asyncio.run(agent.run("go", session=session))
+    saved = json.dumps(session.to_dict(), default=str)
+    assert "name 64321" not in saved
+    assert kept(tmp_path, "c1", handle_in(saved.replace("\\n", "\n"))) == big().encode()
+
+
+@requirement("adapter:saved-state")
+def test_beside_the_compaction_of_results_handles_stay_in_the_request(adapter: Any) -> None:
+    def script(requests: list[Request]) -> Any:
+        now = requests[-1]
+        if len(requests) == 1:
+            return [Call("fetch")]
+        if len(requests) == 2:
+            assert not now.results
+            return [Call("context_grep", {"handle": handle_in(now.text), "pattern": NEEDLE}, "call-2")]
+        return now.text
+
+    agent = agent_of(adapter, script, [], [fetch])
+    agent.client.compaction_strategy = ToolResultCompactionStrategy(keep_last_tool_call_groups=0)
+    response = asyncio.run(agent.run("go", session=AgentSession(session_id="c1")))
+    assert NEEDLE in response.text
+
+
+@requirement("adapter:conversations")
+def test_runs_without_a_session_are_apart(adapter: Any) -> None:
+    for _ in range(2):
+        response = asyncio.run(agent_of(adapter, finds_the_needle(fetch), [], [fetch]).run("go"))
+        assert NEEDLE in response.text
+    assert len(adapter.conversations.pool.open_names) == 2
