@@ -10,9 +10,11 @@ The public surface is `__all__`. Each name is imported on first use, so `import 
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # type checkers know the name; `typing` takes longer to import than this package
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdall.bag import Command, Holdall
     from holdall.bag.sessions import Sessions
     from holdall.llm.protocol import Model, Request
@@ -245,7 +247,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     current = _RENAMED.get(name, name)
     if current not in _HOME_OF:
         raise AttributeError(f"module 'holdall' has no attribute {name!r}")

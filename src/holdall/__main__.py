@@ -9,6 +9,10 @@ def main() -> None:
         print("holdall: Windows is not supported: the store needs advisory locks, hard links and descriptors of "
               "folders. It runs on Linux, on macOS, and in WSL.", file=sys.stderr)  # fmt: skip
         raise SystemExit(2)
+    if len(sys.argv) == 3 and sys.argv[1] == "hook" and sys.argv[2][:1] != "-":
+        from holdall.cli.hook import main as hook
+
+        raise SystemExit(hook(sys.argv[2]))  # once for each call of a tool: the command line alone takes 60 ms
     # Importing makes many objects and no rubbish: looking for it after every 700 took a twentieth of a short command.
     gc.set_threshold(50_000, 10, 10)
     from holdall.cli.app import app

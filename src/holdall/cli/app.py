@@ -40,6 +40,7 @@ _COMMANDS = {
         "client gets a handle.",
         "install": "Put every MCP server of a client behind the gateway.",
         "uninstall": "Take the gateway out of a client's configuration again.",
+        "hook": "Put a notice in place of a large result: for the settings of a coding agent.",
     },
     "maintain": {
         "gc": "Remove what has expired, and what killed writers left behind. Expired outputs leave a tombstone.",

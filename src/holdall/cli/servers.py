@@ -4,6 +4,7 @@ gateway belongs to the protocol.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shlex
@@ -55,6 +56,9 @@ async def install(
     add_tools: AddTools = False,
     no_ask: NoAsk = False,
     trust: Annotated[bool, typer.Option("--trust", help="Take the URLs of a project's file without asking.")] = False,
+    hook: Annotated[
+        bool, typer.Option("--hook", help="Large results of the client's own tools too: a hook in your settings.")
+    ] = False,
     listing: Annotated[
         bool, typer.Option("--list", help="List the clients of this machine, their files and servers; change nothing.")
     ] = False,
@@ -68,6 +72,9 @@ async def install(
     of tools that would hide ours. A file that git shares is changed only with --shared. URLs in a project's file need
     your agreement, or --trust.
 
+    With --hook (claude-code) servers stay as they are: a hook in your settings keeps large results of Bash, Read,
+    WebFetch and MCP tools, and the model gets notices with `holdall` commands for its shell.
+
     \b
     Example:  holdall install --list
               holdall install cursor --dry-run
@@ -75,6 +82,8 @@ async def install(
     """
     if listing:
         return _list(options)
+    if hook:
+        return _install_hook(options, client, file, dry_run=dry_run)
     from holdall.mcp.install.clients import is_of_user
     from holdall.mcp.install.config_text import claims_of
     from holdall.mcp.install.installer import Choices, ask, install
@@ -107,27 +116,90 @@ async def install(
 async def uninstall(options: Options, client: Client = None, file: File = None, dry_run: DryRun = False) -> int:
     """Take the gateway out of a client's configuration again.
 
-    The file is restored byte for byte; where the client or you have changed it since, only our part is taken back.
+    The file is restored byte for byte; where the client or you have changed it since, only our part is taken back. A
+    hook goes too.
 
     Example:  holdall uninstall cursor
     """
+    from holdall.mcp.install.hooks import HOOKS
     from holdall.mcp.install.installer import uninstall
 
     def work(one: str, folder: str) -> Done:
         return uninstall(one, config_folder=folder, tools=_tools(options), dry_run=dry_run)
 
+    if client in HOOKS and file is None and _uninstall_hook(options, client or "", dry_run=dry_run):
+        with contextlib.suppress(UsageError):  # there may be a hook and no server
+            _edit(options, client, file, work, dry_run=dry_run, back=True)
+        return 0
     return _edit(options, client, file, work, dry_run=dry_run, back=True)
+
+
+def _install_hook(options: Options, client: str | None, file: str | None, *, dry_run: bool) -> int:
+    from holdall.mcp.install.hooks import HOOKS, install_hook
+
+    if client is None or file is not None:
+        raise UsageError(f"--hook is for a client, by its name: {', '.join(HOOKS)}.")
+    command = f"{shlex.join(_program())} hook {client}"
+    done = install_hook(client, command, config_folder=_folder(options), dry_run=dry_run)
+    _print_hook(options, done, "would be put in" if dry_run else "put in", dry_run=dry_run)
+    if done.edited.changed and shutil.which("holdall") is None:
+        screen.about("holdall is not on your PATH, and the commands in notices need it there")
+    return 0 if done.edited.changed else FOUND_NOTHING
+
+
+def _uninstall_hook(options: Options, client: str, *, dry_run: bool) -> bool:
+    from holdall.mcp.install.hooks import uninstall_hook
+
+    done = uninstall_hook(client, config_folder=_folder(options), dry_run=dry_run)
+    if done.edited.changed:
+        _print_hook(options, done, "would be taken out" if dry_run else "taken out", dry_run=dry_run)
+    return bool(done.edited.changed)
+
+
+def _print_hook(options: Options, done: Done, what: str, *, dry_run: bool) -> None:
+    if options.as_json:
+        screen.as_json({"files": [_flat(done)], "dry_run": dry_run})
+    else:
+        print(f"{one_line(done.file, 500)}: hook {what if done.edited.changed else f'unchanged: {done.edited.why}'}")
+
+
+def _folder(options: Options) -> str:
+    return os.path.join(options.configuration().home, "clients")
+
+
+@command(app, home=None, session=None, as_json=None)
+async def hook(
+    options: Options, agent: Annotated[str, typer.Argument(metavar="AGENT", help="claude-code.")]
+) -> int:  # fmt: skip
+    """Put a notice in place of a large result: for the settings of a coding agent.
+
+    The agent starts it after each call of a tool, with the result on standard input. `holdall install claude-code
+    --hook` writes that into its settings.
+    """
+    import asyncio
+
+    from holdall.cli.hook import main
+
+    del options
+    return await asyncio.to_thread(main, agent)
 
 
 def _list(options: Options) -> int:
     from holdall.mcp.install.clients import CLIENTS
+    from holdall.mcp.install.hooks import hooked
     from holdall.mcp.install.installer import survey
 
-    found = survey()
+    found = [*survey(), *hooked()]
     missing = [name for name in CLIENTS if name not in {one.client for one in found}]
     if options.as_json:
         files = [
-            {"client": one.client, "file": one.file, "servers": dict(one.servers), "problem": one.problem}
+            {
+                "client": one.client,
+                "file": one.file,
+                "servers": dict(one.servers),
+                "hook": one.is_hook,
+                "problem": one.problem,
+            }
             for one in found
         ]
         screen.as_json({"files": files, "missing": missing})
@@ -136,7 +208,9 @@ def _list(options: Options) -> int:
         print(f"{one.client}  {one_line(one.file, 500)}")
         for name, is_behind in one.servers:
             print(f"  {_shown(name)}: {'behind the gateway' if is_behind else 'direct'}")
-        if one.problem or not one.servers:
+        if one.is_hook:
+            print("  hook: on")
+        elif one.problem or not one.servers:
             print(f"  {one_line(one.problem, 300) or 'no servers'}")
     screen.about(f"not found here: {', '.join(missing)}")
     return 0 if found else FOUND_NOTHING
@@ -175,7 +249,7 @@ def _edit(
     if (client is None) == (file is None):
         raise UsageError(f"name a client ({', '.join(CLIENTS)}) or a --file, one of the two.")
     files = [os.path.abspath(os.path.expanduser(file))] if file is not None else files_of(client or "")
-    folder = os.path.join(options.configuration().home, "clients")
+    folder = _folder(options)
     done = [work(one, folder) for one in files]
     if options.as_json:
         screen.as_json({"files": [_flat(one) for one in done], "dry_run": dry_run})

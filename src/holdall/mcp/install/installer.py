@@ -81,10 +81,10 @@ class Folder:
     path: str
 
     def note(self, file: str) -> str:
-        return os.path.join(self.path, _hash(file)[:32] + _NOTE)
+        return os.path.join(self.path, text_hash(file)[:32] + _NOTE)
 
     def copy(self, file: str) -> str:
-        return os.path.join(self.path, _hash(file)[:32] + _COPY)
+        return os.path.join(self.path, text_hash(file)[:32] + _COPY)
 
     def holds(self, path: str) -> bool:
         """Whether this is the file of an entry that we made: its name tells nobody else's."""
@@ -107,7 +107,7 @@ class Folder:
 
 def read_note(path: str) -> Note | None:
     try:
-        found: object = json.loads(_read(path))
+        found: object = json.loads(read_text(path))
     except (UsageError, ValueError):
         return None
     if not isinstance(found, dict):
@@ -137,7 +137,7 @@ def private_entry(folder: Folder, path: str) -> dict[str, Any]:
     if not folder.holds(path):
         return {}
     try:
-        document: Any = json.loads(_read(path))
+        document: Any = json.loads(read_text(path))
         (entry,) = document["mcpServers"].values()
     except (UsageError, ValueError, LookupError, TypeError, AttributeError):  # whatever it is, we did not write it
         return {}
@@ -184,6 +184,7 @@ class Seen:
     file: str
     servers: tuple[tuple[str, bool], ...] = ()
     problem: str = ""  # why it cannot be read
+    is_hook: bool = False  # it is the settings with our hook in them
 
 
 def survey() -> list[Seen]:
@@ -198,7 +199,7 @@ def survey() -> list[Seen]:
 
 def _seen(client: str, file: str) -> Seen:
     try:
-        read = _edited(file, lambda: Configuration.of(_read(file), file))
+        read = _edited(file, lambda: Configuration.of(read_text(file), file))
         return Seen(client, file, tuple((one.label, read.is_wrapped(one)) for one in read.look().servers))
     except (UsageError, MissingExtra) as problem:
         return Seen(client, file, problem=str(problem))
@@ -219,7 +220,7 @@ def install(
     `config_folder` is where copies, notes and entries with a URL are kept, for us alone. A file that git shares is left
     alone unless `shared`, and then written so that it works on other machines.
     """
-    text, folder = _read(file), Folder(config_folder)
+    text, folder = read_text(file), Folder(config_folder)
     beside = tuple(file + end for end in _BESIDE if os.path.lexists(file + end))
     if is_in_git(file):
         if not shared:
@@ -241,39 +242,39 @@ def install(
         return Done(file, edited, beside=beside)
     folder.make()
     for path, entry in edited.entries.items():
-        _write(path, private_text(names[path], entry), mode=0o600)
+        write_text(path, private_text(names[path], entry), mode=0o600)
     copy, note = folder.copy(file), read_note(folder.note(file))
     # A copy that is there stays where its note was lost, and what is in the file is not all the user's own.
     first = note is None and not (edited.by_hand and os.path.exists(copy))
-    untouched = note is not None and note.installed == _hash(text)
+    untouched = note is not None and note.installed == text_hash(text)
     if first:
-        _write(copy, text, mode=0o600)
-        note = Note(original=_hash(text), by_hand=edited.by_hand)
-    note = (note or Note(by_hand=edited.by_hand)).after(edited, _hash(edited.text) if first or untouched else "")
-    _write(folder.note(file), note.text(), mode=0o600)
-    _write(file, edited.text, mode=stat.S_IMODE(os.lstat(file).st_mode))
+        write_text(copy, text, mode=0o600)
+        note = Note(original=text_hash(text), by_hand=edited.by_hand)
+    note = (note or Note(by_hand=edited.by_hand)).after(edited, text_hash(edited.text) if first or untouched else "")
+    write_text(folder.note(file), note.text(), mode=0o600)
+    write_text(file, edited.text, mode=stat.S_IMODE(os.lstat(file).st_mode))
     return Done(file, edited, copy, exactly=first, beside=beside)
 
 
 def uninstall(file: str, *, config_folder: str, tools: Sequence[str] = (), dry_run: bool = False) -> Done:
     """`tools` are the names of ours, which may have been added to the client's lists."""
     folder = Folder(config_folder)
-    text, noted, copy = _read(file), read_note(folder.note(file)), folder.copy(file)
+    text, noted, copy = read_text(file), read_note(folder.note(file)), folder.copy(file)
     beside = tuple(file + end for end in _BESIDE if os.path.lexists(file + end))
     note = noted or Note()
     known = {**_recovered(file, text, folder), **note.originals}
     edited = _edited(file, lambda: unwrap(text, known, note.bare, note.by_hand, note.added, tools, file=file))
-    exactly = note.installed == _hash(text) and os.path.isfile(copy)
+    exactly = note.installed == text_hash(text) and os.path.isfile(copy)
     if exactly:
-        before = _read(copy)
-        exactly = _hash(before) == note.original
+        before = read_text(copy)
+        exactly = text_hash(before) == note.original
         edited = replace(edited, text=before) if exactly else edited
     if dry_run or not (edited.changed or exactly):
         return Done(file, edited, exactly=exactly, beside=beside)
-    _write(file, edited.text, mode=stat.S_IMODE(os.lstat(file).st_mode))
+    write_text(file, edited.text, mode=stat.S_IMODE(os.lstat(file).st_mode))
     named = {path: raw for path, raw in note.originals.items() if named_in(edited.text, path)}
     if named:
-        _write(folder.note(file), replace(note, installed="", originals=named).text(), mode=0o600)
+        write_text(folder.note(file), replace(note, installed="", originals=named).text(), mode=0o600)
     done = [path for path in edited.originals if path not in named and folder.holds(path)]
     for gone in (*(() if named else (folder.note(file),)), *((copy,) if exactly else ()), *done):
         folder.remove(gone)
@@ -396,11 +397,11 @@ def _edited(file: str, work: Callable[[], T]) -> T:
         ) from problem
 
 
-def _hash(text: str) -> str:
+def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _read(file: str) -> str:
+def read_text(file: str) -> str:
     """With its newlines as they are, and bytes that are not UTF-8 kept.
 
     Raises UsageError where others can write: they could put a link in the place of any part of the path at any time.
@@ -445,7 +446,7 @@ def _is_of_system(link: str) -> bool:
     return about.st_uid == folder.st_uid == 0 and not folder.st_mode & 0o022 and os.getuid() != 0
 
 
-def _write(file: str, text: str, *, mode: int) -> None:
+def write_text(file: str, text: str, *, mode: int) -> None:
     """Atomic. What stands under the name is replaced, a link too: its target is never touched."""
     temporary = f"{file}.{secrets.token_hex(4)}"
     try:

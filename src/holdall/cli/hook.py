@@ -1,0 +1,48 @@
+"""`holdall hook AGENT`: what a coding agent starts after each call of its own tools, with the result on standard input.
+
+A result over the limits is kept, and a notice takes its place, with commands for the agent's shell. Everything else
+passes: then nothing is printed. Every call of a tool pays for this, so nothing is imported before a result is known to
+be large, and nothing is opened before it is known to be over a limit. Trouble never costs a result: it stays as it was.
+"""
+
+import sys
+
+AGENTS = ("claude-code",)
+_SMALL = 8192  # bytes of all that the agent tells: a notice would save little
+_SAVED = (b'"persistedOutputPath"', b"/tool-results/")  # the result is elsewhere, in a file
+_MOST = 512 * 1024 * 1024  # bytes that are read; an agent saves results long before
+
+
+def main(agent: str) -> int:
+    """The exit code: 1 tells the user what went wrong, and stops nothing."""
+    if agent not in AGENTS:
+        sys.stderr.write(f"holdall: there is no hook for {agent[:60]!r}: it is one of {', '.join(AGENTS)}.\n")
+        return 1
+    told = sys.stdin.buffer.read(_MOST)
+    if len(told) < _SMALL and not any(one in told for one in _SAVED):
+        return 0
+    try:
+        answer = _answer(told)
+    except Exception as problem:  # an agent must not lose a result because of us
+        from holdall.text.escape import for_people
+
+        sys.stderr.write(f"holdall: the result stays as it was: {for_people(str(problem))[:300]}\n")
+        return 1
+    sys.stdout.write(answer)
+    return 0
+
+
+def _answer(told: bytes) -> str:
+    """What the agent is told; empty if the result stays as it is."""
+    import json
+
+    from holdall.cli.hook_results import result_of, taken
+
+    event = json.loads(told)
+    if event.get("hook_event_name") != "PostToolUse" or (result := result_of(event)) is None:
+        return ""
+    with result:
+        new = taken(result)
+    if new is None:
+        return ""
+    return json.dumps({"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": new}})
