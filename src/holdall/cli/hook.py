@@ -7,9 +7,9 @@ be large, and nothing is opened before it is known to be over a limit. Trouble n
 
 import sys
 
-AGENTS = ("claude-code",)
+AGENTS = ("claude-code", "gemini", "opencode")
 _SMALL = 8192  # bytes of all that the agent tells: a notice would save little
-_SAVED = (b'"persistedOutputPath"', b"/tool-results/")  # the result is elsewhere, in a file
+_SAVED = (b'"persistedOutputPath"', b"/tool-results/", b'"outputPath"')  # the result is elsewhere, in a file
 _MOST = 512 * 1024 * 1024  # bytes that are read; an agent saves results long before
 
 
@@ -22,7 +22,7 @@ def main(agent: str) -> int:
     if len(told) < _SMALL and not any(one in told for one in _SAVED):
         return 0
     try:
-        answer = _answer(told)
+        answer = _answer(agent, told)
     except Exception as problem:  # an agent must not lose a result because of us
         from holdall.text.escape import for_people
 
@@ -32,17 +32,15 @@ def main(agent: str) -> int:
     return 0
 
 
-def _answer(told: bytes) -> str:
+def _answer(agent: str, told: bytes) -> str:
     """What the agent is told; empty if the result stays as it is."""
     import json
 
     from holdall.cli.hook_results import result_of, taken
 
-    event = json.loads(told)
-    if event.get("hook_event_name") != "PostToolUse" or (result := result_of(event)) is None:
+    result = result_of(agent, json.loads(told))
+    if result is None:
         return ""
     with result:
         new = taken(result)
-    if new is None:
-        return ""
-    return json.dumps({"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": new}})
+    return "" if new is None else json.dumps(new)

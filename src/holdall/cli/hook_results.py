@@ -1,12 +1,12 @@
-"""The results of a coding agent's own tools: what each holds, where it was saved, and the same with a notice in it.
+"""The results of a coding agent's own tools: what each holds, where it was saved, and what the agent is told then.
 
-An agent takes a changed result only in the form that its tool has, so a copy is changed where the text is. Where the
-agent has saved a result to a file before we are asked, the file is kept; where it has saved less than all, the result
-stays as it is. A path that stands in a text is believed only inside the folder of the conversation's own results: the
-text may come from a server.
+Where the agent has saved a result to a file before we are asked, the file is kept; where it has saved less than all,
+the result stays as it is. A path that stands in a text is believed only inside the folder of the conversation's own
+results: the text may come from a server.
 """
 
 import os
+import re
 import stat
 from collections.abc import Callable, Mapping
 from typing import IO, Any, cast
@@ -25,7 +25,7 @@ _PREFIX = "mcp__"
 
 @record
 class Result:
-    """`value` is what the tool gave, or a file with it; `changed` is the result with another text in its place."""
+    """`value` is what the tool gave, or a file with it; `changed` is what the agent is told to put in its place."""
 
     tool: str
     server: str
@@ -43,19 +43,40 @@ class Result:
             self.value.close()
 
 
-def result_of(event: Mapping[str, Any]) -> Result | None:
+def result_of(agent: str, event: Mapping[str, Any]) -> Result | None:
     """None where the result is small, has no text, or is of a tool that is not known here."""
+    prefix, reads = _AGENTS[agent]
+    found = reads(event)
+    if found is None:
+        return None
+    session = "".join(one for one in str(event.get("session_id")).removeprefix("ses_") if one.isalnum())[:8]
+    arguments, call = event.get("tool_input"), str(event.get("tool_use_id") or "")
+    tool, server, value, changed = found
+    return Result(tool, server, arguments, call, f"{prefix}-{session}", value, changed)
+
+
+_Value = str | list[object] | IO[bytes]
+_Found = tuple[_Value, Callable[[object], object]]
+_Read = tuple[str, str, _Value, Callable[[object], object]]
+
+
+# Claude Code: a copy of the result, in the form of its tool.
+
+
+def _of_claude(event: Mapping[str, Any]) -> _Read | None:
+    if event.get("hook_event_name") != "PostToolUse":
+        return None
     name, given = str(event.get("tool_name")), event.get("tool_response")
     server, _, tool = name.removeprefix(_PREFIX).partition("__") if name.startswith(_PREFIX) else ("", "", name)
     found = _of_server(event, given) if server else _of_tool(name, given)
     if found is None:
         return None
-    session = "".join(one for one in str(event.get("session_id")) if one.isalnum())[:8]
-    arguments, call = event.get("tool_input"), str(event.get("tool_use_id") or "")
-    return Result(tool or name, server, arguments, call, f"cc-{session}", *found)
+    value, changed = found
 
+    def told(new: object) -> object:
+        return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": changed(new)}}
 
-_Found = tuple[str | list[object] | IO[bytes], Callable[[object], object]]
+    return tool or name, server, value, told
 
 
 def _of_tool(name: str, given: object) -> _Found | None:
@@ -102,6 +123,66 @@ def _of_server(event: Mapping[str, Any], given: object) -> _Found | None:
         return None
     file = _opened(saved[2], int(saved[1].replace(",", "")))
     return None if file is None else (file, lambda new: new)
+
+
+# Gemini CLI: a text in place of the result, which the agent shows its model as an error.
+
+
+_WRAPPED = lazy_pattern(r"<untrusted_context>\n(.*)\n</untrusted_context>\s*", re.DOTALL)
+
+
+def _of_gemini(event: Mapping[str, Any]) -> _Read | None:
+    given = event.get("tool_response")
+    if event.get("hook_event_name") != "AfterTool" or not isinstance(given, dict):
+        return None
+    response = cast("dict[str, Any]", given)
+    content: object = response.get("llmContent")
+    parts = cast("list[object]", content) if isinstance(content, list) else [content]
+    texts = [_text_of(one) for one in parts]
+    if response.get("error") or None in texts:
+        return None
+    text = "".join(filter(None, texts))
+    wrapped = _WRAPPED.fullmatch(text)
+    about = event.get("mcp_context")
+    server = cast("dict[str, Any]", about) if isinstance(about, dict) else {}
+    tool = str(server.get("tool_name") or event.get("tool_name"))
+    value = wrapped[1] if wrapped is not None else text
+    return tool, str(server.get("server_name") or ""), value, lambda new: {"decision": "deny", "reason": new}
+
+
+def _text_of(part: object) -> str | None:
+    """None for an image, and for what else is no text."""
+    if isinstance(part, dict):
+        about = cast("dict[str, object]", part)
+        part = about["text"] if set(about) == {"text"} else None
+    return part if isinstance(part, str) else None
+
+
+# opencode: our plugin brings the result, and puts what it is told into it.
+
+
+def _of_opencode(event: Mapping[str, Any]) -> _Read | None:
+    name, given = str(event.get("tool_name")), event.get("tool_response")
+    response = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    if isinstance(content := response.get("content"), list):
+        server, _, tool = name.partition("_")
+        return tool or name, server if tool else "", cast("list[object]", content), lambda new: {"content": new}
+    text, about = response.get("output"), response.get("metadata")
+    metadata = cast("dict[str, Any]", about) if isinstance(about, dict) else {}
+    if isinstance(path := metadata.get("outputPath"), str):
+        file = _opened(path, 0)
+        return None if file is None else (name, "", file, lambda new: {"output": new})
+    if not isinstance(text, str) or metadata.get("truncated"):  # cut, and nobody says where the rest is
+        return None
+    return name, "", text, lambda new: {"output": new}
+
+
+# By agent: what the names of its sessions begin with, and how its results are read.
+_AGENTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], _Read | None]]] = {
+    "claude-code": ("cc", _of_claude),
+    "gemini": ("gc", _of_gemini),
+    "opencode": ("oc", _of_opencode),
+}
 
 
 def _opened(path: str, least: int) -> IO[bytes] | None:

@@ -72,8 +72,8 @@ async def install(
     of tools that would hide ours. A file that git shares is changed only with --shared. URLs in a project's file need
     your agreement, or --trust.
 
-    With --hook (claude-code) servers stay as they are: a hook in your settings keeps large results of Bash, Read,
-    WebFetch and MCP tools, and the model gets notices with `holdall` commands for its shell.
+    With --hook (claude-code, gemini, opencode) servers stay as they are: a hook in your settings, or a plugin, keeps
+    large results of the agent's own tools, and its model gets notices with `holdall` commands for its shell.
 
     \b
     Example:  holdall install --list
@@ -169,11 +169,11 @@ def _folder(options: Options) -> str:
 
 @command(app, home=None, session=None, as_json=None)
 async def hook(
-    options: Options, agent: Annotated[str, typer.Argument(metavar="AGENT", help="claude-code.")]
+    options: Options, agent: Annotated[str, typer.Argument(metavar="AGENT", help="claude-code, gemini or opencode.")]
 ) -> int:  # fmt: skip
     """Put a notice in place of a large result: for the settings of a coding agent.
 
-    The agent starts it after each call of a tool, with the result on standard input. `holdall install claude-code
+    The agent starts it after each call of a tool, with the result on standard input. `holdall install AGENT
     --hook` writes that into its settings.
     """
     import asyncio

@@ -6,6 +6,7 @@ it. The copy and what was inserted are in the user's own folder, as for `install
 
 import json
 import os
+import shlex
 from typing import Any, cast
 
 from holdall.mcp.install.clients import path_of
@@ -16,25 +17,66 @@ from holdall.values.errors import UsageError
 from holdall.values.record import record
 
 _INSERTED = "inserted"
+_KEY = "#hook"  # the same file may hold servers, with a note and a copy of their own
 
 
 @record
 class Hook:
-    """`file` holds the settings; the hook stands in its list `event`, for tools that `matcher` fits."""
+    """`file` holds the settings; the hook stands in its list `event`, for tools that `matcher` fits.
 
+    Where there is no event, the file is a plugin and all of it is ours.
+    """
+
+    client: str
     file: str
-    event: str
-    matcher: str
-    seconds: int = 60
+    event: str = ""
+    matcher: str = ""
+    timeout: int = 60
 
     @property
     def path(self) -> str:
         return path_of(self.file)
 
 
-HOOKS = {
-    "claude-code": Hook("${CLAUDE_CONFIG_DIR:-~/.claude}/settings.json", "PostToolUse", "Bash|Read|WebFetch|mcp__.*")
+_PLUGIN = """// Written by `holdall install opencode --hook`, and removed by `holdall uninstall opencode`.
+import { spawn } from "node:child_process"
+
+const COMMAND =
+const SMALL = 8192
+
+function ask(event) {
+  return new Promise((resolve) => {
+    const child = spawn(COMMAND[0], COMMAND.slice(1), { stdio: ["pipe", "pipe", "ignore"] })
+    let told = ""
+    child.on("error", () => resolve(""))
+    child.stdin.on("error", () => {})
+    child.stdout.on("data", (data) => (told += data))
+    child.on("close", (code) => resolve(code === 0 ? told : ""))
+    child.stdin.end(JSON.stringify(event))
+  })
 }
+
+export const Holdall = async () => ({
+  "tool.execute.after": async (input, output) => {
+    const { output: text, content, metadata } = output
+    const saved = metadata?.outputPath
+    if (!saved && (text ?? JSON.stringify(content) ?? "").length < SMALL) return
+    const result = { output: text, content, metadata: { truncated: metadata?.truncated, outputPath: saved } }
+    const about = { session_id: input.sessionID, tool_use_id: input.callID, tool_name: input.tool }
+    const told = await ask({ ...about, tool_input: input.args, tool_response: result })
+    if (told) Object.assign(output, JSON.parse(told))
+  },
+})
+"""
+_ALL = (
+    Hook("claude-code", "${CLAUDE_CONFIG_DIR:-~/.claude}/settings.json", "PostToolUse", "Bash|Read|WebFetch|mcp__.*"),
+    Hook(
+        "gemini", "~/.gemini/settings.json", "AfterTool",
+        "run_shell_command|read_file|read_many_files|web_fetch|mcp_.*", timeout=60_000,
+    ),
+    Hook("opencode", "${XDG_CONFIG_HOME:-~/.config}/opencode/plugin/holdall.js"),
+)  # fmt: skip
+HOOKS = {one.client: one for one in _ALL}
 
 
 def hook_of(client: str) -> Hook:
@@ -64,15 +106,15 @@ def install_hook(client: str, command: str, *, config_folder: str, dry_run: bool
     if is_hooked(client, text):
         return Done(file, Edited(text, why="its hook is there already"))
     new, inserted = _inserted(file, text, hook, command)
-    edited = Edited(new, changed=(hook.event,))
+    edited = Edited(new, changed=(hook.event or "plugin",))
     if dry_run:
         return Done(file, edited)
     folder.make()
-    copy = folder.copy(file) if text else ""
+    copy = folder.copy(file + _KEY) if text else ""
     if copy:
         write_text(copy, text, mode=0o600)
     note = Note(text_hash(new), text_hash(text), {_INSERTED: inserted})
-    write_text(folder.note(file), note.text(), mode=0o600)
+    write_text(folder.note(file + _KEY), note.text(), mode=0o600)
     os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
     write_text(file, new, mode=os.stat(file).st_mode & 0o777 if text else 0o600)
     return Done(file, edited, copy)
@@ -82,27 +124,29 @@ def uninstall_hook(client: str, *, config_folder: str, dry_run: bool = False) ->
     hook, folder = hook_of(client), Folder(config_folder)
     file = hook.path
     text = read_text(file) if os.path.lexists(file) else ""
-    note, copy = read_note(folder.note(file)) or Note(), folder.copy(file)
+    note, copy = read_note(folder.note(file + _KEY)) or Note(), folder.copy(file + _KEY)
     if not is_hooked(client, text):
         return Done(file, Edited(text, why="no hook of ours is in it"))
     untouched = note.installed == text_hash(text)
     before = read_text(copy) if untouched and os.path.isfile(copy) else ""
     exactly = untouched and text_hash(before) == note.original
     new = before if exactly else _removed(file, text, hook, note.originals.get(_INSERTED, ""))
-    edited = Edited(new, changed=(hook.event,))
+    edited = Edited(new, changed=(hook.event or "plugin",))
     if dry_run:
         return Done(file, edited, exactly=exactly)
-    if exactly and not before:
+    if not new:
         os.unlink(file)
     else:
         write_text(file, new, mode=os.stat(file).st_mode & 0o777)
-    for gone in (folder.note(file), *((copy,) if exactly else ())):
+    for gone in (folder.note(file + _KEY), *((copy,) if exactly else ())):
         folder.remove(gone)
     return Done(file, edited, exactly=exactly)
 
 
 def is_hooked(client: str, text: str) -> bool:
     """Whether our hook is in these settings, by hand or by us."""
+    if not hook_of(client).event:
+        return text.startswith(_PLUGIN.partition("\n")[0])
     return bool(text.strip()) and any(_is_ours(client, one) for one in _groups(_read(text), hook_of(client)))
 
 
@@ -130,7 +174,12 @@ def _is_ours(client: str, group: object) -> bool:
 
 def _inserted(file: str, text: str, hook: Hook, command: str) -> tuple[str, str]:
     """The settings with our entry last in its list, and the text that is new in them."""
-    entry = {"matcher": hook.matcher, "hooks": [{"type": "command", "command": command, "timeout": hook.seconds}]}
+    if not hook.event:
+        if text:
+            raise UsageError(f"{file} is there, and it is not ours; nothing was changed.")
+        new = _PLUGIN.replace("COMMAND =", f"COMMAND = {json.dumps(shlex.split(command))}", 1)
+        return new, new
+    entry = {"matcher": hook.matcher, "hooks": [{"type": "command", "command": command, "timeout": hook.timeout}]}
     if not text.strip():
         new = json.dumps({"hooks": {hook.event: [entry]}}, indent=2) + "\n"
         return new, new
@@ -179,6 +228,8 @@ def _at_end(places: Places, place: Place, new: str) -> tuple[int, str]:
 
 def _removed(file: str, text: str, hook: Hook, inserted: str) -> str:
     """Without what was inserted; where that was written anew since, without the entry in the list."""
+    if not hook.event:
+        return ""
     if inserted and text.count(inserted) == 1 and (new := text.replace(inserted, "")).strip():
         try:
             parse_jsonc(new)
@@ -192,7 +243,7 @@ def _removed(file: str, text: str, hook: Hook, inserted: str) -> str:
         at = next(one.place for one in places.members(at) if one.name == key)
     items = list(places.items(at))
     edits: list[Edit] = []
-    kept = [one for one, _ in items if not _is_ours(_client(hook), one.value)]
+    kept = [one for one, _ in items if not _is_ours(hook.client, one.value)]
     for one, comma in items:
         if one not in kept:
             edits.append((one.start, places.end_of_gap(comma) if comma else one.end, ""))
@@ -205,7 +256,3 @@ def _removed(file: str, text: str, hook: Hook, inserted: str) -> str:
     if not same(_read(new), expected):
         raise UsageError(f"{file} cannot be changed without touching more than our part; nothing was changed.")
     return new
-
-
-def _client(hook: Hook) -> str:
-    return next(name for name, one in HOOKS.items() if one is hook)
