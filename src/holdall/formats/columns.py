@@ -9,7 +9,7 @@ import contextlib
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from itertools import islice, zip_longest
@@ -56,9 +56,10 @@ def separator_of(text: str, *, whole: bool = True, forced: bool = False) -> str 
 
 def _is_regular(records: list[list[str]], alike: float) -> bool:
     """Whether these are rows for sure, though no names are above them: prose has commas, too."""
+    if len(records) < _REGULAR or len(records[0]) <= 2 or alike < _ALL_LIKE:
+        return False
     cells = [cell for record in records for cell in record]
-    short = sum(len(cell) <= _MOST_WIDE for cell in cells)
-    return len(records) >= _REGULAR and len(records[0]) > 2 and alike >= _ALL_LIKE and short >= _LIKE * len(cells)
+    return sum(len(cell) <= _MOST_WIDE for cell in cells) >= _LIKE * len(cells)
 
 
 def _may_be_a_name(cell: str) -> bool:
@@ -127,6 +128,8 @@ def positions_of(text: str, *, whole: bool = True) -> Positions | None:
         lines.pop()
     if len(lines) < 3 or "\t" in lines[0] or not lines[0].strip():
         return None
+    if not all(map(_HEADER_WORD.fullmatch, lines[0].split())):
+        return None
     header, body, first = lines[0], lines[1:], 1
     if _RULE.fullmatch(body[0]):
         body, first = body[1:], 2
@@ -143,8 +146,7 @@ def positions_of(text: str, *, whole: bool = True) -> Positions | None:
     if len(starts) < 2:
         return None
     words = [name.split() for name in names]
-    is_named = all(words[1:]) and all(_HEADER_WORD.fullmatch(word) for name in words for word in name)
-    if not is_named or len({name.lower() for name in names}) < len(names):
+    if not all(words[1:]) or len({name.lower() for name in names}) < len(names):
         return None
     is_loud = bool(_LOUD.fullmatch(header))
     if len(starts) < 3 and not is_loud and first == 1:
@@ -268,20 +270,22 @@ _PLACE = lazy_pattern(r"\S+@\S+\.\w+|\w+://\S+|/\S*/\S*|[0-9a-fA-F]{8,}|[0-9a-f]
 _DIGITS = lazy_pattern(r"\d+")
 _NAME = lazy_pattern(r"[^\W\d_]|\d/\d")  # a letter, or a day above a column of numbers
 _NONE = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf"})
-_BODY = 200  # rows that are compared with the first one
+_BODY, _LEAST_BODY = 200, 20  # rows that are compared with the first one, and of a wide table so many at least
+_COMPARED = 4000  # cells of them
+_WIDE = 60  # columns by which a header is told
 _YEARS = 3
 
 
 def _has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     """Whether the first row is none of the others: its cells are of another kind than those below them."""
-    body = body[:_BODY]
+    body = body[: max(_LEAST_BODY, min(_BODY, _COMPARED // max(1, len(first))))]
     if not body or not all(cell.strip() for cell in first[1:-1]):
         return bool(body) and all(map(_may_be_a_name, filter(str.strip, first))) and _names_more(first)
     years = [int(cell) for cell in first if cell.strip().isdecimal() and len(cell.strip()) == 4]
     if len(years) >= _YEARS and sorted(set(years)) == years:
         return True
     unlike = alike = 0
-    for number, cell in enumerate(first):
+    for number, cell in spread(list(enumerate(first)), _WIDE):
         below = Counter(_look(row[number]) for row in body if number < len(row) and row[number].strip())
         look, times = below.most_common(1)[0] if below else ("", 0)
         if look and look != "text" and times >= _NEARLY * below.total():
@@ -319,8 +323,10 @@ def _look(cell: str) -> str:
 
 # ── The table ───────────────────────────────────────────────────────────────────────────────────────────────
 
-_CELLS = 160_000  # up to so many, all are taken apart, …
-_SOME = 60_000  # … of more so many
+_CELLS = 160_000  # up to so many, all are taken apart where every row is a line with as many cells, …
+_SOME = 60_000  # … up to so many in any case, and of more so many
+_VERIFIED = 2 * 1024 * 1024  # up to so many bytes the types of some rows are compared with all others
+_CELL_END = "\x1f"
 _ODD = 500  # rows that are unlike the others, past which not every row is looked at
 _EXTRA = 100  # columns that a row may have beside those of the header
 
@@ -340,7 +346,8 @@ class Column:
 @record
 class Table:
     """`separator` is empty where the columns are told by `positions`. `exact`: every row was looked at, so the types
-    and `rows` are those of all of it; else of the `values`, which are spread over it."""
+    and `rows` are those of all of it; else of the `values`, which are spread over it. `all_rows` is then the number of
+    all rows, if it is known."""
 
     separator: str
     header: bool
@@ -348,9 +355,10 @@ class Table:
     exact: bool
     rows: int  # that were looked at
     ragged: int  # of those, how many have another number of cells
-    values: tuple[tuple[str, ...], ...]  # of each column
+    values: tuple[Counter[str], ...]  # of each column, with how often each occurs
     seen_all: bool  # the values are all there are
     positions: Positions | None = None
+    all_rows: int | None = None
 
     def shape(self) -> dict[str, object]:
         """For the process that runs SQL."""
@@ -368,27 +376,85 @@ def table_of(sample: Sample, *, kind: str = "csv", forced: bool = False) -> Tabl
     sign = "\t" if kind == "tsv" and forced else separator_of(head, whole=is_all, forced=forced)
     if sign is None:
         return None
+    values = _lined_up(sample.head, sign) if sample.whole else None
+    if values is not None:
+        first, *rows = zip(*(one[: _BODY + 1] for one in values), strict=True)
+        header = _has_header(first, rows)
+        return _made(sign, first if header else None, [one[1:] for one in values] if header else values)
     records, is_whole = _sampled_records(sample, sign)
     if not records:
         return None
     width, header = len(records[0]), _has_header(records[0], records[1:])
-    body = records[header:]
-    if is_whole:
-        return _made(sign, records[0] if header else None, width, body)
-    table = _made(sign, records[0] if header else None, width, body, exact=False)
-    return _verified(sample, table, width) if sample.whole else table
+    body, ragged = _squared(records[header:], width, wider=is_whole)
+    names = records[0] if header else None
+    table = _made(sign, names, list(zip(*body, strict=True)) or [()] * width, exact=is_whole, ragged=ragged)
+    if is_whole or not sample.whole:
+        return table
+    if sample.size <= _VERIFIED:
+        return _verified(sample, table, width)
+    lines = _lines_of(sample.head, width, sign)
+    return table if lines is None else replace(table, all_rows=lines - header)
+
+
+def _lined_up(data: bytes, sign: str) -> list[list[str]] | None:
+    """All cells by column, where that is quick: there are not too many, and each row has as many as the first."""
+    most = _CELLS // (data[: data.find(b"\n")].count(sign.encode()) + 1)
+    if data.count(b"\n") > 2 * most or data.count(b'"') > _CELLS:
+        return None
+    text = _text(data)
+    if text.count("\r") != text.count("\r\n") or _CELL_END in text:
+        return None
+    lines = text.split("\n")
+    rows = list(_rows(lines, sign)) if '"' in text else [line.replace(sign, _CELL_END).rstrip("\r") for line in lines]
+    if None in rows or len(rows := list(filter(None, rows))) > most:
+        return None
+    width = rows[0].count(_CELL_END) + 1 if rows else 0
+    if {row.count(_CELL_END) for row in rows} != {width - 1}:
+        return None
+    cells = _CELL_END.join(rows).split(_CELL_END)
+    return [cells[number::width] for number in range(width)]
+
+
+def _rows(lines: list[str], sign: str) -> Iterator[str | None]:
+    """Each row with another sign between its cells. None where quotes do not end as they should."""
+    begun: list[str] = []  # lines of a row with a cell that goes on
+    is_open = False
+    for line in lines:
+        if '"' not in line and not is_open:
+            yield line.replace(sign, _CELL_END).rstrip("\r")
+            continue
+        begun.append(line + "\n")
+        is_open ^= bool(line.count('"') % 2)
+        if not is_open:
+            reader = csv.reader(begun, delimiter=sign)
+            with contextlib.suppress(csv.Error):
+                yield _CELL_END.join(next(reader, ()))
+            if reader.line_num < len(begun):
+                yield None
+            begun = []
+    if begun:
+        yield None
+
+
+def _lines_of(data: bytes, width: int, sign: str) -> int | None:
+    """How many rows there are, where every one is a line and has as many cells; None if they are not like that."""
+    if b'"' in data:
+        return None
+    signs = data.translate(None, bytes(set(range(256)) - {ord(sign), 10})) + (b"" if data.endswith(b"\n") else b"\n")
+    row = sign.encode() * (width - 1) + b"\n"
+    lines = len(signs) // len(row)
+    return lines if signs == row * lines else None
 
 
 def _sampled_records(sample: Sample, sign: str) -> tuple[list[list[str]], bool]:
     """The first record and others, spread evenly where they are too many; and whether these are all."""
     first = sample.head[: 64 * 1024].split(b"\n", 1)[0]
     wide = max(1, first.count(sign.encode()) + 1)
-    most = max(50, _CELLS // wide)
+    most = max(50, _SOME // wide)
     if sample.whole and sample.lines <= most * 2:
         records = records_of(_text(sample.head), sign, most + 1)
         if len(records) <= most:
             return records, True
-    most = max(50, _SOME // wide)
     pieces = _pieces(sample, min(1.0, most / max(1, sample.lines)))
     share = max(20, most // max(1, len(pieces)))
     found = records_of(_text(pieces[0][1]), sign, share)
@@ -428,30 +494,31 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-def _made(
-    sign: str,
-    header: list[str] | None,
-    width: int,
-    body: list[list[str]],
-    *,
-    exact: bool = True,
-    positions: Positions | None = None,
-) -> Table:
-    widest = max(width, min(max(map(len, body), default=width), width + _EXTRA))
+def _squared(body: list[list[str]], width: int, *, wider: bool) -> tuple[list[list[str]], int]:
+    """Rows of one width, and how many had another. `wider`: further columns are kept, where rows have them."""
     ragged = len(body) - _hits(body, width)
     if ragged:
+        widest = max(width, min(max(map(len, body)), width + _EXTRA)) if wider else width
         body = [row if len(row) == widest else (row + [""] * (widest - len(row)))[:widest] for row in body]
-    names = column_names(header, max(width, widest if exact else width))
-    values = list(zip(*body, strict=True)) if body else [()] * len(names)
-    values = values[: len(names)]
-    columns = [_column(name, one) for name, one in zip(names, values, strict=True)]
-    return Table(
-        sign, header is not None, tuple(columns), exact, len(body), ragged, tuple(values), exact, positions
-    )  # fmt: skip
+    return body, ragged
 
 
-def _column(name: str, values: Iterable[str]) -> Column:
-    distinct = Counter(values)
+def _made(
+    sign: str,
+    header: Sequence[str] | None,
+    values: Sequence[Sequence[str]],
+    *,
+    exact: bool = True,
+    ragged: int = 0,
+    positions: Positions | None = None,
+) -> Table:
+    counts = tuple(map(Counter, values))
+    columns = tuple(map(_column, column_names(header, len(counts)), counts))
+    return Table(sign, header is not None, columns, exact, len(values[0]), ragged, counts, exact, positions)
+
+
+def _column(name: str, values: Counter[str]) -> Column:
+    distinct = values.copy()
     del distinct[""]
     if not distinct:
         return Column(name, TEXT)
@@ -519,7 +586,7 @@ def _verified(sample: Sample, table: Table, width: int) -> Table:
         _with_odd(column, strays) if strays else column for column, strays in zip(table.columns, odd, strict=False)
     ]
     columns += [Column(name, TEXT) for name in column_names([one.name for one in columns], widest)[width:]]
-    values = (*table.values[:width], *((),) * (widest - width))
+    values = (*table.values[:width], *(Counter[str]() for _ in range(widest - width)))
     return Table(table.separator, table.header, tuple(columns), True, rows, ragged, values, False)
 
 
@@ -565,5 +632,6 @@ def _aligned(sample: Sample, positions: Positions) -> Table:
     texts = [text for text in lines.texts[positions.first :] if text.strip()]
     is_whole = lines.exact and len(lines.texts) == sample.lines and len(texts) * width <= _CELLS
     rows = [_text(text).rstrip("\r") for text in (texts if is_whole else spread(texts, _SOME // width))]
-    made = _made("", header, width, [positions.cells(row) for row in rows], exact=is_whole, positions=positions)
+    cells = list(zip(*map(positions.cells, rows), strict=True)) or [()] * width
+    made = _made("", header, cells, exact=is_whole, positions=positions)
     return replace(made, ragged=sum(not positions.fits(row) for row in rows))

@@ -261,9 +261,9 @@ def is_access_log(ends: Ends) -> bool:
 def is_metrics(ends: Ends) -> bool:
     """Lines of Prometheus: samples, and comments that say what they are."""
     lines = ends.lines[:_KEYED]
-    samples = sum(map(_is_sample, lines))
     comments = sum(line.startswith(("# HELP ", "# TYPE ")) for line in lines)
-    return samples > 1 and bool(comments) and (samples + comments) * 20 >= len(lines) * 19
+    samples = sum(map(_is_sample, lines)) if comments else 0
+    return samples > 1 and (samples + comments) * 20 >= len(lines) * 19
 
 
 def _is_sample(line: str) -> bool:
@@ -317,8 +317,9 @@ def is_yaml(ends: Ends) -> bool:
     """Nearly all lines are keys, items or what is below one, and something is nested."""
     lines = [line.rstrip() for line in ends.text.split("\n")[:_KEYED]]
     lines = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    strange = sum(":" not in line and not line.startswith(("-", "  ", "...")) for line in lines)
     bodies = [line.lstrip(" ") for line in lines]
-    if len(lines) < 3 or ends.stamped or any(body.startswith("\t") for body in bodies):
+    if len(lines) < 3 or strange * 20 > len(lines) or ends.stamped or any(body.startswith("\t") for body in bodies):
         return False
     pairs = [yaml_pair(body.removeprefix("- ").lstrip(" ")) for body in bodies]
     keyed = [pair is not None and " " not in pair[0] and "(" not in pair[0] for pair in pairs]
@@ -359,6 +360,8 @@ def is_toml(ends: Ends) -> bool:
     for line in lines:
         if not line or (line.startswith("#") and not quotes):
             continue
+        if (total - fit) * 20 > len(lines):
+            return False
         total += 1
         goes_on = bool(depth > 0 or quotes)
         pair = None if goes_on else TOML_KEY.match(line)

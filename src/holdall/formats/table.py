@@ -6,7 +6,7 @@ What is said comes from `formats.columns`, as what SQL reads does. Names of colu
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 
 from holdall.formats.columns import NUMBERS, SEPARATORS, TEXT, Column, Table, table_of
 from holdall.formats.leads import BRIEF, literal
@@ -53,7 +53,6 @@ def by_value(name: str, more: str = "") -> str:
 _VALUE = 32
 _FEW = 5
 _EXAMPLES = 3
-_CELLS = 50_000  # of columns side by side, whose range is told
 _RUN = 5  # columns side by side with like names are told as one from this number on
 _WORDS_FOR = {"BIGINT": "int", "HUGEINT": "int", "DOUBLE": "float", "BOOLEAN": "bool", "DATE": "date"}
 _TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
@@ -91,7 +90,8 @@ def _size(sample: Sample, table: Table) -> str:
     columns = f"{plural(len(table.columns), 'column')} ({parted}{header})"
     if table.exact:
         return f"{plural(table.rows, 'row')} × {columns}"
-    return f"{plural(sample.lines, 'line')} × {columns}; types of {table.rows:,} rows spread over it"
+    rows = plural(sample.lines, "line") if table.all_rows is None else plural(table.all_rows, "row")
+    return f"{rows} × {columns}; types of {table.rows:,} rows spread over it"
 
 
 def _runs(header: list[str]) -> Iterator[tuple[int, int]]:
@@ -115,24 +115,28 @@ def _run(table: Table, start: int, end: int, examples: int) -> str:
         return f"{_told(first.name)}: {_column(first, table.values[start], table.seen_all, examples)}"
     kinds = {one.type for one in table.columns[start:end]}
     joined = kinds.pop() if len(kinds) == 1 else "DOUBLE" if kinds <= NUMBERS else TEXT
-    all_seen = table.seen_all and (end - start) * table.rows <= _CELLS
-    ends = chain.from_iterable(table.values[start:end]) if all_seen else table.values[start] + table.values[end - 1]
-    about = _column(Column("", joined), tuple(ends), all_seen, examples) if kinds <= NUMBERS else "of several types"
+    about = "of several types"
+    if kinds <= NUMBERS:
+        empty = sum(one[""] for one in table.values[start:end])
+        values = Counter(dict.fromkeys(chain.from_iterable(table.values[start:end]), 1)) | Counter({"": empty})
+        about = _column(Column("", joined), values, table.seen_all, examples)
     return f"{end - start:,} columns {_told(first.name)} … {_told(last.name)}: {about}"
 
 
-def _column(one: Column, values: tuple[str, ...], seen_all: bool, examples: int) -> str:
-    filled = [value for value in values if value]
+def _column(one: Column, values: Counter[str], seen_all: bool, examples: int) -> str:
+    filled = values.copy()
+    del filled[""]
     if not filled:
         return "empty" if seen_all else "no value seen"
-    empty = len(values) - len(filled)
+    empty = values[""]
     note = f" · {figure(empty, seen_all)} empty" if empty else ""
     least = "" if seen_all else "at least "
     if one.type in NUMBERS:
-        numbers = [float(value) if one.type == "DOUBLE" else int(value) for value in filled]
-        if min(numbers) == max(numbers) and seen_all:
-            return f"{_WORDS_FOR[one.type]}, always {numbers[0]:.12g}{note}"
-        return f"{_WORDS_FOR[one.type]} {least}{min(numbers):.12g}…{max(numbers):.12g}{note}"
+        numbers = list(map(float if one.type == "DOUBLE" else int, filled))
+        low, high = min(numbers), max(numbers)
+        if low == high and seen_all:
+            return f"{_WORDS_FOR[one.type]}, always {low:.12g}{note}"
+        return f"{_WORDS_FOR[one.type]} {least}{low:.12g}…{high:.12g}{note}"
     if one.type in _TIMES:
         return f"{_WORDS_FOR.get(one.type, 'time')} {least}{min(filled)}…{max(filled)}{note}"
     if one.nearly:
@@ -142,28 +146,26 @@ def _column(one: Column, values: tuple[str, ...], seen_all: bool, examples: int)
     return _words(filled, seen_all, "bool " if one.type == "BOOLEAN" else "", examples) + note
 
 
-def _words(filled: list[str], seen_all: bool, kind: str, most: int) -> str:
-    distinct = Counter(filled)
+def _words(distinct: Counter[str], seen_all: bool, kind: str, most: int) -> str:
     if len(distinct) == 1 and seen_all:
-        return f"{kind}always {_quoted(filled[0])}"
+        return f"{kind}always {_quoted(*distinct)}"
     if len(distinct) <= _FEW:
         found = [_quoted(value) + (f" ×{times:,}" if seen_all else "") for value, times in distinct.most_common()]
         return kind + ("" if seen_all else "e.g. ") + "|".join(found)
     examples = ", ".join(_quoted(value) for value, _ in distinct.most_common(most))
-    unique = "all distinct" if len(distinct) == len(filled) and seen_all else f"{len(distinct):,} distinct"
+    unique = "all distinct" if len(distinct) == distinct.total() and seen_all else f"{len(distinct):,} distinct"
     return f"str, {'' if seen_all else 'at least '}{unique}, e.g. {examples}"
 
 
 def _leads(table: Table) -> tuple[Lead, ...]:
     """How often each value of a column occurs, with the greatest of a column of numbers; and one value to look for."""
     named = list(zip(table.columns, table.values, strict=True))
-    brief = [(one, values) for one, values in named if max(map(len, values[:_BRIEF_OF]), default=0) <= BRIEF]
-    texts = [(one.name, Counter(filter(None, values)), len(values)) for one, values in brief[:_LED_BY] if not one.nearly
-             and one.type not in NUMBERS]  # fmt: skip
+    brief = [(one, values) for one, values in named if max(map(len, islice(values, _BRIEF_OF)), default=0) <= BRIEF]
+    texts = [(one.name, values) for one, values in brief[:_LED_BY] if not one.nearly and one.type not in NUMBERS]
     counted = [
-        (len(found), name)
-        for name, found, rows in texts
-        if _LOW <= len(found) <= 0.8 * rows and found.total() * 2 > rows
+        (len(found) - ("" in found), name)
+        for name, found in texts
+        if _LOW <= len(found) - ("" in found) <= 0.8 * table.rows and found[""] * 2 < table.rows
     ]
     numbers = [one.name for one, _ in reversed(named[-_LED_BY:]) if one.type in NUMBERS]
     more = f", max({column(numbers[0])})" if numbers else ""
@@ -172,7 +174,7 @@ def _leads(table: Table) -> tuple[Lead, ...]:
     else:
         shown = ", ".join(column(one.name) for one, _ in brief[:3]) or f"left({column(named[0][0].name)}, {BRIEF})"
         sql = f"select {shown} from t limit 5"  # noqa: S608 - a text to read
-    values = [value for _, found, _ in texts for value, _ in found.most_common(5) if _VALUE_SOUGHT.fullmatch(value)]
+    values = [value for _, found in texts for value, _ in found.most_common(6) if _VALUE_SOUGHT.fullmatch(value)]
     sought = [Lead("grep", {"pattern": literal(values[0]), "limit": 5})] if values else []
     return (Lead("query", {"sql": sql}), *sought)
 
