@@ -278,7 +278,7 @@ _YEARS = 3
 
 def _has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     """Whether the first row is none of the others: its cells are of another kind than those below them."""
-    body = body[: max(_LEAST_BODY, min(_BODY, _COMPARED // max(1, len(first))))]
+    body = body[: _compared(len(first))]
     if not body or not all(cell.strip() for cell in first[1:-1]):
         return bool(body) and all(map(_may_be_a_name, filter(str.strip, first))) and _names_more(first)
     years = [int(cell) for cell in first if cell.strip().isdecimal() and len(cell.strip()) == 4]
@@ -300,6 +300,11 @@ def _has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
             cell in {row[number] for row in body if number < len(row)} for number, cell in enumerate(first) if cell
         )
     )
+
+
+def _compared(width: int) -> int:
+    """How many rows are compared with the first."""
+    return max(_LEAST_BODY, min(_BODY, _COMPARED // max(1, width)))
 
 
 def _names_more(first: Sequence[str]) -> bool:
@@ -327,6 +332,7 @@ _CELLS = 160_000  # up to so many, all are taken apart where every row is a line
 _SOME = 60_000  # … up to so many in any case, and of more so many
 _VERIFIED = 2 * 1024 * 1024  # up to so many bytes the types of some rows are compared with all others
 _CELL_END = "\x1f"
+_LONGEST_WHOLE = 18  # digits of a BIGINT
 _ODD = 500  # rows that are unlike the others, past which not every row is looked at
 _EXTRA = 100  # columns that a row may have beside those of the header
 
@@ -343,6 +349,10 @@ class Column:
     odd_count: int = 0
 
 
+Values = Counter[str] | list[str]
+"""How often each value occurs; of whole numbers just all of them."""
+
+
 @record
 class Table:
     """`separator` is empty where the columns are told by `positions`. `exact`: every row was looked at, so the types
@@ -355,7 +365,7 @@ class Table:
     exact: bool
     rows: int  # that were looked at
     ragged: int  # of those, how many have another number of cells
-    values: tuple[Counter[str], ...]  # of each column, with how often each occurs
+    values: tuple[Values, ...]  # of each column
     seen_all: bool  # the values are all there are
     positions: Positions | None = None
     all_rows: int | None = None
@@ -378,7 +388,7 @@ def table_of(sample: Sample, *, kind: str = "csv", forced: bool = False) -> Tabl
         return None
     values = _lined_up(sample.head, sign) if sample.whole else None
     if values is not None:
-        first, *rows = zip(*(one[: _BODY + 1] for one in values), strict=True)
+        first, *rows = zip(*(one[: _compared(len(values)) + 1] for one in values), strict=True)
         header = _has_header(first, rows)
         return _made(sign, first if header else None, [one[1:] for one in values] if header else values)
     records, is_whole = _sampled_records(sample, sign)
@@ -402,10 +412,13 @@ def _lined_up(data: bytes, sign: str) -> list[list[str]] | None:
     if data.count(b"\n") > 2 * most or data.count(b'"') > _CELLS:
         return None
     text = _text(data)
+    width = text[: text.find("\n")].count(sign) + 1
+    if _lines_of(data, width, sign) is not None and "\r" not in text:  # without quotes it is quicker still
+        cells = text.removesuffix("\n").replace("\n", sign).split(sign)
+        return [cells[number::width] for number in range(width)] if len(cells) <= _CELLS else None
     if text.count("\r") != text.count("\r\n") or _CELL_END in text:
         return None
-    lines = text.split("\n")
-    rows = list(_rows(lines, sign)) if '"' in text else [line.replace(sign, _CELL_END).rstrip("\r") for line in lines]
+    rows = list(_rows(text.split("\n"), sign))
     if None in rows or len(rows := list(filter(None, rows))) > most:
         return None
     width = rows[0].count(_CELL_END) + 1 if rows else 0
@@ -512,13 +525,30 @@ def _made(
     ragged: int = 0,
     positions: Positions | None = None,
 ) -> Table:
-    counts = tuple(map(Counter, values))
-    columns = tuple(map(_column, column_names(header, len(counts)), counts))
-    return Table(sign, header is not None, columns, exact, len(values[0]), ragged, counts, exact, positions)
+    names = column_names(header, len(values))
+    made = list(map(_column, names, values))
+    columns, kept = tuple(one for one, _ in made), tuple(one for _, one in made)
+    return Table(sign, header is not None, columns, exact, len(values[0]), ragged, kept, exact, positions)
 
 
-def _column(name: str, values: Counter[str]) -> Column:
-    distinct = values.copy()
+def _column(name: str, values: Sequence[str]) -> tuple[Column, Values]:
+    if _are_counts(values):  # to count them is dearer than to look at all at once
+        return Column(name, "BIGINT"), list(values)
+    counted = Counter(values)
+    return _counted_column(name, counted), counted
+
+
+def _are_counts(values: Sequence[str]) -> bool:
+    """Whether all that is there are whole numbers without a sign."""
+    digits = "".join(values)
+    if not (digits.isdecimal() and digits.isascii()) or max(map(len, values)) > _LONGEST_WHOLE:
+        return False
+    text = "\n\n".join(["", *values, ""])
+    return text.count("\n0") == text.count("\n0\n")  # no code with leading zeros
+
+
+def _counted_column(name: str, counted: Counter[str]) -> Column:
+    distinct = counted.copy()
     del distinct[""]
     if not distinct:
         return Column(name, TEXT)

@@ -6,9 +6,10 @@ What is said comes from `formats.columns`, as what SQL reads does. Names of colu
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
+from typing import Any
 
-from holdall.formats.columns import NUMBERS, SEPARATORS, TEXT, Column, Table, table_of
+from holdall.formats.columns import NUMBERS, SEPARATORS, TEXT, Column, Table, Values, table_of
 from holdall.formats.leads import BRIEF, literal
 from holdall.formats.outline import Lead, Outline, Room, Sample, cut, figure, fitted
 from holdall.text.numbers import plural
@@ -53,6 +54,7 @@ def by_value(name: str, more: str = "") -> str:
 _VALUE = 32
 _FEW = 5
 _EXAMPLES = 3
+_CELLS = 50_000  # of columns side by side, whose range is told
 _RUN = 5  # columns side by side with like names are told as one from this number on
 _WORDS_FOR = {"BIGINT": "int", "HUGEINT": "int", "DOUBLE": "float", "BOOLEAN": "bool", "DATE": "date"}
 _TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
@@ -117,28 +119,46 @@ def _run(table: Table, start: int, end: int, examples: int) -> str:
     joined = kinds.pop() if len(kinds) == 1 else "DOUBLE" if kinds <= NUMBERS else TEXT
     about = "of several types"
     if kinds <= NUMBERS:
-        empty = sum(one[""] for one in table.values[start:end])
-        values = Counter(dict.fromkeys(chain.from_iterable(table.values[start:end]), 1)) | Counter({"": empty})
-        about = _column(Column("", joined), values, table.seen_all, examples)
+        all_seen = table.seen_all and (end - start) * table.rows <= _CELLS
+        values = table.values[start:end] if all_seen else (table.values[start], table.values[end - 1])
+        ends = [each for one in values if (each := _ends(one, joined))]
+        about = _range(joined, ends, sum(map(_empty, values)), all_seen)
     return f"{end - start:,} columns {_told(first.name)} … {_told(last.name)}: {about}"
 
 
-def _column(one: Column, values: Counter[str], seen_all: bool, examples: int) -> str:
-    filled = values.copy()
-    del filled[""]
-    if not filled:
+def _empty(values: Values) -> int:
+    return values[""] if isinstance(values, Counter) else values.count("")
+
+
+def _ends(values: Values, kind: str) -> tuple[Any, Any] | None:
+    """The least and the greatest of numbers or times."""
+    filled = list(filter(None, values))
+    found = filled if kind in _TIMES else list(map(float if kind == "DOUBLE" else int, filled))
+    return (min(found), max(found)) if found else None
+
+
+def _range(kind: str, ends: list[tuple[Any, Any]], empty: int, seen_all: bool) -> str:
+    if not ends:
         return "empty" if seen_all else "no value seen"
-    empty = values[""]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    note = f" · {figure(empty, seen_all)} empty" if empty else ""
+    name, least = _WORDS_FOR.get(kind, "time"), "" if seen_all else "at least "
+    if kind in _TIMES:
+        return f"{name} {least}{low}…{high}{note}"
+    if low == high and seen_all:
+        return f"{name}, always {low:.12g}{note}"
+    return f"{name} {least}{low:.12g}…{high:.12g}{note}"
+
+
+def _column(one: Column, values: Values, seen_all: bool, examples: int) -> str:
+    empty = _empty(values)
+    if one.type in NUMBERS or one.type in _TIMES or not any(values):
+        ends = _ends(values, one.type)
+        return _range(one.type, [ends] if ends else [], empty, seen_all)
+    filled = Counter(values)
+    del filled[""]
     note = f" · {figure(empty, seen_all)} empty" if empty else ""
     least = "" if seen_all else "at least "
-    if one.type in NUMBERS:
-        numbers = list(map(float if one.type == "DOUBLE" else int, filled))
-        low, high = min(numbers), max(numbers)
-        if low == high and seen_all:
-            return f"{_WORDS_FOR[one.type]}, always {low:.12g}{note}"
-        return f"{_WORDS_FOR[one.type]} {least}{low:.12g}…{high:.12g}{note}"
-    if one.type in _TIMES:
-        return f"{_WORDS_FOR.get(one.type, 'time')} {least}{min(filled)}…{max(filled)}{note}"
     if one.nearly:
         odd = ", ".join(_quoted(value) + (f" ×{times:,}" if seen_all else "") for value, times in one.odd)
         but = f"{least}{plural(one.odd_count, 'value')}"
@@ -161,7 +181,9 @@ def _leads(table: Table) -> tuple[Lead, ...]:
     """How often each value of a column occurs, with the greatest of a column of numbers; and one value to look for."""
     named = list(zip(table.columns, table.values, strict=True))
     brief = [(one, values) for one, values in named if max(map(len, islice(values, _BRIEF_OF)), default=0) <= BRIEF]
-    texts = [(one.name, values) for one, values in brief[:_LED_BY] if not one.nearly and one.type not in NUMBERS]
+    texts = [
+        (one.name, Counter(values)) for one, values in brief[:_LED_BY] if not one.nearly and one.type not in NUMBERS
+    ]
     counted = [
         (len(found) - ("" in found), name)
         for name, found in texts
