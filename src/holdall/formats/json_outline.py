@@ -5,7 +5,7 @@ next.
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import chain, islice
 from math import isnan
@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 from holdall.formats.json_values import Seen, cost, loads, readable, see_all
 from holdall.formats.leads import BRIEF, literal
-from holdall.formats.outline import Lead, Outline, Room, Sample, cut, figure, fitted, split, spread
+from holdall.formats.outline import Lead, Outline, Room, Sample, cut, figure, fitted, split, spread, thinned
 from holdall.formats.table import by_value, column
 from holdall.text.json.path import normalized_step
 from holdall.values.patterns import lazy_pattern
@@ -28,6 +28,7 @@ from holdall.values.record import record
 
 _STEPS = ((100_000, 40_000), (120_000, 2_000))  # while so many were looked at in all, so many more for one path …
 _FEWER = 120  # … and then only so many
+_SPREAD = 4_000  # of more, so many spread over them
 _MAP_KEYS = 12  # a record with fewer names is never taken for a map …
 _MANY_KEYS = 120  # … and nothing with so many for a record
 _SHORTHAND = lazy_pattern(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*")
@@ -44,7 +45,7 @@ class Allowance:
         """`values`, or some of them spread evenly; and whether they are all that there are."""
         most = next((most for used, most in _STEPS if self._used < used), _FEWER)
         if len(values) > most:
-            values, exact, self.was_short = spread(values, most), False, True
+            values, exact, self.was_short = spread(values, min(most, _SPREAD)), False, True
         self._used += len(values)
         return values, exact
 
@@ -158,6 +159,7 @@ _TEXT = 48
 _FEW = 4
 _SHORT = 20  # of values that are this short, more than one is told
 _LOOKED_AT = 40_000
+_SOME_VALUES, _VARIED = 1000, 0.97  # values by which it is told that few are alike, and the share that then differs
 _PROBED, _LONG = 48, 60  # values by which prose is told, and how long they then are
 
 
@@ -167,29 +169,45 @@ def scalars(values: list[Any], *, exact: bool) -> str:
     about = "" if exact else "at least "
     others = "" if exact else "|…"
     kinds = Counter(map(type, values))
-    if _is_prose(values):
-        return f"{types(values)} {_example(values, kinds, about)}"
+    names = _names_of(kinds)
+    if _is_prose(values) or _is_varied(values, kinds):
+        return f"{names} {_example(values, kinds, about)}".rstrip()
     distinct = _distinct(values, kinds)
+    value_of: Callable[[Any], Any] = _itself if len(kinds) == 1 else itemgetter(1)
     if len(distinct) == 1:
         return json_literal(values[0]) + others
-    if len(distinct) <= _FEW and all(len(str(value)) <= 40 for _, value in distinct):
+    if len(distinct) <= _FEW and all(len(str(value_of(key))) <= 40 for key in distinct):
         counted = exact and len(values) > _FEW
-        told = [json_literal(value) + (f" ×{n:,}" if counted else "") for (_, value), n in distinct.most_common(_FEW)]
+        told = [json_literal(value_of(key)) + (f" ×{n:,}" if counted else "") for key, n in distinct.most_common(_FEW)]
         return "|".join(told) + others
-    names = types(values)
-    (kind, top), times = distinct.most_common(1)[0]
-    if kind is str and times > 2 and len(distinct) * 4 <= len(values):
-        shown = 3 if len(str(top)) <= _SHORT else 1
+    top, times = distinct.most_common(1)[0]
+    if isinstance(value_of(top), str) and times > 2 and len(distinct) * 4 <= len(values):
+        shown = 3 if len(str(value_of(top))) <= _SHORT else 1
         most = ", ".join(
-            json_literal(value, _SHORT if shown > 1 else _TEXT) + (f" ×{n:,}" if exact else "")
-            for (_, value), n in distinct.most_common(shown)
+            json_literal(value_of(key), _SHORT if shown > 1 else _TEXT) + (f" ×{n:,}" if exact else "")
+            for key, n in distinct.most_common(shown)
         )
         return f"{names}, {about}{len(distinct):,} distinct, most often {most}"
     return f"{names} {_example(values, kinds, about)}".rstrip()
 
 
 def types(values: list[Any]) -> str:
-    return "|".join(_TYPES.get(kind, "?") for kind, _ in Counter(map(type, values)).most_common())
+    return _names_of(Counter(map(type, values)))
+
+
+def _names_of(kinds: Counter[type]) -> str:
+    return "|".join(_TYPES.get(kind, "?") for kind, _ in kinds.most_common())
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _is_varied(values: list[Any], kinds: Counter[type]) -> bool:
+    """Texts or numbers of which so many are different that there is no use in counting them."""
+    if len(values) < 4 * _SOME_VALUES or (kinds.keys() != {str} and kinds.keys() - {int, float}):
+        return False
+    return len(set(spread(values, _SOME_VALUES))) > _VARIED * _SOME_VALUES
 
 
 def _is_prose(values: list[Any]) -> bool:
@@ -209,13 +227,11 @@ def quoted(text: str, most: int = _TEXT) -> str:
     return '"' + cut(readable(text[: most * 4]) + ("…" if len(text) > most * 4 else ""), most) + '"'
 
 
-def _distinct(values: list[Any], kinds: Counter[type]) -> Counter[tuple[type, Any]]:
+def _distinct(values: list[Any], kinds: Counter[type]) -> Counter[Any]:
+    """How often each value occurs; of several types, each with its type."""
     values = values[:_LOOKED_AT]
-    if len(kinds) == 1:
-        (kind,) = kinds
-        return Counter({(kind, value): times for value, times in Counter(values).items()})
     # 1, 1.0 and True are equal in Python and different in JSON.
-    return Counter(zip(map(type, values), values, strict=True))
+    return Counter(values) if len(kinds) == 1 else Counter(zip(map(type, values), values, strict=True))
 
 
 def _example(values: list[Any], kinds: Counter[type], about: str) -> str:
@@ -611,8 +627,11 @@ class Shapes:
         return self._size_texts[key]
 
     def _new_sizes(self, group: Group, containers: list[list[object]] | list[dict[str, object]]) -> str:
-        known = [self._counts.get(id(each), (len(each), True)) for each in containers]
-        if len(known) == 1 and (group.exact or _is_alone(group)):
+        if self._counts:
+            known = [self._counts.get(id(each), (len(each), True)) for each in containers]
+        else:
+            known = [(size, True) for size in set(map(len, containers))]
+        if len(containers) == 1 and (group.exact or _is_alone(group)):
             return figure(*known[0])
         low, high = min(size for size, _ in known), max(size for size, _ in known)
         if low == high:
@@ -683,10 +702,13 @@ _BYTES = 1024 * 1024  # … and no more bytes
 
 
 def ndjson_outline(sample: Sample, room: Room) -> Outline | None:
+    whole = sample.whole and cost(sample.head) <= _AFFORDABLE
+    if sample.whole and not whole:
+        sample = thinned(sample, min(1.0, 2 * _BYTES / sample.size))
     lines = split(sample, every=True)
+    whole &= lines.exact
     texts = [text for text in lines.texts if text.strip()]
     each = sum(map(len, texts)) / max(1, len(texts))
-    whole = lines.exact and cost(sample.head) <= _AFFORDABLE
     texts = texts if whole else spread(texts, max(1, min(_RECORDS, int(_BYTES / max(1.0, each)))))
     records = _records(texts)
     if not records:

@@ -2,6 +2,7 @@
 followed by something else. What is a sample says so.
 """
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -435,6 +436,10 @@ _SPACE = lazy_pattern(r"[ \t\r\n]*+")
 
 def see_all(sample: Sample) -> Seen | None:
     """None if nothing can be made of it."""
+    if sample.whole and sample.tail[-100:].rstrip().endswith((b"]", b"}")):
+        with contextlib.suppress(ValueError, RecursionError):
+            if cost(sample.head) <= _affordable(sample.head):
+                return Seen(loads(_text(sample.head)))  # fails where something follows its first value
     sample = _at_hand(sample)
     size = sample.size if sample.size <= SCANNED else len(sample.head)
     # Of what is too large to be searched only the beginning is, for the end of a first value that is small.
