@@ -54,6 +54,8 @@ TRACES = "".join(
     for minute in range(30)
 )
 REQUESTS = "".join(f'10.0.0.{n} - - [10/Oct/2026:13:55:{n:02} +0000] "GET /{n} HTTP/1.1" 200 {n}\n' for n in range(30))
+ONE_LINE = "".join(f"{n:03x}4e1{n % 16:x} {'(tag: v1) ' if n == 3 else ''}Mend the {n}th fault\n" for n in range(40))
+GRAPH = "".join(f"{'|/  ' if n % 9 == 8 else f'| * {n:03x}4e1d Mend it'}\n" for n in range(40))
 COMMITS = "".join(
     f"commit {n:040x}\nAuthor: Ann <a@b.c>\nDate:   Sun Nov 15 02:{n:02}:00 2026 +0000\n\n    Words {n}\n\n"
     for n in range(30)
@@ -118,7 +120,15 @@ def measured(data: str | bytes) -> Measure:
         pytest.param("text", "", marks=requirement("measure:kind-text"), id="text empty"),
         pytest.param("text", " \n\n\t\n", marks=requirement("measure:kind-text"), id="text blank"),
         pytest.param("text", "caf\xe9 au lait\n".encode("latin-1") * 20, marks=requirement("measure:kind-text"), id="latin"),
-        pytest.param("binary", PNG, marks=requirement("measure:kind-binary"), id="binary png"),
+        pytest.param("git log", ONE_LINE, marks=requirement("measure:kind-git-log"), id="git log --oneline"),
+        pytest.param("git log", GRAPH, marks=requirement("measure:kind-git-log"), id="git log --oneline --graph"),
+        pytest.param("git log", "* " + COMMITS.replace("\n", "\n| "), marks=requirement("measure:kind-git-log"), id="git log --graph"),
+        pytest.param("text", ONE_LINE.replace(" ", "  ", 1).replace("\n", "\nx  "), marks=requirement("measure:kind-text"), id="sums"),
+        pytest.param("png", PNG, marks=requirement("measure:kind-image"), id="png"),
+        pytest.param("jpeg", b"\xff\xd8\xff\xe0" + bytes(99), marks=requirement("measure:kind-image"), id="jpeg"),
+        pytest.param("gif", b"GIF89a" + bytes(99), marks=requirement("measure:kind-image"), id="gif"),
+        pytest.param("webp", b"RIFF\0\0\0\0WEBPVP8 " + bytes(99), marks=requirement("measure:kind-image"), id="webp"),
+        pytest.param("text", "GIF89a is the name of a format.\n", marks=requirement("measure:kind-image"), id="not gif"),
         pytest.param("binary", "hi".encode("utf-16"), marks=requirement("measure:kind-binary"), id="binary utf-16"),
         pytest.param("binary", bytes(range(128, 256)) * 9, marks=requirement("measure:kind-binary"), id="binary high"),
     ],

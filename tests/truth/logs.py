@@ -189,7 +189,8 @@ def _commits(output: Output) -> list[tuple[str, datetime]]:
     """Author and date of each."""
     commits: list[tuple[str, datetime]] = []
     author = ""
-    for line in output.lines:
+    for drawn in output.lines:
+        line = drawn.lstrip("|*\\/ ") if output.lines[0].startswith("*") and "    " not in drawn else drawn
         if line.startswith("Author: "):
             author = line.removeprefix("Author: ").split("<")[0].strip()
         elif line.startswith("Date: "):
@@ -214,7 +215,24 @@ def the_commits_of_a_history(found: re.Match[str], output: Output) -> None:
         agrees(figure, counts[name], name, exact=small(output))
 
 
+def _one_line_commits(output: Output) -> list[str]:
+    """What stands behind the name of each."""
+    words = [line.lstrip("|*\\/_ .-").split(" ", 1) for line in output.lines]
+    return [
+        word[1] for word in words if len(word) == 2 and len(word[0]) >= 7 and set(word[0]) <= set("0123456789abcdef")
+    ]
+
+
+@claim("git log", rf"(?P<number>{FIGURE}) commits?, one a line(?: · (?P<refs>{FIGURE}) with names)?")
+def commits_one_a_line(found: re.Match[str], output: Output) -> None:
+    commits = output.once(_one_line_commits)
+    agrees(found["number"], len(commits), "commits", exact=small(output))
+    refs = sum(commit.startswith("(") and ") " in commit for commit in commits)
+    agrees(found["refs"] or "0", refs, "names", exact=small(output))
+
+
 @claim("git log", rf"… (?P<more>{FIGURE}) more commits?")
 def more_commits(found: re.Match[str], output: Output) -> None:
-    if int(found["more"].removeprefix("at least ").replace(",", "")) >= len(output.once(_commits)):
+    number = max(len(output.once(_commits)), len(output.once(_one_line_commits)))
+    if int(found["more"].removeprefix("at least ").replace(",", "")) >= number:
         raise FalseClaim("there are fewer")

@@ -320,6 +320,42 @@ def history(rng: random.Random) -> bytes:
     return "\n".join(parts).encode()
 
 
+def one_line_history(rng: random.Random) -> bytes:
+    """Of `git log --oneline`, with a graph or without."""
+    is_drawn = rng.random() < 0.5
+
+    def line(n: int) -> str:
+        if is_drawn and n and rng.random() < 0.1:
+            return rng.choice(["|\\  ", "|/  ", "| | "])
+        refs = rng.choice(["", "", "", "(tag: v1) ", "(HEAD -> main, origin/main) "])
+        return f"{rng.choice(['* ', '| * ']) if is_drawn else ''}{rng.getrandbits(32):08x}a {refs}{_say(rng)}"
+
+    return _lines(rng, line, 8)
+
+
+def graph(rng: random.Random) -> bytes:
+    """A history with its graph at the left."""
+    lines = history(rng).decode().split("\n")
+    return "\n".join(("* " if line.startswith("commit ") else "| ") + line for line in lines).encode()
+
+
+def made(rng: random.Random) -> bytes:
+    """Of a build without errors."""
+    lines = [
+        rng.choice(
+            [
+                f"cc -O2 -c {rng.choice(_WORDS)}{n}.c -o {n}.o",
+                f"a{n}.c:{n}:5: warning: unused 'x'",
+                f"ar rcs lib{n}.a {n}.o",
+            ]
+        )
+        for n in range(rng.randrange(20, 400))
+    ]
+    return "\n".join(
+        ["make[1]: Entering directory '/src/a'", *lines, "make[1]: Leaving directory '/src/a'", ""]
+    ).encode()
+
+
 def build(rng: random.Random) -> bytes:
     return _lines(
         rng,
@@ -463,7 +499,7 @@ MADE: dict[str, Make] = {
     "table": table, "aligned": aligned,
     "log": log, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
     "shapes": shapes, "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report,
-    "wrapped": wrapped, "history": history, "maven": maven, "gradle": gradle, "build": build, "records": records,
+    "wrapped": wrapped, "history": history, "one line": one_line_history, "graph": graph, "made": made, "maven": maven, "gradle": gradle, "build": build, "records": records,
     "ndjson": ndjson, "yaml": yaml, "toml": toml, "metrics": metrics, "sql": sql, "script": script,
 }  # fmt: skip
 

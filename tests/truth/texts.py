@@ -287,7 +287,10 @@ def more_failures(found: re.Match[str], output: Output) -> None:
 def what_the_runner_says(found: re.Match[str], output: Output) -> None:
     text = " ".join(re.sub(r"\x1b\[[\d;]*m", "", output.text).split())
     for part in found["totals"].split(" · "):
-        if counted := re.fullmatch(rf"({FIGURE}) lines? with (\S+)", part):
+        if warned := re.fullmatch(rf"({FIGURE}) warnings?", part):
+            number = sum(bool(re.search(r": warning[: ]|^warning[:\[]|  warning  ", line)) for line in output.lines)
+            agrees(warned[1], number, "warnings", exact=small(output))
+        elif counted := re.fullmatch(rf"({FIGURE}) lines? with (\S+)", part):
             agrees(counted[1], sum(counted[2] in line for line in output.lines), counted[2], exact=small(output))
         elif part.removesuffix("…") not in text:
             raise FalseClaim(f"it does not say {part!r}")

@@ -38,7 +38,7 @@ def _type(head: bytes, sample: Sample) -> tuple[str, str]:
             return label, tell(head, sample) if tell else ""
     if head[:4] == b"RIFF":
         form = {b"WEBP": "WebP image", b"WAVE": "WAV audio", b"AVI ": "AVI video"}.get(head[8:12], "RIFF file")
-        return form, ""
+        return form, _webp(head) if head[8:12] == b"WEBP" else ""
     if head[4:8] == b"ftyp":
         brand = head[8:12].decode("latin-1").strip()
         return ("HEIF image" if brand in ("heic", "avif", "mif1") else "MP4 video"), f"brand {brand}"
@@ -74,6 +74,20 @@ def _jpeg(_: bytes, sample: Sample) -> str:
             return f"{int.from_bytes(data[at + 7 : at + 9], 'big')} × {int.from_bytes(data[at + 5 : at + 7], 'big')} px"
         at += 2 + max(2, int.from_bytes(data[at + 2 : at + 4], "big"))
     return ""
+
+
+def _webp(head: bytes) -> str:
+    match head[12:16]:
+        case b"VP8X":
+            wide, high = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))
+        case b"VP8L":
+            bits = int.from_bytes(head[21:25], "little")
+            wide, high = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        case b"VP8 ":
+            wide, high = (int.from_bytes(head[at : at + 2], "little") & 0x3FFF for at in (26, 28))
+        case _:
+            return ""
+    return f"{wide} × {high} px"
 
 
 def _pdf(head: bytes, sample: Sample) -> str:

@@ -32,7 +32,14 @@ _OF_A_TRACE = lazy_pattern(
     r"\s+(?:at |\.\.\. \d|File \")|\s{4}\S|Caused by: |Traceback \(most recent|[\w.$]{0,200}(?:Error|Exception)\b",
     re.ASCII,
 )
-_COMMIT = lazy_pattern(r"^commit [0-9a-f]{7,64}\b[^\n]{0,400}\n(?:\w[^\n]{0,400}\n){0,6}?Author: ", re.MULTILINE)
+_COMMIT = lazy_pattern(
+    r"^(?:[*|\\/_ ]{0,60} )?commit [0-9a-f]{7,64}\b[^\n]{0,400}\n(?:(?:[|\\/] {1,3}){0,20}\w[^\n]{0,400}\n){0,6}?"
+    r"(?:[|\\/] {1,3}){0,20}Author: ",
+    re.MULTILINE,
+)
+ONE_LINE_COMMIT = lazy_pattern(r"(?:[*|\\/_ .-]{0,60} )?((?:[0-9a-f]{7,14}|[0-9a-f]{40}|[0-9a-f]{64})) (?! )\S")
+GRAPH_ONLY = lazy_pattern(r"[|\\/_ .-]{1,120}")
+_ABBREVIATED = 3  # signs by which short names of commits differ in length
 _LOOKED_AT = 200  # lines by which logs are told
 _LINE = 300  # characters of each
 _MAGIC = (
@@ -47,6 +54,11 @@ _MAGIC = (
     (b"\xff\xff\xff\xff", "arrow"),
     (b"SQLite format 3\0", "sqlite"),
     (b"%PDF-", "pdf"),
+    (b"\x89PNG\r\n\x1a\n", "png"),
+    (b"\xff\xd8\xff", "jpeg"),
+    (b"GIF87a", "gif"),
+    (b"GIF89a", "gif"),
+    (b"RIFF", "webp"),
 )
 PACKED = ("gzip", "zstd", "bzip2", "xz", "zip", "tar")
 _QUOTED_KEY = lazy_pattern(r"(\"[^\"]{1,200}\"|'[^']{1,200}')\s{0,8}:(?:\s+(.*))?")
@@ -109,6 +121,8 @@ class Ends:
                 return self.head[2:3] == b"\x08"
             case "bzip2":
                 return self.head[4:10] in (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
+            case "webp":
+                return self.head[8:12] == b"WEBP"
             case "arrow":
                 return self.head.startswith(b"ARROW1\0\0") or _is_arrow_stream(self.head)
             case _:
@@ -398,8 +412,16 @@ def open_brackets(text: str) -> int:
 
 
 def is_git_log(ends: Ends) -> bool:
-    """Commits with their authors and dates. One that is mostly what they changed is a diff."""
-    return ends.start.startswith("commit ") and len(_COMMIT.findall(ends.text)) * 60 > len(ends.lines)
+    """Commits with their authors and dates, or one a line. One that is mostly what they changed is a diff."""
+    if ends.start.startswith(("commit ", "* commit ")):
+        return len(_COMMIT.findall(ends.text)) * 60 > len(ends.lines)
+    lines = ends.sampled
+    commits = [found[1] for found in map(ONE_LINE_COMMIT.match, lines) if found]
+    drawn = sum(GRAPH_ONLY.fullmatch(line) is not None for line in lines)
+    if len(commits) < 3 or (len(commits) + drawn) * 20 < len(lines) * 19:
+        return False
+    # Of git's making: as many signs each, or nearly, and not all of them digits.
+    return max(map(len, commits)) - min(map(len, commits)) <= _ABBREVIATED and not all(map(str.isdigit, commits))
 
 
 def is_log(ends: Ends) -> bool:

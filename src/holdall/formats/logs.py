@@ -5,6 +5,7 @@ and errors that are outside of the sample.
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
 import stringzilla
@@ -27,6 +28,7 @@ from holdall.formats.outline import (
     share,
     split,
     spread,
+    thinned,
 )
 from holdall.formats.shapes import Shapes, mine
 from holdall.text.numbers import plural
@@ -285,37 +287,79 @@ _COMMIT = lazy_pattern(
     rb"\n(?:Author)?Date: +(?P<date>[^\n]{1,60})(?:\n\w[^\n]{0,400}){0,4}\n\r?\n {4}(?P<subject>[^\n]{0,300})"
 )
 _DATE = lazy_pattern(r"\w{3} (\w{3}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4}) ([+-])(\d\d)(\d\d)", re.ASCII)
+_DRAWN = lazy_pattern(rb"^(?:[*|\\/_] ?)++", re.MULTILINE)
+_ONE_LINE = lazy_pattern(
+    rb"\n(?:[*|\\/_ .-]{0,60} )?(?:[0-9a-f]{7,14}|[0-9a-f]{40}|[0-9a-f]{64}) (?:\((?P<refs>[^()\n]{1,400})\) )?"
+    rb"(?P<subject>\S[^\n]{0,300})"
+)
 _AUTHORS = 4
 _SUBJECTS = 40
+_HISTORY = 1024 * 1024  # bytes of a history of which every commit is read
 
 
 def git_log_outline(sample: Sample, room: Room) -> Outline | None:
     """None if no commit can be read."""
-    found = [found for start, data in sample.pieces for found in _commits(start, data)]
+    if not sample.head.lstrip()[:9].startswith((b"commit ", b"* commit ")):
+        return _one_line_commits(sample, room)
+    is_drawn = sample.head.lstrip().startswith(b"*")
+    if is_drawn:  # without what is drawn at the left; lines stay where they are
+        pieces = tuple((start, _DRAWN.sub(b"", data)) for start, data in sample.pieces)
+        sample = replace(sample, pieces=pieces, line_at=None)
+    looked = sample if sample.size <= _HISTORY else thinned(sample, _HISTORY / sample.size)
+    found = [found for start, data in looked.pieces for found in _commits(start, data)]
     if not found:
         return None
-    authors = Counter(_plain_text(match["author"]) for _, match in found)
-    dates = sorted(filter(None, (_date(_plain_text(match["date"]).strip()) for _, match in found)))
-    about = "" if sample.whole else "at least "
+    authors = Counter(match["author"] for _, match in found)
+    read = {text: _date(_plain_text(text).strip()) for text in {match["date"] for _, match in found}}
+    dates = sorted(filter(None, read.values()))
+    about = "" if looked.whole else "at least "
     told = [f"{about}{plural(len(found), 'commit')}"]
-    if len(dates) == len(found):
+    if len(dates) == len(read):
         told.append(about + (dates[0][1] if dates[0][1] == dates[-1][1] else f"{dates[0][1]} → {dates[-1][1]}"))
-    named = ", ".join(f"{cut(name, 40)} {about}{number:,}" for name, number in authors.most_common(_AUTHORS))
+    named = ", ".join(
+        f"{cut(_plain_text(name), 40)} {about}{number:,}" for name, number in authors.most_common(_AUTHORS)
+    )
     more = ", …" if len(authors) > _AUTHORS else ""
     told.append(f"{about}{plural(len(authors), 'author')}: {named}{more}")
-    shown = [f"{sample.place(at)} {cut_bytes(match['subject'], 72)}" for at, match in found[:_SUBJECTS]]
-    kept = fitted([" · ".join(told), *shown], room.after(["… at least 12,345 more commits"]))
-    left = len(found) - len(kept) + 1
+    shown = [(at, match["subject"]) for at, match in found[:_SUBJECTS] if at < len(looked.head)]
+    leads = (Lead("grep", {"pattern": rf"^{'[| ]*' if is_drawn else ''}Author: ([^<]+)", "group": True}),)
+    return _history(" · ".join(told), shown, len(found), looked, room, leads)
+
+
+def _one_line_commits(sample: Sample, room: Room) -> Outline | None:
+    """Commits as `git log --oneline` writes them, with or without a graph."""
+    found = [found for start, data in sample.pieces for found in _lines_of(_ONE_LINE, start, data)]
+    if not found:
+        return None
+    refs = sum(match["refs"] is not None for _, match in found)
+    about = "" if sample.whole else "at least "
+    told = f"{about}{plural(len(found), 'commit')}, one a line" + (f" · {about}{refs:,} with names" if refs else "")
+    shown = [(at, match["subject"]) for at, match in found[:_SUBJECTS]]
+    words = [_plain_text(subject) for _, subject in shown]
+    return _history(told, shown, len(found), sample, room, word_lead(words))
+
+
+def _history(
+    told: str, shown: list[tuple[int, bytes]], number: int, sample: Sample, room: Room, leads: tuple[Lead, ...]
+) -> Outline:
+    about = "" if sample.whole else "at least "
+    subjects = [f"{sample.place(at)} {cut_bytes(subject, 72)}" for at, subject in shown]
+    kept = fitted([told, *subjects], room.after(["… at least 12,345 more commits"]))
+    left = number - len(kept) + 1
     lines = (*kept, f"… {about}{plural(left, 'more commit')}") if left and len(kept) > 1 else kept
-    leads = (Lead("grep", {"pattern": r"^Author: ([^<]+)", "group": True}),)
     return Outline("git log", lines, not sample.whole, (), leads=leads, ends=False)
 
 
 def _commits(start: int, data: bytes) -> Iterator[tuple[int, re.Match[bytes]]]:
+    return _lines_of(_COMMIT, start, data)
+
+
+def _lines_of(pattern: re.Pattern[bytes], start: int, data: bytes) -> Iterator[tuple[int, re.Match[bytes]]]:
+    """Matches of a pattern that begins with the end of the line before, and the byte at which each starts."""
     if start:
-        yield from ((start + match.start() + 1, match) for match in _COMMIT.finditer(data))
+        yield from ((start + match.start() + 1, match) for match in pattern.finditer(data))
     else:
-        yield from ((match.start(), match) for match in _COMMIT.finditer(b"\n" + data))
+        yield from ((match.start(), match) for match in pattern.finditer(b"\n" + data))
 
 
 def _date(text: str) -> tuple[tuple[int, ...], str] | None:

@@ -57,6 +57,13 @@ def _packed(
     )
 
 
+def _image(kind: str) -> Format:
+    def is_one(ends: kinds.Ends) -> bool:
+        return ends.magic == kind and kinds.is_binary(ends)
+
+    return Format(kind, is_one, ("binary:binary_outline",), f"image/{kind}", kind, is_binary=True)
+
+
 FORMATS = (
     _packed("gzip", "application/gzip", "gz"),
     _packed("zstd", "application/zstd", "zst"),
@@ -68,6 +75,7 @@ FORMATS = (
     _packed("arrow", "application/vnd.apache.arrow.file", "arrow", "arrow:arrow_outline", "arrow"),
     _packed("sqlite", "application/vnd.sqlite3", "sqlite", "columnar:sqlite_outline", "sqlite"),
     _packed("pdf", "application/pdf", "pdf", "pdf:pdf_outline"),
+    *map(_image, ("png", "jpeg", "gif", "webp")),
     Format("binary", kinds.is_binary, ("binary:binary_outline",), "application/octet-stream", "bin", is_binary=True),
     Format("text", kinds.is_blank),
     Format(

@@ -23,6 +23,7 @@ from holdall.formats.outline import (
     cut_bytes,
     figure,
     fitted,
+    scattered,
     split,
 )
 from holdall.formats.shapes import Shapes, mine
@@ -201,6 +202,20 @@ _NAME = lazy_pattern(r"[\w$-]{3,60}", re.ASCII)
 _PLACED = lazy_pattern(rb"\n[^\s:]{1,200}:\d+:\d+: error")
 
 
+_MADE_SIGNS = (b"\nmake", b"make: ", b"make[", b"gmake", b"ninja: ", b"%] ", b"\n[1/")
+_MADE = lazy_pattern(
+    rb"\n(?P<totals>g?make(?:\[\d+\])?: (?:Nothing to be done|[^\n]{1,200} is up to date|Leaving directory)[^\n]{0,200}"
+    rb"|\[ {0,2}\d{1,3}%\] [^\n]{1,200}|\[\d+/\d+\] [^\n]{1,200}|ninja: no work to do[^\n]{0,40})"
+)
+_OF_MAKE = lazy_pattern(
+    r"g?make(?:\[\d+\])?: |\[ {0,2}\d{1,3}%\] |\[\d+/\d+\] |ninja: |-- |libtool: "
+    r"|(?:/\S{1,200}/)?(?:[\w-]{0,40}(?:gcc|g\+\+|clang|clang\+\+|cc|c\+\+)(?:-\d+)?"
+    r"|ar|ld|rustc|install|mkdir|cp|mv|rm|ln|echo|ranlib|strip) "
+    r"| {0,4}(?:CC|CXX|LD|AR|GEN|HOSTCC|INSTALL|AS|MKDIR) +\S"
+    r"|\S{1,200}:\d+(?::\d+)?: (?:warning|note): | {1,8}(?:\d+ )?\|"
+)
+
+
 @record(frozen=False)
 class _Found:
     label: str
@@ -219,7 +234,7 @@ def report_outline(sample: Sample, room: Room, *, only_known: bool = False) -> O
             found = _look(form, sample)
             if (found.totals or found.failures) and _is_most(form, sample):
                 return _told(found, sample, room)
-    found = None if only_known else _build(sample)
+    found = None if only_known else _build(sample) or _made(sample)
     return _told(found, sample, room) if found else None
 
 
@@ -265,6 +280,17 @@ def _build(sample: Sample) -> _Found | None:
     if any(_PLACED.search(b"\n" + name) for _, name in failures[:3]):
         found.leads = [Lead("grep", {"pattern": r"^([^:\s]+):\d+:\d+: error", "group": True})]
     return found
+
+
+def _made(sample: Sample) -> _Found | None:
+    """What `make`, `ninja` or CMake writes when all goes well: how far it came, and its warnings."""
+    last = list(islice(_MADE.finditer(b"\n" + sample.tail[-_SIGNS_IN:]), _TRIED))
+    if not _has(sample, _MADE_SIGNS) or not last:
+        return None
+    lines = [line for line in scattered(sample) if line.strip()]
+    if sum(_OF_MAKE.match(line) is not None for line in lines) * 2 < len(lines):
+        return None
+    return _Found("make output", [cut(_text(last[-1]["totals"]), 160), _warnings(sample)], [], noun="error")
 
 
 def _warnings(sample: Sample) -> str:
