@@ -7,10 +7,10 @@ import json
 import re
 from dataclasses import dataclass
 
-_TOTAL = re.compile(r" · ([\d,]+) (match|matches|matching line|matching lines|row|rows|value|values)\b")
-_LINES = re.compile(r" · [\d,]+ match(?:es)? on ([\d,]+) of ")
+_TOTAL = re.compile(r"(?:^| · )([\d,]+) (match|matches|matching line|matching lines|row|rows|value|values)\b")
+_LINES = re.compile(r"(?:^| · )[\d,]+ match(?:es)? on ([\d,]+) of ")
 _DISTINCT = re.compile(r" · ([\d,]+) different values?\b")
-_HIT = re.compile(r"^L([\d,]+) \(byte ([\d,]+)\)  (.*)$")
+_HIT = re.compile(r"^L([\d,]+)(?: \(byte ([\d,]+)\))?  (.*)$")  # the byte only where a line is cut
 _GROUP = re.compile(r"^([\d,]+) × (.*)$")
 
 
@@ -54,7 +54,7 @@ class Reply:
     @property
     def hits(self) -> list[Hit]:
         found = [_HIT.match(line) for line in self.body]
-        return [Hit(number(hit[1]), number(hit[2]), hit[3]) for hit in found if hit]
+        return [Hit(number(hit[1]), number(hit[2] or "0"), hit[3]) for hit in found if hit]
 
     @property
     def groups(self) -> list[tuple[int, str]]:

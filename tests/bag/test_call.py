@@ -23,7 +23,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Handles and tags that can stand in a snapshot."""
     handles = iter(f"h2{sign}{other}" for sign in "bcdfgh" for other in "bcdfgh")
     monkeypatch.setattr("holdall.store.directory.folder.new_handle", lambda _: next(handles))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    monkeypatch.setattr("holdall.bag.tools.new_tag", lambda: "7d1a7d1a")
+    monkeypatch.setattr("holdall.bag.tools.new_fence_tag", lambda: "7d1a7d1a")
     monkeypatch.setattr("holdall.store.directory.sessions.new_mark", lambda: "m5rkt")
 
 
@@ -38,7 +38,7 @@ async def test_read_tells_its_range_the_whole_what_was_seen_and_how_to_go_on(tmp
     async with opened(tmp_path) as bag:
         await bag.keep(LOG, tool="fetch")
         assert await answers(bag, "context_read", handle="h2bb", lines="3:5") == snapshot("""\
-h2bb · lines 3–5 of 5,000 · bytes and chars 62–156 of 168,900 · <0.1 % seen
+lines 3–5 of 5000 · bytes and chars 62–156 of 168900 · <0.1 % seen
 <h2bb:7d1a7d1a>
 2026-01-01 00:00:02 INFO job 2
 2026-01-01 00:00:03 ERROR job 3
@@ -47,18 +47,18 @@ h2bb · lines 3–5 of 5,000 · bytes and chars 62–156 of 168,900 · <0.1 % se
 Next: context_read(handle="h2bb", lines="6:8")\
 """)
         assert await answers(bag, "context_read", handle="h2bb", lines="4:4") == snapshot("""\
-h2bb · line 4 of 5,000 · bytes and chars 93–125 of 168,900 · <0.1 % seen · shown before
+line 4 of 5000 · bytes and chars 93–125 of 168900 · <0.1 % seen · shown before
 <h2bb:7d1a7d1a>
 2026-01-01 00:00:03 ERROR job 3
 </h2bb:7d1a7d1a>
 Next: context_read(handle="h2bb", lines="5:5")\
 """)
         assert await answers(bag, "context_read", handle="h2bb", lines="9000:9100") == snapshot(
-            "h2bb · nothing there: the output ends at line 5,000, byte 168,900, char 168,900 · <0.1 % seen"
+            "nothing there: the output ends at line 5000, byte 168900, char 168900 · <0.1 % seen"
         )
         first = await bag.call("context_read", {"handle": "h2bb"})
         assert first.text.split("\n")[0] == snapshot(
-            "h2bb · lines 1–217 of 5,000 · bytes and chars 0–7,052 of 168,900 · 4.2 % seen"
+            "lines 1–217 of 5000 · bytes and chars 0–7052 of 168900 · 4.2 % seen"
         )
         assert first.text.split("\n")[-1] == snapshot('Next: context_read(handle="h2bb", lines="218:")')
         assert first.spans[0].start == 0
@@ -104,24 +104,24 @@ async def test_a_line_is_shown_once_and_gaps_in_the_context_are_marked(tmp_path:
     async with opened(tmp_path) as bag:
         await bag.keep("".join(f"{number} {'hit hit' if number in (3, 4, 9) else 'miss'}\n" for number in range(99)))
         assert await answers(bag, "context_grep", handle="h2bb", pattern="hit", before=2) == snapshot("""\
-h2bb · 6 matches on 3 of 99 lines
+6 matches on 3 of 99 lines
 <h2bb:7d1a7d1a>
     1 miss
     2 miss
-L4 (byte 23)  3 hit hit
-L5 (byte 33)  4 hit hit
+L4  3 hit hit
+L5  4 hit hit
 --
     7 miss
     8 miss
-L10 (byte 71)  9 hit hit
+L10  9 hit hit
 </h2bb:7d1a7d1a>\
 """)
         assert await answers(bag, "context_grep", handle="h2bb", pattern="hit", last=True, limit=1) == snapshot("""\
-h2bb · 6 matches on 3 of 99 lines · the last 1 shown · shown before
+6 matches on 3 of 99 lines · the last 1 shown · shown before
 <h2bb:7d1a7d1a>
-L10 (byte 71)  9 hit hit
+L10  9 hit hit
 </h2bb:7d1a7d1a>
-Next: context_grep(handle="h2bb", pattern="hit", last=true, limit=1, start=71)\
+Next: the same call with start=71\
 """)
 
 
@@ -130,44 +130,44 @@ async def test_grep_tail_and_query_in_the_words_that_a_model_reads(tmp_path: Pat
     async with opened(tmp_path) as bag:
         await bag.keep(LOG, tool="fetch")
         assert await answers(bag, "context_grep", handle="h2bb", pattern="ERROR", limit=2) == snapshot("""\
-h2bb · 10 matches on 10 of 5,000 lines · 2 shown
+10 matches on 10 of 5,000 lines · 2 shown
 <h2bb:7d1a7d1a>
-L4 (byte 113)  2026-01-01 00:00:03 ERROR job 3
-L504 (byte 16,510)  2026-01-01 00:00:23 ERROR job 503
+L4  2026-01-01 00:00:03 ERROR job 3
+L504  2026-01-01 00:00:23 ERROR job 503
 </h2bb:7d1a7d1a>
-Next: context_grep(handle="h2bb", pattern="ERROR", limit=2, start=33014)\
+Next: the same call with start=33014\
 """)
         assert await answers(bag, "context_grep", handle="h2bb", pattern="ERROR", limit=1, context=1) == snapshot("""\
-h2bb · 10 matches on 10 of 5,000 lines · 1 shown
+10 matches on 10 of 5,000 lines · 1 shown
 <h2bb:7d1a7d1a>
     2026-01-01 00:00:02 INFO job 2
-L4 (byte 113)  2026-01-01 00:00:03 ERROR job 3
+L4  2026-01-01 00:00:03 ERROR job 3
     2026-01-01 00:00:04 INFO job 4
 </h2bb:7d1a7d1a>
-Next: context_grep(handle="h2bb", pattern="ERROR", limit=1, context=1, start=16510)\
+Next: the same call with start=16510\
 """)
         assert await answers(bag, "context_grep", handle="h2bb", pattern="ERROR", count=True) == snapshot(
-            "h2bb · 10 matches on 10 of 5,000 lines"
+            "10 matches on 10 of 5,000 lines"
         )
         assert await answers(bag, "context_grep", handle="h2bb", pattern="(INFO|ERROR)", group=True) == snapshot("""\
-h2bb · 5,000 matches on 5,000 of 5,000 lines · 2 different values, 2 shown
+5,000 matches on 5,000 of 5,000 lines · 2 different values
 <h2bb:7d1a7d1a>
 4,990 × INFO
 10 × ERROR
 </h2bb:7d1a7d1a>\
 """)
         assert await answers(bag, "context_grep", handle="h2bb", pattern="nowhere") == snapshot(
-            "h2bb · 0 matches in 5,000 lines"
+            "0 matches in 5,000 lines"
         )
         assert await answers(bag, "context_tail", handle="h2bb", lines=1) == snapshot("""\
-h2bb · line 5,000 of 5,000 · bytes and chars 168,866–168,900 of 168,900 · <0.1 % seen
+line 5000 of 5000 · bytes and chars 168866–168900 of 168900 · <0.1 % seen
 <h2bb:7d1a7d1a>
 2026-01-01 00:00:19 INFO job 4999
 </h2bb:7d1a7d1a>\
 """)
         sql = "select line_no, text from t where text like '%ERROR%' limit 2"
         assert await answers(bag, "context_query", handle="h2bb", sql=sql) == snapshot("""\
-h2bb · 2 rows
+2 rows
 <h2bb:7d1a7d1a>
 line_no | text
 4 | 2026-01-01 00:00:03 ERROR job 3
@@ -176,15 +176,15 @@ line_no | text
 """)
         await bag.keep({"items": [{"id": n, "name": "a|b\n"} for n in range(3)]})
         assert await answers(bag, "context_query", handle="h2bc", path="$.items[*].name", limit=2) == snapshot("""\
-h2bc · 3 values · 2 shown
+3 values · 2 shown
 <h2bc:7d1a7d1a>
-$['items'][0]['name']  "a|b\\n"
-$['items'][1]['name']  "a|b\\n"
+$.items[0].name  "a|b\\n"
+$.items[1].name  "a|b\\n"
 </h2bc:7d1a7d1a>
-Next: context_query(handle="h2bc", path="$.items[*].name", limit=2, skip=2)\
+Next: the same call with skip=2\
 """)
         assert await answers(bag, "context_query", handle="h2bc", at="$.items", sql="select * from t") == snapshot("""\
-h2bc · 3 rows
+3 rows
 <h2bc:7d1a7d1a>
 id | name
 0 | "a|b\\n"
@@ -236,10 +236,10 @@ async def test_binary_comes_as_bytes_after_their_offsets(tmp_path: Path, fixed: 
     async with opened(tmp_path) as bag:
         await bag.keep(bytes(range(256)) * 400)
         assert await answers(bag, "context_read", handle="h2bb", bytes="250:300") == snapshot("""\
-h2bb · not text: hexadecimal bytes after their offsets · lines 2–3 of 401 · bytes and chars 250–300 of 102,400 · <0.1 % seen
+not text: hexadecimal bytes after their offsets · lines 2–3 of 401 · bytes and chars 250–300 of 102400 · <0.1 % seen
 <h2bb:7d1a7d1a>
-000000fa  fa fb fc fd fe ff 00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f 10 11 12 13 14 15 16 17 18 19
-0000011a  1a 1b 1c 1d 1e 1f 20 21 22 23 24 25 26 27 28 29 2a 2b
+000000fa  fafbfcfd feff0001 02030405 06070809 0a0b0c0d 0e0f1011 12131415 16171819
+0000011a  1a1b1c1d 1e1f2021 22232425 26272829 2a2b
 </h2bb:7d1a7d1a>
 Next: context_read(handle="h2bb", bytes="300:350")\
 """)
@@ -301,7 +301,7 @@ async def test_arguments_are_taken_as_they_were_surely_meant(tmp_path: Path, fix
     async with opened(tmp_path) as bag:
         await bag.keep(LOG, tool="fetch")
         assert "lines 3–5" in await answers(bag, "context_read", handle="h2bb", lines=[3, 5])
-        assert "lines 4,999–5,000" in await answers(bag, "context_tail", handle="h2bb", lines="2")
+        assert "lines 4999–5000" in await answers(bag, "context_tail", handle="h2bb", lines="2")
         assert "10 matches" in await answers(bag, "context_grep", handle="h2bb", pattern="error", ignore_case="true")
         assert "line 3 of" in await answers(bag, "context_read", handle="h2bb", lines=3)
         strict = {"handle": "h2bb", "lines": "1:1", "bytes": None, "chars": None}
@@ -399,13 +399,13 @@ async def test_refs_has_the_same_verbs_under_its_own_names(tmp_path: Path, fixed
     async with opened(tmp_path, dialect="refs") as bag:
         await bag.take(LOG, tool="fetch")
         assert await answers(bag, "context.grep", refId="h2bb", pattern="ERROR", limit=1) == snapshot("""\
-h2bb · 10 matches on 10 of 5,000 lines · 1 shown · shown before
+10 matches on 10 of 5,000 lines · 1 shown · shown before
 <h2bb:7d1a7d1a>
-L4 (byte 113)  2026-01-01 00:00:03 ERROR job 3
+L4  2026-01-01 00:00:03 ERROR job 3
 </h2bb:7d1a7d1a>
-Next: context.grep(refId="h2bb", pattern="ERROR", limit=1, start=16510)\
+Next: the same call with start=16510\
 """)
-        assert "lines 4,801–5,000 of 5,000" in await answers(bag, "context_tail", refId="h2bb", lines=200)
+        assert "lines 4801–5000 of 5000" in await answers(bag, "context_tail", refId="h2bb", lines=200)
         assert bag.owns("context.read")
         assert bag.owns("context_read")
 
@@ -442,7 +442,7 @@ async def test_async_retrieves_raw_and_slices_with_the_errors_of_s3(tmp_path: Pa
         assert (await bag.call("wait_for_tool_output", {})).text == "No async tools running."
         cut = {"id": "h2bb", "mode": "slice", "slice": {"start": 10, "length": 20}}
         assert (await bag.call("get_tool_output", cut)).text == snapshot("""\
-m5rkt-h2bb · line 1 of 5,000 · bytes and chars 10–30 of 168,900 · <0.1 % seen
+line 1 of 5000 · bytes and chars 10–30 of 168900 · <0.1 % seen
 <m5rkt-h2bb:7d1a7d1a>
  00:00:00 INFO job 0
 </m5rkt-h2bb:7d1a7d1a>

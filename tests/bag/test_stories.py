@@ -27,7 +27,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("holdall.store.directory.sessions.new_mark", lambda: "m5rkt")
     monkeypatch.setattr("holdall.store.directory.folder.new_handle", handle)
-    monkeypatch.setattr("holdall.bag.tools.new_tag", lambda: "7d1a7d1a")
+    monkeypatch.setattr("holdall.bag.tools.new_fence_tag", lambda: "7d1a7d1a")
     monkeypatch.setattr("holdall.background.Jobs.age", age)
 
 
@@ -52,7 +52,7 @@ Use get_tool_output("m5rkt-h2bb", mode) to retrieve this output:
         assert whole.text == snapshot("Response too large (168900 bytes, ~89000 tokens). Use extract or slice mode.")
         around = {"id": "h2bb", "mode": "slice", "slice": {"anchor": "job 503", "window": 60}}
         assert (await bag.call("get_tool_output", around)).text == snapshot("""\
-m5rkt-h2bb · lines 503–505 of 5,000 · bytes and chars 16,486–16,553 of 168,900 · <0.1 % seen
+lines 503–505 of 5000 · bytes and chars 16486–16553 of 168900 · <0.1 % seen
 <m5rkt-h2bb:7d1a7d1a>
 502
 2026-01-01 00:00:23 ERROR job 503

@@ -539,6 +539,7 @@ async def test_what_a_model_got_is_recorded(tmp_path: Path, dialect: Any) -> Non
 async def test_what_was_kept_earlier_is_shown_as_it_was_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dialect: str, output: str | bytes
 ) -> None:
+    monkeypatch.setattr("holdall.bag.take.new_fence_tag", lambda: "aaaa")
     monkeypatch.setattr("holdall.bag.take.new_tag", lambda: "aaaa")
     async with opened(tmp_path, dialect=dialect) as bag:
         taken = await bag.take(output, tool="fetch")

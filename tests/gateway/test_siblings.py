@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 OURS = ["context_read", "context_grep", "context_tail", "context_query", "context_diff", "wait_for_tool_output"]
 CHANGED = "notifications/tools/list_changed"
 QUICK = ["--set", "slow_after_seconds=0.3"]
-SHOWN = "L2 (byte 5)"
+SHOWN = "L2  "
 
 
 @asynccontextmanager

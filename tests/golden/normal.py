@@ -14,13 +14,13 @@ _HANDLE = r"[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{3,11}"
 # Where a handle is told for the first time.
 _LEARNED = re.compile(
     rf'(?:handle: |\\?"handle\\?": ?\\?"|"seen": {{"|kept as |kept (?=\S+ ·)|answer (?=\S+ ·)|\bas |\bof (?=\S+ \()|'
-    rf"\(id: (?:<mark>-)?|\bID: (?:<mark>-)?|<(?:<mark>-)?(?=\S+:[0-9a-f]{{8}}>))({_HANDLE})\b"
+    rf"\(id: (?:<mark>-)?|\bID: (?:<mark>-)?|<(?:<mark>-)?(?=\S+:\d{{6}}>))({_HANDLE})\b"
 )
 # The mark of a session: in brackets, or before a handle in the dialect whose texts have no other place for it.
 _MARK = re.compile(r"\[[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{4}\]")
 _MARK_BEFORE = re.compile(rf"(?<![A-Za-z0-9-])[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{{4}}-(?={_HANDLE}\b|;)")
 _MARK_OF_SESSION = re.compile(r"\bsession-[0-9a-f]{8}(?![0-9a-f-])")
-_TAG = re.compile(r"(<(?:handle|uuid)-\d+>:)[0-9a-f]{8}\b")
+_TAG = re.compile(r"(<(?:handle|uuid)-\d+>:)\d{6}\b")
 _CLOSING_TAG = re.compile(r"(</?[a-z]+-)[0-9a-f]{8}(?=>)")
 _WRAPPER = re.compile(r"(ai-agent-)[0-9a-f]{8,}(-FINAL)")
 _TIMES = re.compile(r'("(?:created|ended|at|seconds|last|began|started)": ?)-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?=[,}\]\s])')

@@ -348,7 +348,7 @@ def test_csv_rows_of_other_lengths_are_never_dropped(ask: Ask) -> None:
 def test_the_lines_of_a_table_are_there_for_whoever_names_them(ask: Ask, data: bytes) -> None:
     table = ask(data, "select line_no, text from t where line_no = 2")
     assert rows(table) == [[2, data.split(b"\n")[1].decode()]]
-    assert "The SQL names the lines of the output, so t has those, as line_no, text." in table.notes
+    assert "t is read as lines: line_no, text." in table.notes
 
 
 def test_the_delimiter_is_told_also_from_two_short_lines(ask: Ask) -> None:

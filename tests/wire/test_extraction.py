@@ -59,7 +59,7 @@ def within(bytes: int) -> Callable[[str], bool]:
 @requirement("extract:holdall-answer", "extract:invented-quote-marked")
 def test_in_our_own_dialect() -> None:
     assert own_answer(FOUND, FRAME) == snapshot("""\
-k3f9 · answer of openai:gpt-5-mini, which read it · full-chunked · searched 40 of 41 chunks · the model's confidence: 0.8
+answer of openai:gpt-5-mini, which read it · full-chunked · searched 40 of 41 chunks · the model's confidence: 0.8
 <k3f9:7d1a7d1a>
 host-7 failed: its disk is full.
 </k3f9:7d1a7d1a>
@@ -83,14 +83,14 @@ Not searched: bytes 700000:800000 (429: slow down).
 Next: context_read(handle="k3f9", bytes="524:1549")\
 """)
     assert own_answer(NOTHING, FRAME) == snapshot("""\
-k3f9 · answer of openai:gpt-5-mini, which read it · full-chunked · searched 41 of 41 chunks · nothing found · the model's confidence: 0.8
+answer of openai:gpt-5-mini, which read it · full-chunked · searched 41 of 41 chunks · nothing found · the model's confidence: 0.8
 <k3f9:7d1a7d1a>
 No content matching query found in tool output. Searched 41 of 41 chunks.
 </k3f9:7d1a7d1a>\
 """)
     assert own_answer(SHORT, FRAME) == snapshot("""\
 WARNING: read-grep failed (no report after 15 turns). What follows is only the beginning and the end of the output.
-k3f9 · truncate · not searched: 10 of 4,000,000 bytes, its beginning and its end, are shown
+truncate · not searched: 10 of 4,000,000 bytes, its beginning and its end, are shown
 <k3f9:7d1a7d1a>
 top
 [… 10 bytes are left out here: bytes 4:14 …]
@@ -99,7 +99,7 @@ bottom
 """)
     only_lies = replace(FOUND, snippets=FOUND.snippets[3:], failed=(), cached=True)
     assert own_answer(only_lies, FRAME) == snapshot("""\
-k3f9 · answer of openai:gpt-5-mini, which read it · full-chunked · searched 40 of 41 chunks · the model's confidence: 0.8 · found before, from the cache
+answer of openai:gpt-5-mini, which read it · full-chunked · searched 40 of 41 chunks · the model's confidence: 0.8 · found before, from the cache
 <k3f9:7d1a7d1a>
 host-7 failed: its disk is full.
 </k3f9:7d1a7d1a>

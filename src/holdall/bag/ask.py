@@ -19,7 +19,7 @@ from holdall.llm.catalogue import price_of
 from holdall.llm.protocol import Model, pace_of
 from holdall.policy.folds import Coverage
 from holdall.policy.route import Ceiling
-from holdall.store.ids import new_tag
+from holdall.store.ids import new_fence_tag, new_tag
 from holdall.store.protocol import OutputReader
 from holdall.values.answers import Found, Passage, scanned_by, shown_by
 from holdall.values.chat import ToolCall
@@ -107,7 +107,7 @@ class OutputTools:
         spans = shown_by(found)
         for span in spans:
             self.seen.shown.add(span)
-        frame = Frame(self.handle, tag_for(repr(found), new_tag), go_on)
+        frame = Frame(self.handle, tag_for(repr(found), new_fence_tag), go_on)
         seen = Seen(self.seen.share(self.facts.measure.bytes))
         if isinstance(found, Passage):
             return ToolAnswer(passage_answer(found, frame, seen), spans)

@@ -19,7 +19,7 @@ from holdall.bag.core import NO_POLICY, Core
 from holdall.bag.records import Noticed, noticed_key
 from holdall.bag.streams import discard, value_text
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
-from holdall.store.ids import new_tag
+from holdall.store.ids import new_fence_tag, new_tag
 from holdall.store.protocol import OutputReader, Progress
 from holdall.store.sources import Pump, Source, json_text
 from holdall.text.json import equal
@@ -190,7 +190,7 @@ def _look(core: Core, room: int | None, reader: OutputReader) -> View:
     difference = _difference(core, reader)
     view = notice_view(
         reader,
-        new_tag,
+        new_fence_tag,
         outlined=core.dialect.outlined and difference is None,
         tokenizer=core.tokenizer,
         most_tokens=most if room is None else min(most, room),
@@ -200,8 +200,8 @@ def _look(core: Core, room: int | None, reader: OutputReader) -> View:
     )
     view = marked_view(core, view)
     if difference is not None:
-        return replace(view, difference=difference, tag=tag_for(repr(difference), new_tag))
-    return with_paragraphs(reader, view, new_tag) if core.dialect.paragraphs else view
+        return replace(view, difference=difference, tag=tag_for(repr(difference), new_fence_tag))
+    return with_paragraphs(reader, view, new_fence_tag) if core.dialect.paragraphs else view
 
 
 def _difference(core: Core, reader: OutputReader) -> Difference | None:

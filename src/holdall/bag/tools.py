@@ -17,7 +17,7 @@ from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch, seconds_of, seen_by
 from holdall.bag.waits import Background
 from holdall.store.deadline import Deadline, within
-from holdall.store.ids import new_tag
+from holdall.store.ids import new_fence_tag
 from holdall.values.answers import Answer, Difference, Fetched, Found, Nodes, Passage, Table, fewer, items_of, shown_by
 from holdall.values.errors import (
     AnswerTooLong,
@@ -169,7 +169,7 @@ class ToolCalls:
             said = without_mark(extraction.answer, self._core.marks)
             extraction = replace(extraction, answer=said, snippets=snippets)
         told = [extraction.answer, extraction.warning, *(snippet.text for snippet in extraction.snippets)]
-        frame = Frame(self._core.handle_of(facts), tag_for("\n".join(told), new_tag), self._core.dialect.go_on)
+        frame = Frame(self._core.handle_of(facts), tag_for("\n".join(told), new_fence_tag), self._core.dialect.go_on)
 
         async def tell(left: int | None) -> Draft:
             fits, worded = self._fits(left), self._core.dialect.extracted
@@ -261,7 +261,7 @@ class ToolCalls:
     def _worded(self, facts: Facts, ask: Ask, found: Fetched, given: Mapping[str, Any]) -> str:
         if isinstance(found, Difference):
             shown_handle = self._core.shown_handle
-            frame = Frame(shown_handle(found.handle), tag_for(repr(found), new_tag), self._core.dialect.go_on)
+            frame = Frame(shown_handle(found.handle), tag_for(repr(found), new_fence_tag), self._core.dialect.go_on)
             asked = {
                 "handle": self._core.handle_of(facts),
                 **{n: v for n, v in given.items() if n not in ("handle", "skip")},
@@ -274,7 +274,7 @@ class ToolCalls:
         seen = Seen(coverage.share(total, plus=spans), again=again, is_written=facts.state == "running")
         told = None if isinstance(found, Passage | Found) and (found.of_messages or not total) else seen
         shown = repr(found) + facts.error
-        frame = Frame(self._core.handle_of(facts), tag_for(shown, new_tag), self._core.dialect.go_on)
+        frame = Frame(self._core.handle_of(facts), tag_for(shown, new_fence_tag), self._core.dialect.go_on)
         asked = {name: value for name, value in given.items() if name not in ("handle", "refId", "id", "start", "skip")}
         match found:
             case Passage():

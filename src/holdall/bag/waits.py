@@ -17,7 +17,7 @@ from holdall.bag.fetch import Fetch
 from holdall.bag.messages import Messages
 from holdall.bag.run import Dispatch, Dispatched
 from holdall.bag.take import update_within_limits, view_of
-from holdall.store.ids import new_tag
+from holdall.store.ids import new_fence_tag
 from holdall.store.protocol import OutputWriter
 from holdall.values.answers import Answer
 from holdall.values.errors import HoldallError, UsageError
@@ -279,7 +279,7 @@ class Background:
         try:
             if size and facts.measure.utf8 and size <= (left.most_bytes or 0):
                 text = (await core.on(facts.handle, lambda reader: reader.read(0, size))).decode("utf-8")
-                frame = Frame(core.handle_of(facts), tag_for(text, new_tag), core.dialect.go_on)
+                frame = Frame(core.handle_of(facts), tag_for(text, new_fence_tag), core.dialect.go_on)
                 if left.fits((fenced := frame.fenced(text)).encode()):
                     return fenced, (Span(0, size),)
             if size:
@@ -293,7 +293,9 @@ class Background:
     def _error(self, facts: Facts) -> str:
         """Of a call that gave nothing it is all there is."""
         core, line = self._core, error_line(facts.error)
-        return Frame(core.handle_of(facts), tag_for(line, new_tag), core.dialect.go_on).fenced(line) if line else ""
+        return (
+            Frame(core.handle_of(facts), tag_for(line, new_fence_tag), core.dialect.go_on).fenced(line) if line else ""
+        )
 
     async def _one(self, handle: str) -> Dispatched | None:
         """None for an output that no call of ours writes."""

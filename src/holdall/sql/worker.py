@@ -313,7 +313,7 @@ class SqlRequest:
             if part.reading == "lines" or part.at is not None or not format_of(kind).has_lines:
                 continue
             if answer.get("missing") in ("line_no", "text"):
-                why = "The SQL names the lines of the output, so t has those, as line_no, text."
+                why = "t is read as lines: line_no, text."
             elif is_refused and not part.reading and kind in ("csv", "tsv"):
                 part.reading = "rewritten"  # row by row, as the notice has it
                 return part

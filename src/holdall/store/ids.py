@@ -18,8 +18,15 @@ def new_uuid() -> str:
 
 
 def new_tag(digits: int = 8) -> str:
-    """Random hexadecimal digits: the tag of a fence, the name of a temporary file."""
+    """Random hexadecimal digits: the name of a temporary file, what closes a text that is shown in part."""
     return os.urandom(digits // 2).hex()
+
+
+def new_fence_tag() -> str:
+    """The tag of a fence: six random digits, two tokens for most models. That is short, for a tag is drawn again until
+    nothing inside its fence holds it.
+    """
+    return f"{int.from_bytes(os.urandom(8)) % 10**6:06}"
 
 
 def new_nonce() -> str:

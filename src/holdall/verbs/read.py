@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import stringzilla
 
+from holdall.formats.registry import format_of
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_char, byte_of_line, char_of_byte, chars_of, line_of_byte, lines_of
 from holdall.text import ranges
@@ -104,6 +105,9 @@ def _smaller(size: int, tokens: int, allowed: int) -> int:
 # byte offset. `Target` is the range found, before a byte of it is read: a command streams it, however large it is.
 
 
+_HEX_LOOK = 128  # bytes
+
+
 @record
 class Target:
     """A range of one output in bytes, and how it was asked for."""
@@ -149,9 +153,12 @@ def read(
 ) -> Passage:
     target = locate(reader, lines=lines, bytes=bytes, chars=chars)
     span = target.span
+    if target.unit == "lines" and bounds.most_tokens is not None and format_of(reader.facts.measure.kind).is_binary:
+        # Lines of what is no text are none: a look at their bytes, which cost more tokens than they are.
+        span = Span(span.start, min(span.end, span.start + _HEX_LOOK))
     data = beginning_of(reader, span, bounds)
     shown = Span(span.start, span.start + len(data))
-    going_on = _next(reader, target, shown) if shown.end < span.end else ""
+    going_on = _next(reader, target, shown) if shown.end < target.span.end else ""
     return passage(reader, shown, data, going_on=going_on, past_end=target.past_end)
 
 

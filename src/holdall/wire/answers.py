@@ -3,6 +3,7 @@ is, the whole it is part of, how to continue.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -29,6 +30,7 @@ from holdall.values.errors import (
     UnknownHandle,
 )
 from holdall.values.outputs import Facts
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.system_notice import UNNAMED
@@ -279,7 +281,9 @@ def _sentence(text: str, own: Sequence[tuple[str, str]] = ()) -> str:
 
 
 _HEX_ROW = 32
-_LONGEST_ARGUMENT = 60  # characters that are repeated of what a model wrote
+_PLAIN_STEP = lazy_pattern(r"\['([A-Za-z_][A-Za-z0-9_]*)'\]")
+_SPACE_IN_JSON = lazy_pattern(r'("(?:[^"\\]|\\.)*+"?)|[ \t\r\n]++', re.DOTALL)
+_SIGNS_OF_JSON = frozenset("{}[],:")
 
 # (verb, handle, the arguments that continue) as a call that can be copied; empty if the dialect has none for it.
 NextCall = Callable[[str, str, dict[str, Any]], str]
@@ -311,7 +315,8 @@ class Frame:
     go_on: NextCall
 
     def around(self, head: Sequence[str], body: str, foot: str) -> str:
-        top = " · ".join(one_line(part, _LONGEST) for part in (self.handle, *head) if part)
+        """The handle is in the fence; where there is none, it is in the call."""
+        top = " · ".join(one_line(part, _LONGEST) for part in head if part)
         if not body:
             return "\n".join(part for part in (top, foot) if part)
         return f"{top}\n{self.fenced(body)}" + (f"\n{foot}" if foot else "")
@@ -324,10 +329,9 @@ class Frame:
     def next(
         self, verb: str, arguments: dict[str, Any], *, asked: Mapping[str, Any] | None = None, at_end: str = ""
     ) -> str:
-        """The call that continues: `arguments` beside those of the call that was made."""
-        asked = asked or {}
-        call = self.go_on(verb, self.handle, {**asked, **arguments}) if arguments else ""
-        if call and any(len(str(value)) > _LONGEST_ARGUMENT for value in asked.values()):
+        """The call that continues: `arguments` beside those of the call that was made, which are not repeated."""
+        call = self.go_on(verb, self.handle, {**(asked or {}), **arguments}) if arguments else ""
+        if call and asked is not None:
             call = f"the same call with {', '.join(f'{name}={value}' for name, value in arguments.items())}"
         return f"Next: {call}" if call else at_end
 
@@ -350,7 +354,7 @@ def passage_answer(passage: Passage, frame: Frame, seen: Seen | None, *, verb: s
     """`error` is how the call failed; the tag of the frame does not occur in it."""
     total = passage.total
     if passage.past_end:
-        ends = f"the output ends at line {total.lines:,}, byte {total.bytes:,}, char {total.chars:,}"
+        ends = f"the output ends at line {total.lines}, byte {total.bytes}, char {total.chars}"
         return frame.around([f"nothing there: {ends}", *passage.notes, _seen(seen)], error_line(error), "")
     exact = passage.exact
     if not exact and (whole := _whole_characters(passage)) is not None:
@@ -392,7 +396,8 @@ def error_line(error: str) -> str:
 def found_answer(found: Found, frame: Frame, seen: Seen | None, *, asked: dict[str, Any]) -> str:
     head, foot = [matches_and_lines(found)], ""
     if found.groups:
-        head.append(f"{plural(found.distinct, 'different value')}, {len(found.groups):,} shown")
+        shown = f", {len(found.groups):,} shown" if len(found.groups) < found.distinct else ""
+        head.append(f"{plural(found.distinct, 'different value')}{shown}")
         body = "\n".join(f"{group.count:,} × {group.value}" for group in found.groups)
     else:
         body = _matches(found.matches)
@@ -466,7 +471,8 @@ def table_answer(table: Table, frame: Frame, seen: Seen) -> str:
     if table.next is not None:
         head.append(f"{len(table.rows):,} shown")
         foot = f"Next: the same SQL with OFFSET {table.next}"
-    rows = [" | ".join(table.columns), *(" | ".join(map(_cell, row)) for row in table.rows)]
+    columns = [" | ".join(table.columns)] if table.rows else []  # of no rows they are those that were asked for
+    rows = [*columns, *(" | ".join(map(_cell, row)) for row in table.rows)]
     return frame.around([*head, *_helpful(table.notes), *_again(seen)], "\n".join(rows), foot)
 
 
@@ -479,8 +485,28 @@ def nodes_answer(nodes: Nodes, frame: Frame, seen: Seen, *, asked: dict[str, Any
     shown: list[str] = []
     for node in nodes.nodes:
         cut = f" … cut; all of it is bytes {node.bytes.start}:{node.bytes.end}" if node.cut else ""
-        shown.append(f"{node.path}  {node.text}{cut}")
+        shown.append(f"{_short_path(node.path)}  {_on_one_line(node.text)}{cut}")
     return frame.around([*head, *_helpful(nodes.notes), *_again(seen)], "\n".join(shown), foot)
+
+
+def _short_path(path: str) -> str:
+    """`$.paths['/zen'].get` for `$['paths']['/zen']['get']`: a path too, as notices write them."""
+    return _PLAIN_STEP.sub(r".\1", path)
+
+
+def _on_one_line(value: str) -> str:
+    """JSON without the line ends and spaces between its parts, which can be half of its tokens."""
+    if "\n" not in value or value[0] not in "{[":
+        return value
+    return _SPACE_IN_JSON.sub(_between, value)
+
+
+def _between(found: re.Match[str]) -> str:
+    """Nothing for spaces beside a sign of JSON; what stands apart in broken JSON stays apart."""
+    if found[1]:
+        return found[1]
+    text, before, after = found.string, found.start() - 1, found.end()
+    return "" if {text[before], text[after : after + 1]} & _SIGNS_OF_JSON else " "
 
 
 def difference_answer(found: Difference, frame: Frame, other: str, *, asked: dict[str, Any]) -> str:
@@ -565,9 +591,9 @@ def line_of(facts: Facts, handle: str) -> str:
 
 
 def hex_rows(data: bytes, offset: int) -> str:
-    """The offset of each row, then its bytes."""
+    """The offset of each row, then its bytes, four by four: so they have a third fewer tokens than one by one."""
     rows = range(0, len(data), _HEX_ROW)
-    return "\n".join(f"{offset + at:08x}  {data[at : at + _HEX_ROW].hex(' ')}" for at in rows)
+    return "\n".join(f"{offset + at:08x}  {data[at : at + _HEX_ROW].hex(' ', -4)}" for at in rows)
 
 
 def _matches(matches: Sequence[Match]) -> str:
@@ -587,23 +613,25 @@ def _matches(matches: Sequence[Match]) -> str:
 def _match(match: Match) -> str:
     left, right = "…" if match.cut_left else "", "…" if match.cut_right else ""
     around = [*(f"    {line}" for line in match.before)]
-    around.append(f"L{match.line:,} (byte {match.byte:,})  {left}{match.text}{right}")
+    # A line that is shown whole is found again by its number; of a longer one, the byte is needed.
+    byte = f" (byte {match.byte})" if left or right else ""
+    around.append(f"L{match.line}{byte}  {left}{match.text}{right}")
     around += [f"    {line}" for line in match.after]
     return "\n".join(around)
 
 
 def _cell(value: object) -> str:
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False) if "\n" in value or "|" in value else value
+        return json.dumps(value, ensure_ascii=False) if "\n" in value or " | " in value else value
     return "NULL" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _lines(lines: Span | None, total: int) -> str:
     if lines is None:
-        return f"no lines of {total:,}"
+        return f"no lines of {total}"
     if lines.start == lines.end:
-        return f"line {lines.start:,} of {total:,}"
-    return f"lines {lines.start:,}–{lines.end:,} of {total:,}"
+        return f"line {lines.start} of {total}"
+    return f"lines {lines.start}–{lines.end} of {total}"
 
 
 def _as_much(passage: Passage) -> dict[str, Any]:
@@ -618,13 +646,13 @@ def _as_much(passage: Passage) -> dict[str, Any]:
 
 
 def _ranges(passage: Passage) -> list[str]:
-    """In bytes and in chars, in one where these are the same."""
+    """In bytes and in chars, in one where these are the same. Without commas: places are arguments of other calls."""
     total = passage.total
-    of_bytes = f"{_range(passage.bytes)} of {total.bytes:,}"
+    of_bytes = f"{_range(passage.bytes)} of {total.bytes}"
     if passage.chars == passage.bytes and total.chars == total.bytes:
         return [f"bytes and chars {of_bytes}"]
-    return [f"bytes {of_bytes}", f"chars {_range(passage.chars)} of {total.chars:,}"]
+    return [f"bytes {of_bytes}", f"chars {_range(passage.chars)} of {total.chars}"]
 
 
 def _range(span: Span) -> str:
-    return f"{span.start:,}–{span.end:,}"
+    return f"{span.start}–{span.end}"
