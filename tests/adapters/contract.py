@@ -219,7 +219,7 @@ class Contract:
     """Subclass it as `TestX` and set `framework`."""
 
     framework: Framework
-    session = "c1"  # what the adapter calls the session of that conversation
+    session = "conversation:c1"  # what the adapter calls the session of that conversation
 
     @contextmanager
     def adapter(self, home: Path, **options: Any) -> Any:

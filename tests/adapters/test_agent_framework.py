@@ -228,7 +228,7 @@ def test_a_result_that_other_middleware_gives_in_place_of_the_tool_is_kept(
     asyncio.run(agent.run("go", session=session))
     saved = json.dumps(session.to_dict(), default=str)
     assert "name 64321" not in saved
-    assert kept(tmp_path, "c1", handle_in(saved.replace("\\n", "\n"))) == big().encode()
+    assert kept(tmp_path, "conversation:c1", handle_in(saved.replace("\\n", "\n"))) == big().encode()
 
 
 @requirement("adapter:saved-state")

@@ -140,6 +140,7 @@ def called(tool: str) -> Any:
 
 class TestServer(Contract):
     framework = ServedByFastMCP()
+    session = "c1"  # its user has named it
 
 
 @pytest.fixture

@@ -200,12 +200,12 @@ def confirmed(adapter: Any, function: Any, *, is_async: bool) -> tuple[str, list
 
 class TestSync(Contract):
     framework = GoogleADK(is_async=False)
-    session = f"{APP}/{USER}/c1"
+    session = f"conversation:{APP}/{USER}/c1"
 
 
 class TestAsync(Contract):
     framework = GoogleADK(is_async=True)
-    session = f"{APP}/{USER}/c1"
+    session = f"conversation:{APP}/{USER}/c1"
 
 
 @pytest.fixture

@@ -231,7 +231,7 @@ def test_a_result_that_another_capability_gives_in_place_of_the_tool_is_kept(tmp
     model = model_of(calls_then_answers(Call("small")), requests)
     Agent(model, tools=[small], capabilities=[adapter, Cached()]).run_sync("go", conversation_id="c1")
     adapter.close()
-    assert kept(tmp_path, "c1", handle_in(requests[-1].results["call-1"].text)) == big().encode()
+    assert kept(tmp_path, "conversation:c1", handle_in(requests[-1].results["call-1"].text)) == big().encode()
 
 
 @requirement("adapter:same-object")

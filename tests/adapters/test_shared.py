@@ -36,7 +36,7 @@ def test_a_conversation_without_identity_is_refused() -> None:
 @pytest.mark.parametrize("identity", ["x" * 300, "two\nlines", "\ud800"])
 def test_an_identity_that_cannot_be_a_name_has_one_of_its_own(identity: str) -> None:
     one, other = Conversations().name(None, lambda: identity), Conversations().name(None, lambda: identity + "x")
-    assert one.startswith("conversation-")
+    assert one.startswith("conversation:conversation-")
     assert one != other
 
 

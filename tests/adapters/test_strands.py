@@ -230,7 +230,7 @@ def test_a_call_from_code_returns_its_value_and_the_model_gets_a_notice(adapter:
         agent("what did it return?")
     notices = [got.text for request in requests for got in request.results.values()]
     assert len(set(notices)) == 1
-    assert kept(tmp_path, "c1", handle_in(notices[0])) == big().encode()
+    assert kept(tmp_path, "conversation:c1", handle_in(notices[0])) == big().encode()
     assert len(str(agent.messages)) + sum(one.stat().st_size for one in manager_folder.rglob("*.json")) < 10_000
 
 

@@ -36,6 +36,8 @@ from holdall.wire.dialects import dialect_of
 
 Result = TypeVar("Result")
 _LONGEST_NAME = 200
+_CONVERSATION = "conversation:"
+"""Before what a framework calls a conversation: clients often choose that, and it must not name a session of others."""
 
 
 @record
@@ -98,9 +100,9 @@ class Conversations:
     def name(self, context: object, identity: Callable[[], object]) -> str:
         """The session of a conversation: what the user of the adapter said, else what the framework calls it."""
         if self._session is None:
-            found = identity()
+            found, prefix = identity(), _CONVERSATION
         else:
-            found = self._session(context) if callable(self._session) else self._session
+            found, prefix = self._session(context) if callable(self._session) else self._session, ""
         if found is None or found == "":
             raise UsageError(
                 "this conversation has no identity, so its outputs would be open to every other one. "
@@ -108,8 +110,8 @@ class Conversations:
             )
         text = str(found)
         if len(text) <= _LONGEST_NAME and text.isprintable():
-            return text
-        return f"conversation-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+            return prefix + text
+        return f"{prefix}conversation-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
     def of(self, name: str) -> Use:
         """The bag of a session, for as long as the block lasts: `with` or `async with`."""

@@ -251,13 +251,14 @@ def column_names(header: Sequence[str] | None, width: int) -> list[str]:
     digits = len(str(max(0, width - 1)))
     taken: set[str] = set()
     names: list[str] = []
+    last: Counter[str] = Counter()  # the number of each name that occurs again
     for number in range(width):
         given = flat(header[number]).strip()[:_LONGEST_NAME] if header and number < len(header) else ""
         given = given or f"column{number:0{digits}}"
-        name, again = given, 0
+        name = given
         while name.casefold() in taken:
-            again += 1
-            name = f"{given}_{again}"
+            last[given.casefold()] += 1
+            name = f"{given}_{last[given.casefold()]}"
         taken.add(name.casefold())
         names.append(name)
     return names

@@ -3,9 +3,12 @@ for trying things out. It calls nothing.
 """
 
 import asyncio
+import errno
 import inspect
 import json
+import os
 import re
+import stat
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -133,7 +136,7 @@ def scripted_from(path: Path, **given: Any) -> ScriptedModel:
     Raises NoSuchModel, with the place of the fault, where the file is not there or is not a script.
     """
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(_read(path))
     except OSError as refused:
         raise NoSuchModel(f"the script {path} cannot be read: {refused.strerror}.") from refused
     except (ValueError, RecursionError) as broken:
@@ -142,6 +145,20 @@ def scripted_from(path: Path, **given: Any) -> ScriptedModel:
         return _model(content, f"scripted:{path}", given)
     except (_InvalidScript, re.error) as misfit:
         raise NoSuchModel(f"the script {path} cannot be used: {misfit}.") from misfit
+
+
+def _read(path: Path) -> bytes:
+    """Only a file, and no larger than any script: a checkout may name whatever it likes. Raises OSError."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "Not a file")
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise OSError(errno.EFBIG, "File too large")
+    return data
+
+
+_LARGEST = 16 * 1024 * 1024
 
 
 class _InvalidScript(Exception):

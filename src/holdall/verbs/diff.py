@@ -630,8 +630,7 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
     order = [there[value] for value in here if value in there]
     if any(a > b for a, b in pairwise(order)):
         notes.append("rows in another order")
-    if not changes and not notes:
-        notes.append("the same rows, written in another way")
+    notes += [] if changes or notes else ["the same rows, written in another way"]
 
     def show(number: int) -> Change:
         was, at = changes[number]

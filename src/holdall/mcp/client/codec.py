@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 from decimal import Decimal
+from itertools import islice
 from typing import Any, cast
 
 from holdall.mcp.client.protocol import INTERNAL_ERROR
@@ -104,7 +105,7 @@ def _found(line: bytearray, path: str) -> tuple[int, int] | None:
     """Where the only value stands that the path names."""
     scan = Scan(lambda start, end: bytes(line[start:end]), len(line), _place(path))
     try:
-        hits: list[Hit] = list(scan.hits())
+        hits: list[Hit] = list(islice(scan.hits(), 2))  # a second one is enough, and there may be very many
     except (JsonFault, SeveralValues):
         return None
     return (hits[0].start, hits[0].end) if len(hits) == 1 else None

@@ -165,6 +165,7 @@ def _with_id(body: bytes, number: int) -> bytes:
 _CONNECT_SECONDS = 30.0
 _KEEP_SECONDS = 4.0  # below the 5 seconds after which common servers close: else one is closed as it is used
 _TELL_SECONDS = 5.0  # a notification, or an answer of ours to the server
+_MOST_TOLD = 16  # answers and notifications on their way at once
 _LAST_SECONDS = 0.5  # for those of them that are on their way at the end
 _GOODBYE_SECONDS = 2.0
 _UNREAD = 64 * 1024  # bytes of an answer in which nothing is for us
@@ -250,6 +251,11 @@ class HttpChannel:
             elif post is not None:  # there the end of the connection says it
                 post.cancel()
         else:
+            # Each takes a connection. Answers wait, so that those who answer are counted; what nobody takes is dropped.
+            while len(self._told) >= _MOST_TOLD:
+                if method is not None:
+                    return
+                await asyncio.wait(self._told, return_when=asyncio.FIRST_COMPLETED)
             self._tell(body, sent)
 
     async def why(self) -> tuple[str, str]:

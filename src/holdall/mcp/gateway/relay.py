@@ -6,14 +6,14 @@ come back as they were, except for what the client's era of the protocol writes 
 
 import asyncio
 import logging
-import operator
 import re
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, cast
 
 from holdall.bag import Messages
+from holdall.mcp.client.codec import is_deep
 from holdall.mcp.client.connection import Connection, Servers
 from holdall.mcp.client.dispatch import MAX_QUESTION_BYTES, MAX_QUESTIONS, TOO_MANY_QUESTIONS, unbroken
 from holdall.mcp.client.handshake import Greeting, Identity
@@ -137,6 +137,19 @@ def _is_long(value: object) -> bool:
     return len(messages.encode({"": value})) > MAX_BYTES + 100
 
 
+def _strings(value: object) -> Iterator[str]:
+    """All that are in it, names too, however deep."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            left += (part for pair in cast("dict[str, object]", one).items() for part in pair)
+        elif isinstance(one, list):
+            left += cast("list[object]", one)
+
+
 class Relay:
     def __init__(
         self,
@@ -218,17 +231,20 @@ class Relay:
 
     def _unmarked(self, value: Any) -> Any:
         """The same object where no string in it holds the mark. Clients show models what is not a tool's too."""
+        if self._marks is None or not any(self._marks.search(text) for text in _strings(value)):
+            return value
+        if is_deep(value):
+            raise Refusal(INTERNAL_ERROR, "The server's answer holds the mark of real notices")
+        return self._without_marks(value, self._marks)
+
+    def _without_marks(self, value: Any, marks: re.Pattern[str]) -> Any:
         if isinstance(value, str):
-            return without_mark(value, self._marks) if self._marks and self._marks.search(value) else value
+            return without_mark(value, marks)
         if isinstance(value, dict):
-            given = cast("dict[str, Any]", value)
-            shown = {self._unmarked(name): self._unmarked(one) for name, one in given.items()}
-            same = all(map(operator.is_, given, shown)) and all(map(operator.is_, given.values(), shown.values()))
-            return given if same else shown
+            members = cast("dict[str, Any]", value).items()
+            return {without_mark(name, marks): self._without_marks(one, marks) for name, one in members}
         if isinstance(value, list):
-            items = cast("list[Any]", value)
-            shown = [self._unmarked(one) for one in items]
-            return items if all(map(operator.is_, items, shown)) else shown
+            return [self._without_marks(one, marks) for one in cast("list[Any]", value)]
         return value
 
     async def _without_copy(self, copy: Copy, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -23,6 +23,8 @@ Pairs = Sequence[tuple[str, str]]
 _ODD = "it is written in a way that is not changed here"
 _INLINE = "it is written on one line; write it as a table of its own"
 _LARGEST = 1024 * 1024  # characters of TOML: a configuration has a few thousand
+# A key of that many parts, of which every beginning would be remembered; or a text that looks like one.
+_MANY_PARTS = lazy_pattern(r"""(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){50}""")
 _LINE_ENDS = lazy_pattern("[\x7f-\x9f\u2028\u2029\ufeff]")  # which JSON writes as they are, and others read otherwise
 
 
@@ -315,7 +317,7 @@ class TomlDocument(LineDocument):
 
     @staticmethod
     def parse(text: str) -> object:
-        if len(text) > _LARGEST:
+        if len(text) > _LARGEST or _MANY_PARTS.search(text):
             raise ValueError("it is larger than any configuration")
         return tomllib.loads(text.removeprefix("\ufeff"))
 
