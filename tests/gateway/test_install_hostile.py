@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from holdall.mcp.install.config_text import Choices
+from holdall.mcp.install.documents import TomlDocument
 from holdall.mcp.install.installer import Done, ask, install, is_in_git, uninstall
 from holdall.values.errors import UsageError
 from tests.requirements import requirement
@@ -316,3 +317,12 @@ def test_a_list_of_tools_that_would_hide_ours_is_left_or_added_to(tmp_path: Path
     file.write_text(file.read_text() + "\n")
     uninstall(str(file), config_folder=str(tmp_path / "own"), tools=TOOLS)
     assert json.loads(file.read_text())["mcpServers"] == servers
+
+
+@pytest.mark.parametrize("key", ["a", '"a"', "'a b'"])
+def test_a_key_of_very_many_parts_is_refused_before_it_is_read(key: str) -> None:
+    text = f"{' . '.join([key] * 20_000)} = 1\n"
+    for one in (text, f"[{text.partition(' =')[0]}]\n"):
+        with pytest.raises(ValueError, match="larger than any configuration"):
+            TomlDocument.parse(one)
+    assert TomlDocument.parse('[mcp_servers."a.b.c"]\ncommand = "x"\nurl = "https://a.b.c.d.example/e.f"\n')

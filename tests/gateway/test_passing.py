@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from holdall.mcp.gateway.client_side import Client, ClientRequest
+from holdall.mcp.gateway.messages import Refusal
+from holdall.mcp.gateway.relay import Caller, Relay
 from tests.gateway.support import Wire, gateway, plain, wire
 from tests.requirements import requirement
 from tests.upstream.support import lines_of, until
@@ -63,6 +66,28 @@ async def test_nothing_that_a_server_says_bears_the_mark_of_real_notices(tmp_pat
             assert "handle: zzzz" in answer
             assert found[0] not in answer.lower()
             assert "[the mark of real notices stood here]" in answer
+
+
+async def test_a_tool_that_is_nested_deep_takes_no_other_from_the_client(tmp_path: Path) -> None:
+    client = Client(lambda _message, _related: None, NoHandler())
+    one = Relay([], client, Caller(), NoHandler().heard, marks=re.compile(r"\[m5rkt\]"))
+    deep: dict[str, Any] = {"say": "nothing"}
+    for _ in range(5000):
+        deep = {"inner": [deep]}
+    assert one._unmarked(deep) is deep  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(Refusal, match="holds the mark"):
+        one._unmarked({"a": "[m5rkt]", "deep": deep})  # pyright: ignore[reportPrivateUsage]
+
+
+class NoHandler:
+    async def request(self, asked: ClientRequest) -> dict[str, Any]:
+        raise NotImplementedError
+
+    async def notified(self, method: str, params: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    async def heard(self, server: str, method: str, params: dict[str, Any]) -> None:
+        raise NotImplementedError
 
 
 @requirement("gateway:any-client", "cli:gateway-command")

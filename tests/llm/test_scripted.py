@@ -1,12 +1,14 @@
 """The model that ships for tests: what it replays, what it records, how a script is read from a file."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
 
+from holdall.llm import scripted
 from holdall.llm.catalogue import Price
 from holdall.llm.model_names import model_named
 from holdall.llm.protocol import Request
@@ -159,3 +161,17 @@ def test_a_file_that_is_no_script_is_refused_with_the_place(tmp_path: Path, cont
         scripted_from(written(tmp_path, content))
     assert complaint in str(told.value)
     assert "script.json" in str(told.value)
+
+
+@pytest.mark.parametrize("what", ["pipe", "device", "large"])
+def test_a_script_is_a_file_of_some_size(tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "script.json"
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "device":
+        path = Path("/dev/zero")
+    else:
+        monkeypatch.setattr(scripted, "_LARGEST", 100)
+        path.write_text(json.dumps(["x" * 200]))
+    with pytest.raises(NoSuchModel, match=r"cannot be read: (Not a file|File too large)"):
+        scripted_from(path)

@@ -1,6 +1,7 @@
 """Columns of tables: whatever the bytes are, they are told without an error, and so are parts of them."""
 
 import random
+import time
 
 import pytest
 from hypothesis import given
@@ -81,3 +82,11 @@ def test_a_window_in_the_middle_of_a_cell_is_read_from_where_the_cell_ends() -> 
         assert table is not None
         assert [one.type for one in table.columns] == ["BIGINT", "VARCHAR", "DOUBLE"]
         assert table.ragged == 0
+
+
+def test_a_name_that_every_column_has_is_numbered_in_one_pass() -> None:
+    before = time.process_time()
+    names = column_names(["a"] * 30_000, 30_000)
+    assert (len(set(names)), names[:3], names[-1]) == (30_000, ["a", "a_1", "a_2"], "a_29999")
+    assert time.process_time() - before < 2.0  # minutes, where each begins at a_1
+    assert column_names(["a", "a_1", "a", "A"], 4) == ["a", "a_1", "a_2", "A_3"]

@@ -1,11 +1,17 @@
 """Lines of a server, whatever the chunks in which they come; and when it may be started again."""
 
+import functools
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.mcp.client import codec
 from holdall.mcp.client.keeper import Backoff
 from holdall.mcp.client.server_process import LimitExceeded, Lines
+from holdall.text.json.find import Hit, Scan
 
 
 def lines(longest: int = 10_000, noise_limit: int = 10_000) -> Lines:
@@ -74,3 +80,22 @@ def test_the_first_death_costs_no_time_and_each_that_follows_costs_more() -> Non
         backoff = backoff.failed(100.0)
         pauses.append(backoff.wait(100.0))
     assert pauses == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
+
+
+def test_a_result_that_is_given_very_often_is_found_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = list[int]()
+    monkeypatch.setattr(codec, "Scan", functools.partial(Counting, seen))
+    line = bytearray(b'{"id":1' + b',"result":{"structuredContent":1}' * 1000 + b"}")
+    assert codec._structure(line) is None  # pyright: ignore[reportPrivateUsage]
+    assert len(seen) == 2
+
+
+class Counting(Scan):
+    def __init__(self, seen: list[int], *given: Any) -> None:
+        super().__init__(*given)
+        self._seen = seen
+
+    def hits(self, *given: Any, **named: Any) -> Iterator[Hit]:
+        for hit in super().hits(*given, **named):
+            self._seen.append(hit.start)
+            yield hit
