@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import cast
 
 from holdall.bag import streams
-from holdall.bag.core import NO_POLICY, Core
+from holdall.bag.core import NO_POLICY, Core, in_thread
 from holdall.bag.records import Noticed, noticed_key
 from holdall.bag.streams import discard, value_text
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
@@ -335,13 +335,14 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
         if isinstance(read_ahead, streams.Remainder):
             head = read_ahead.head
             if redaction is not None:
-                head = await asyncio.to_thread(redaction.text, head)
+                head = cast("str", await in_thread(redaction.text, {"text": head}))
             return Prepared(head, origin, limits, Keep("bytes"), head, read_ahead.parts, is_part=True, started=started)
         value = read_ahead.value
     if redaction is None:
         return _measured(core, value, origin, limits, started, told)
-    value, hidden = await asyncio.to_thread(redaction.value, value)
-    origin = await asyncio.to_thread(redaction.origin, origin)
+    # In threads of their own: masking may take seconds, and the others of the pool are for everybody.
+    value, hidden = cast("tuple[object, int]", await in_thread(redaction.value, {"output": value}))
+    origin = cast("Origin", await in_thread(redaction.origin, {"origin": origin}))
     prepared = _measured(core, value, origin, limits, started)
     if not hidden:
         return prepared

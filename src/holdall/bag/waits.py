@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdall.background import Job
-from holdall.bag.core import Core
+from holdall.bag.core import Core, in_thread
 from holdall.bag.fetch import Fetch
 from holdall.bag.messages import Messages
 from holdall.bag.run import Dispatch, Dispatched
@@ -176,7 +176,7 @@ class Background:
         """A partial update of a running tool, within the limits; the same object where it is. The whole comes later."""
         redaction = self._core.redaction_of(tool)
         if redaction is not None:
-            partial = await asyncio.to_thread(redaction.masked, partial)
+            partial = await in_thread(redaction.masked, {"value": partial})
         return await asyncio.to_thread(update_within_limits, self._core, partial, tool)
 
     async def close(self) -> None:

@@ -222,6 +222,9 @@ def _nothing(_secret: bytes, _kind: str) -> None:
     """Nobody wants to know."""
 
 
+_SHORTEST = 6  # bytes of a string that any rule could find something in; there may be a hundred thousand in a megabyte
+
+
 class _JsonFindings:
     """One text of JSON, sign by sign of its structure. What is not JSON is read as far as it looks like it."""
 
@@ -294,7 +297,7 @@ class _JsonFindings:
         if not is_key and raw and self._name():
             self._whole(start, end, text)
             return
-        places = list(self._find(text))
+        places = list(self._find(text)) if len(text) >= _SHORTEST else []
         for first, last, kind in places:
             self._seen(text[first:last], kind)
         if is_key:  # a plain word there may be ours, and an object without its names is none any more

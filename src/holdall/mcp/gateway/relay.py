@@ -13,6 +13,7 @@ from dataclasses import field
 from typing import Any, cast
 
 from holdall.bag import Messages
+from holdall.bag.core import in_thread
 from holdall.mcp.client.codec import is_deep
 from holdall.mcp.client.connection import Connection, Servers
 from holdall.mcp.client.dispatch import MAX_QUESTION_BYTES, MAX_QUESTIONS, TOO_MANY_QUESTIONS, unbroken
@@ -292,7 +293,7 @@ class Relay:
         if masks is None or (asked is not None and (asked.messages is None or not asked.messages.masks)):
             return value
         async with self._masking[server]:
-            return await asyncio.to_thread(masks, value)
+            return await in_thread(masks, {"value": value})
 
     def waits_for_client(self, server: str) -> bool:
         """Whether a question of this server's is open."""
