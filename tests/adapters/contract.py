@@ -105,6 +105,7 @@ class Framework(Protocol):
     """How a framework is driven. `Adapter` is whatever its one line gives; None stands for the bare framework."""
 
     is_async: bool  # whether tools are coroutines
+    # bench.adapters sets `is_lean`: then a run saves, streams and traces nothing, since that costs more than a call.
     limits: Mapping[Limit, str]  # what it does not allow, and why
 
     def adapter(self, home: Path, **options: Any) -> Any:

@@ -46,6 +46,7 @@ class ServedByFastMCP:
     """The client of the server is the framework; the conversation is what the user of the adapter finds in the context."""
 
     is_async = True
+    is_lean = False
     limits: Mapping[Limit, str] = {
         "static": "clients list the tools of a server once",
         "room": "a server does not see the requests to the model",
@@ -78,7 +79,7 @@ class ServedByFastMCP:
                     *(client.call_tool(one.tool, dict(one.arguments), raise_on_error=False) for one in says)
                 )
                 results |= {one.id: got(result) for one, result in zip(says, came, strict=True)}
-                traffic += [str(one) for one in came]
+                traffic += [] if self.is_lean else [str(one) for one in came]
 
     def image_tool(self, name: str, image: bytes) -> Any:
         def photo() -> Image:

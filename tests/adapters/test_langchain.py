@@ -108,6 +108,8 @@ OF_NODES: dict[Limit, str] = {
 
 
 class LangChain:
+    is_lean = False
+
     def __init__(self, *, is_async: bool, node: bool = False) -> None:
         self.is_async = is_async
         self.node = node
@@ -123,10 +125,16 @@ class LangChain:
 
     def run(self, adapter: Any, script: Script, tools: Sequence[Any], *, conversation: str = "c1") -> Ran:
         requests: list[Request] = []
-        model, saver, watches = Scripted(script=script, requests=requests), InMemorySaver(), Watches()
+        model, watches = Scripted(script=script, requests=requests), Watches()
+        saver = None if self.is_lean else InMemorySaver()
         agent = self.agent(adapter, model, [one if hasattr(one, "name") else tool(one) for one in tools], saver)
         config: Any = {"configurable": {"thread_id": conversation}, "callbacks": [watches]}
         given: Any = {"messages": [HumanMessage("go")]}
+
+        if saver is None:
+            del config["callbacks"]
+            state = asyncio.run(agent.ainvoke(given, config)) if self.is_async else agent.invoke(given, config)
+            return Ran(state["messages"][-1].text, requests)
 
         async def stream() -> list[Any]:
             return [one async for one in agent.astream(given, config, stream_mode=MODES)]

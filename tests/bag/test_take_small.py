@@ -45,13 +45,16 @@ FORMS: dict[str, Callable[[str], Any]] = {
     "MCP structured object": lambda text: CallToolResult(
         content=[TextContent(type="text", text="a")], structured_content={"x": text}
     ),
+    "MCP object, its text twice": lambda text: CallToolResult(
+        content=[TextContent(type="text", text=text)], structured_content={"result": text}
+    ),
     "MCP image": lambda _: CallToolResult(content=[ImageContent(type="image", data="QUJD", mime_type="image/png")]),
     "message": Message,
     "message of blocks": lambda text: Message(blocks(text)),
     "failed message": lambda text: Message(text, status="error"),
     "another object": lambda text: Message(text, type="human"),
 }
-QUICK = {"text", "value", "MCP", "MCP object", "message", "message of blocks"}
+QUICK = {"text", "value", "MCP", "MCP object", "MCP object, its text twice", "message", "message of blocks"}
 
 
 @requirement("way:fits-same-object")

@@ -361,9 +361,7 @@ def take_apart(result: object) -> Parts | None:
 
 _MAY_HOLD_CONTENT = ("content", "output", "toolResult", "blocks")
 _PLAIN_RESULT = frozenset(("content", "isError", "is_error"))
-_BESIDE_TEXT = (
-    "structuredContent", "structured_content", "_meta", "meta", "details", "isError", "is_error", "blocks",
-)  # fmt: skip
+_BESIDE_TEXT = ("structuredContent", "_meta", "meta", "details", "isError", "is_error", "blocks")
 
 
 def is_plain_value(output: object) -> bool:
@@ -385,7 +383,10 @@ def plain_text(result: object) -> str | None:
         return None
     if table.get("type") != "tool" and "is_error" not in table and "isError" not in table:
         return None
-    return None if any(map(table.get, _BESIDE_TEXT)) else _plain_content(table["content"])
+    if any(map(table.get, _BESIDE_TEXT)):
+        return None
+    text, structured = _plain_content(table["content"]), table.get("structured_content")
+    return text if structured is None or (text is not None and wrapped_text(structured) == text) else None
 
 
 def _plain_content(content: object) -> str | None:
