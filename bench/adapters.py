@@ -76,20 +76,27 @@ def costs(framework: Any) -> Iterator[Figure]:
 
     with tempfile.TemporaryDirectory() as home:
         adapter = framework.adapter(Path(home))
-        bare = ours = float("inf")
+        # What the framework itself takes for calling hooks is not ours; where a driver knows how to tell, it is told.
+        hooks = getattr(framework, "nothing", lambda: None)()
+        trials = [None, hooks, adapter]
+        best = [float("inf")] * len(trials)
         for at in range(ROUNDS + 1):  # the first is for what is imported and opened once
-            without = cpu(lambda: framework.run(None, calls, tools))
-            within = cpu(lambda: framework.run(adapter, calls, tools))
-            if at:
-                bare, ours = min(bare, without / CALLS), min(ours, within / CALLS)
+            for number, one in enumerate(trials):
+                seconds = cpu(lambda one=one: framework.run(one, calls, tools)) / CALLS
+                best[number] = min(best[number], seconds) if at else best[number]
         framework.close(adapter)
     framework.is_lean = False
-    take = take_seconds()[0]
-    holds = ours <= MOST_RATIO * bare or ours - bare <= MOST_TAKES * take
-    note = f"or + {(ours - bare) / take:.1f} × take, at most {MOST_TAKES:g}"
+    take, (bare, floor, ours) = take_seconds()[0], best
+    bare, floor = (bare, floor) if hooks is not None else (min(bare, floor), min(bare, floor))
     yield Figure("a small call, bare", bare * 1e6, "µs CPU")
-    yield Figure("a small call, with Holdall", ours * 1e6, "µs CPU")
-    yield Figure("ratio", ours / bare, "×", MOST_RATIO, note, holds)
+    if hooks is not None:
+        yield Figure(
+            "a small call, with hooks that do nothing", floor * 1e6, "µs CPU", note=f"{floor / bare:.2f} × bare"
+        )
+    yield Figure("a small call, with Holdall", ours * 1e6, "µs CPU", note=f"{ours / bare:.2f} × bare")
+    holds = ours <= MOST_RATIO * floor or ours - floor <= MOST_TAKES * take
+    note = f"or + {(ours - floor) / take:.1f} × take, at most {MOST_TAKES:g}"
+    yield Figure("ratio to the framework's own", ours / floor, "×", MOST_RATIO, note, holds)
 
 
 def tokens(framework: Any, name: str) -> Iterator[Figure]:

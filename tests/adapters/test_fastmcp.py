@@ -14,7 +14,7 @@ from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server import create_proxy
 from fastmcp.server.auth.providers.jwt import StaticTokenVerifier
-from fastmcp.server.middleware import MiddlewareContext
+from fastmcp.server.middleware import Middleware, MiddlewareContext
 from fastmcp.server.middleware.response_limiting import ResponseLimitingMiddleware
 from fastmcp.tools import ToolResult
 from fastmcp.utilities.tests import asgi_client
@@ -57,6 +57,10 @@ class ServedByFastMCP:
 
     def close(self, adapter: Any) -> None:
         adapter.close()
+
+    def nothing(self) -> Any:
+        """For the benchmark: what the framework itself takes for a middleware that does nothing."""
+        return Middleware()
 
     def run(self, adapter: Any, script: Script, tools: Sequence[Any], *, conversation: str = "c1") -> Ran:
         CONVERSATION.set(conversation)

@@ -11,7 +11,12 @@ from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, HumanInTheLoopMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    ClearToolUsesEdit,
+    ContextEditingMiddleware,
+    HumanInTheLoopMiddleware,
+)
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -23,7 +28,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command, interrupt
 
-from holdall.adapters.langchain import middleware, tool_node
+from holdall.adapters.langchain import HoldallToolNode, middleware, tool_node
 from tests.adapters.contract import (
     DELETED,
     NEEDLE,
@@ -107,6 +112,22 @@ OF_NODES: dict[Limit, str] = {
 }
 
 
+class Nothing(AgentMiddleware):
+    """Passes everything on."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(request)
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request)
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return handler(request)
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request)
+
+
 class LangChain:
     is_lean = False
 
@@ -122,6 +143,10 @@ class LangChain:
 
     def close(self, adapter: Any) -> None:
         adapter.close()
+
+    def nothing(self) -> Any:
+        """For the benchmark: what the framework itself takes for hooks that do nothing."""
+        return NothingNode() if self.node else Nothing()
 
     def run(self, adapter: Any, script: Script, tools: Sequence[Any], *, conversation: str = "c1") -> Ran:
         requests: list[Request] = []
@@ -148,7 +173,7 @@ class LangChain:
         if not self.node:
             return create_agent(model, tools, middleware=[adapter] if adapter else [], checkpointer=saver)
         node = adapter.made(tools) if adapter else None
-        bound = node.bind(model) if node else model.bind_tools(tools)
+        bound = node.bind(model) if isinstance(node, HoldallToolNode) else model.bind_tools(tools)
         graph: Any = StateGraph(MessagesState)
 
         def respond(state: Any) -> Any:
@@ -208,6 +233,15 @@ class LangChain:
         return str(asked[0].value), requests[-1].results["call-1"].text
 
 
+class NothingNode:
+    def made(self, tools: Sequence[Any]) -> Any:
+        async def later(request: Any, handler: Any) -> Any:
+            return await handler(request)
+
+        node: Any = ToolNode(tools, wrap_tool_call=lambda request, handler: handler(request), awrap_tool_call=later)
+        return node
+
+
 class _Node:
     """A node has its tools when it is made: here with those of the run."""
 
@@ -216,6 +250,8 @@ class _Node:
         self.nodes: list[Any] = []
 
     def made(self, tools: Sequence[Any]) -> Any:
+        if self.nodes and list(self.nodes[0].tools_by_name) == [one.name for one in tools if hasattr(one, "name")]:
+            return self.nodes[0]
         node = tool_node(tools, home=str(self.home), **self.options)
         self.nodes.append(node)
         return node

@@ -9,6 +9,7 @@ import asyncio
 import concurrent.futures
 import contextvars
 import hashlib
+import queue
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -76,6 +77,7 @@ class Conversations:
         )
         self._session = session
         self._lock = threading.Lock()
+        self._threads = _Threads()
         self._pool: Sessions | None = None
         self._rooms: weakref.WeakKeyDictionary[Holdall, int] = weakref.WeakKeyDictionary()
         self._named: weakref.WeakKeyDictionary[Holdall, set[str]] = weakref.WeakKeyDictionary()
@@ -94,6 +96,8 @@ class Conversations:
         """Give back threads, files and the SQL process. No session ends; the next use opens them again."""
         with self._lock:
             pool, self._pool = self._pool, None
+            threads, self._threads = self._threads, _Threads()
+        threads.close()
         if pool is not None:
             pool.close_now(ends=False)
 
@@ -275,10 +279,12 @@ class Conversations:
             except BaseException as raised:  # whatever it is: it is raised where the call was made
                 done.set_exception(raised)
 
-        threading.Thread(target=work, name=f"holdall {origin['tool']}", daemon=True).start()
-        concurrent.futures.wait((done,), timeout=seconds)
-        if done.done():
-            return Ended(done.result())
+        self._threads.run(work)
+        try:
+            return Ended(done.result(seconds))
+        except TimeoutError:
+            if done.done():  # it is the call's own, or it has ended just now
+                return Ended(done.result())
 
         async def rest() -> object:
             return _stored(await asyncio.wrap_future(done), take)
@@ -318,6 +324,41 @@ class Conversations:
                 return False
             self._rooms[bag] = left - tokens
             return True
+
+
+_IDLE_THREADS = 8
+
+
+class _Threads:
+    """Threads for calls that a thread waits for. A pool of a fixed size could lock up, for a tool may call others; a
+    new thread for each call costs more than all else that is done here.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[queue.SimpleQueue[Callable[[], None] | None]] = []
+        self._is_closed = False
+
+    def run(self, work: Callable[[], None]) -> None:
+        try:
+            waiting = self._idle.pop()
+        except IndexError:
+            waiting = queue.SimpleQueue[Callable[[], None] | None]()
+            threading.Thread(target=self._serve, args=(waiting,), name="holdall call", daemon=True).start()
+        waiting.put(work)
+
+    def _serve(self, waiting: "queue.SimpleQueue[Callable[[], None] | None]") -> None:
+        while (work := waiting.get()) is not None:
+            work()
+            del work  # and what its call returned
+            if self._is_closed or len(self._idle) >= _IDLE_THREADS:
+                return
+            self._idle.append(waiting)
+
+    def close(self) -> None:
+        """A thread that runs a call ends with it."""
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().put(None)
 
 
 def _stored(value: Any, take: Callable[[Any], Iterable[object]] | None) -> object:

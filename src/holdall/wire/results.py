@@ -361,7 +361,8 @@ def take_apart(result: object) -> Parts | None:
 
 _MAY_HOLD_CONTENT = ("content", "output", "toolResult", "blocks")
 _PLAIN_RESULT = frozenset(("content", "isError", "is_error"))
-_BESIDE_TEXT = ("structuredContent", "_meta", "meta", "details", "isError", "is_error", "blocks")
+_BESIDE_TEXT = ("structuredContent", "_meta", "details", "isError", "is_error", "blocks")
+_PLAIN_META = (None, {"fastmcp": {"wrap_result": True}})  # of nearly every result of FastMCP
 
 
 def is_plain_value(output: object) -> bool:
@@ -383,7 +384,7 @@ def plain_text(result: object) -> str | None:
         return None
     if table.get("type") != "tool" and "is_error" not in table and "isError" not in table:
         return None
-    if any(map(table.get, _BESIDE_TEXT)):
+    if any(map(table.get, _BESIDE_TEXT)) or table.get("meta") not in _PLAIN_META:
         return None
     text, structured = _plain_content(table["content"]), table.get("structured_content")
     return text if structured is None or (text is not None and wrapped_text(structured) == text) else None
