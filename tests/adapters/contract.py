@@ -9,9 +9,11 @@ framework does not allow is in its `limits`, with the reason; a limit that is no
 
 import asyncio
 import json
+import math
 import random
 import re
 import threading
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -42,8 +44,15 @@ def big(rows: int = 145_000) -> str:
 
 @cache
 def noise(size: int) -> bytes:
-    """A PNG by its first bytes, and nothing that could be told as text."""
-    return b"\x89PNG\r\n\x1a\n" + random.Random(7).randbytes(size)
+    """A PNG of about so many bytes: dots of any colour, which nothing makes smaller."""
+    side = math.isqrt(size // 3)
+    dots = b"".join(b"\0" + random.Random(row).randbytes(side * 3) for row in range(side))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return len(data).to_bytes(4) + kind + data + zlib.crc32(kind + data).to_bytes(4)
+
+    head = side.to_bytes(4) * 2 + bytes((8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(dots, 0)) + chunk(b"IEND", b"")
 
 
 # What goes in, and what is seen

@@ -69,6 +69,7 @@ NEWER_STANDARD_LIBRARY = {"annotationlib"}
 FRAMEWORKS = {
     "agent_framework": "agent-framework-core",
     "agents": "openai-agents",
+    "claude_agent_sdk": "claude-agent-sdk",
     "google": "google-adk",
     "strands": "strands-agents",
 }
