@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,21 @@ def clear(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     (home / "project").mkdir()
     monkeypatch.chdir(home / "project")
+
+
+def table() -> str:
+    """The clients as the page lists them."""
+    rows = ["| client | `holdall install` | its files |", "|---|---|---|"]
+    for name, client in CLIENTS.items():
+        files = [one.replace("${XDG_CONFIG_HOME:-~/.config}", "~/.config") for one in client.files]
+        files = [re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", one) for one in files if "Insiders" not in one]
+        rows.append(f"| {client.title} | `{name}` | {', '.join(f'`{one}`' for one in files)} |")
+    return "\n".join(rows)
+
+
+def test_the_page_lists_every_client_with_its_files() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "clients.md").read_text("utf-8")
+    assert f"<!-- install: begin -->\n{table()}\n<!-- install: end -->" in page, table()
 
 
 def test_every_client_has_a_sample() -> None:
