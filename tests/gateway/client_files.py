@@ -189,7 +189,8 @@ GEMINI = """{
       "env": {"DATABASE_URL": "$DB_CONNECTION_STRING", "API_KEY": "${EXTERNAL_API_KEY}"},
       "timeout": 15000, "trust": false
     },
-    "http": {"httpUrl": "http://localhost:3000/mcp", "headers": {"Authorization": "Bearer t"}, "timeout": 5000},
+    "http": {"httpUrl": "http://localhost:3000/mcp", "headers": {"Authorization": "Bearer $DOCS_TOKEN"}, "timeout": 5000},
+    "named": {"httpUrl": "http://${DOCS_HOST}/mcp", "env": {"A": "b"}},
     "old": {"url": "http://localhost:8080/sse"},
     "few": {"command": "node", "args": ["s.js"], "includeTools": ["safe_tool"], "excludeTools": ["rm"]}
   },
@@ -234,6 +235,7 @@ CLINE = """{
       "type": "streamableHttp", "url": "https://x.example/mcp", "headers": {"Authorization": "Bearer t"},
       "autoApprove": [], "disabled": false
     },
+    "filled": {"type": "streamableHttp", "url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${env:T}"}},
     "older": {"url": "https://x.example/sse", "disabled": true}
   }
 }
@@ -312,12 +314,12 @@ SAMPLES = (
     Sample("codex", ".codex/config.toml", CODEX, ("files", "odd name", "figma", "docs"), ("few",)),
     Sample("codex", ".codex/config.toml", CODEX_INLINE, ("git", "bare"), ("web",)),
     Sample("opencode", ".config/opencode/opencode.jsonc", OPENCODE, ("everything", "off", "context7"), ("filed",)),
-    Sample("gemini", ".gemini/settings.json", GEMINI, ("python", "http"), ("old", "few")),
+    Sample("gemini", ".gemini/settings.json", GEMINI, ("python", "http", "named"), ("old", "few")),
     Sample("windsurf", ".codeium/windsurf/mcp_config.json", WINDSURF, ("github", "remote")),
     Sample("zed", ".config/zed/settings.json", ZED, ("local", "bare", "remote"), ("mcp-server-github", "older")),
     Sample(
         "cline", f"{_CODE}/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", CLINE,
-        ("local", "streams"), ("older",),
+        ("local", "streams"), ("older", "filled"),
     ),
     Sample("copilot", ".copilot/mcp-config.json", COPILOT, ("playwright", "context7"), ("few", "old")),
     Sample(

@@ -113,7 +113,7 @@ class _Everything(dict[str, str]):
         return True
 
     def __missing__(self, key: str) -> str:
-        return f"value of {key}"
+        return f"value-of-{key}"
 
 
 def lines_of(text: str) -> list[str]:
@@ -232,6 +232,16 @@ def test_codex_is_given_the_variables_of_its_headers(home: Home) -> None:
         "url": "https://docs.example.com/mcp",
         "headers": {"Authorization": "Bearer s3cret", "X-User": "${DOCS_USER}"},
     }
+
+
+@pytest.mark.parametrize("sample", [one for one in SAMPLES if one.client == "gemini"], ids=["gemini"])
+def test_gemini_gives_the_gateway_the_variables_that_it_keeps_from_programs(home: Home) -> None:
+    home.install()
+    servers = home.read.document.value["mcpServers"]
+    assert servers["http"]["env"] == {"DOCS_TOKEN": "${DOCS_TOKEN}"}
+    assert servers["named"]["env"] == {"A": "b"}, "the entry has its own"
+    entry = json.loads(Path(servers["http"]["args"][-1]).read_text())["mcpServers"]["http"]
+    assert entry["headers"] == {"Authorization": "Bearer ${DOCS_TOKEN}"}
 
 
 @requirement("install:list")

@@ -30,7 +30,8 @@ class Shape:
     urls: tuple[str, ...] = URLS
     moved: tuple[str, ...] = ("type", "transport", "transportType", "headers")  # the gateway's, as the URL is
     local: tuple[tuple[str, str], ...] = ()  # what says that an entry is a program
-    passes: str = ""  # the key for names of variables that a program is given
+    passes: str = ""  # the key for variables that a program is given, where it does not have those of its client
+    passed: Callable[[list[str]], object] = list  # what stands there, by their names
     other: str = ""  # a pattern for what the client puts into a URL or a header and the gateway does not, or only it
     to_common: Callable[[Entry], dict[str, Any]] = dict
     from_common: Callable[[Entry], dict[str, Any]] = dict
@@ -92,6 +93,20 @@ def _to_codex(entry: Entry) -> dict[str, Any]:
     return found
 
 
+def _from_gemini(entry: Entry) -> dict[str, Any]:
+    found = dict(entry)
+    for key in (*URLS, "headers"):
+        one = found.get(key)
+        if isinstance(one, str):
+            found[key] = _NAKED.sub(r"${\1}", one)
+        elif isinstance(one, dict):
+            pairs = cast("dict[str, object]", one).items()
+            found[key] = {
+                name: _NAKED.sub(r"${\1}", given) if isinstance(given, str) else given for name, given in pairs
+            }
+    return found
+
+
 def _from_goose(entry: Entry) -> dict[str, Any]:
     names = {"cmd": "command", "uri": "url"}
     found = {names.get(key, key): one for key, one in entry.items() if key != "type"}
@@ -104,7 +119,13 @@ def _to_goose(entry: Entry) -> dict[str, Any]:
 
 _VARIABLE = lazy_pattern(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _OURS = lazy_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_NAKED = lazy_pattern(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 COMMON = Shape(("mcpServers", "servers"))
+# It keeps variables with names like TOKEN or KEY from its servers, and fills in what stands in its settings.
+_GEMINI = Shape(
+    ("mcpServers",), passes="env", passed=lambda names: {name: f"${{{name}}}" for name in names}, to_common=_from_gemini
+)
+_PLAIN = Shape(("mcpServers",), other=r"\$\{")  # no variables in a URL or a header, or not for a program
 _ZED = Shape(("context_servers",))
 _OPENCODE = Shape(
     ("mcp",), args="", urls=("url",), moved=("type", "headers"), local=(("type", "local"),), other=r"\$\{|\{file:",
@@ -153,17 +174,18 @@ CLIENTS: Mapping[str, Client] = {
          *(f"{_CONFIG}/opencode/{one}" for one in _OPENCODE_FILES)),
         _OPENCODE,
     ),
-    "gemini": Client("Gemini CLI", (".gemini/settings.json", "~/.gemini/settings.json"), url_is_sse=True),
+    "gemini": Client("Gemini CLI", (".gemini/settings.json", "~/.gemini/settings.json"), _GEMINI, url_is_sse=True),
     "windsurf": Client("Windsurf", ("~/.codeium/windsurf/mcp_config.json",)),
     "zed": Client("Zed", (".zed/settings.json", f"{_CONFIG}/zed/settings.json"), _ZED),
     "cline": Client(
         "Cline",
         (*(f"{one}/{_CLINE}" for one in _CODE), "~/.cline/data/settings/cline_mcp_settings.json"),
+        _PLAIN,
         url_is_sse=True,
     ),
     "copilot": Client("Copilot CLI", (".github/mcp.json", "${COPILOT_HOME:-~/.copilot}/mcp-config.json",)),
     "goose": Client("Goose", (f"{_CONFIG}/goose/config.yaml",), _GOOSE),
-    "lm-studio": Client("LM Studio", ("~/.lmstudio/mcp.json", "~/.cache/lm-studio/mcp.json")),
+    "lm-studio": Client("LM Studio", ("~/.lmstudio/mcp.json", "~/.cache/lm-studio/mcp.json"), _PLAIN),
 }  # fmt: skip
 
 

@@ -467,13 +467,20 @@ def _reached(read: Configuration, server: Server, words: Sequence[str]) -> _Chan
     doc, shape = read.document, read.shape
     ours: dict[str, object] = dict(shape.local)
     ours |= {shape.command: words[0], shape.args: list(words[1:])} if shape.args else {shape.command: list(words)}
-    used = variables_in(json.dumps(read.common(server).get("headers")))
-    if shape.passes and used:
-        ours[shape.passes] = used
+    if used := _variables(read, server):
+        ours[shape.passes] = shape.passed(used)
     value = {key: one for key, one in server.entry.items() if key not in shape.taken} | ours
     pairs = [(key, doc.quoted(one)) for key, one in ours.items()]
     url = shape.url_key(server.entry)
     return doc.swapped(server, url, pairs, {key for key in shape.taken if key != url}), value
+
+
+def _variables(read: Configuration, server: Server) -> list[str]:
+    """Of a URL and its headers, where the client does not give them to a program, and the entry names no others."""
+    if not read.shape.passes or read.shape.passes in server.entry:
+        return []
+    common = read.common(server)
+    return list(dict.fromkeys(variables_in(json.dumps([common.get(key) for key in (*URLS, "headers")]))))
 
 
 def _restored_entry(read: Configuration, server: Server, raw: str) -> _Change:
@@ -481,18 +488,18 @@ def _restored_entry(read: Configuration, server: Server, raw: str) -> _Change:
     doc, shape = read.document, read.shape
     alone = Configuration(doc.alone(server, raw, shape.tables[0]), shape)
     was = alone.document.servers_at(shape.tables[0], server.name)
-    theirs = {key: one for key, one in server.entry.items() if key not in shape.ours}
+    ours = {*shape.ours} - ({shape.passes} if shape.passes in was.entry else set())
+    theirs = {key: one for key, one in server.entry.items() if key not in ours}
     value = {key: one for key, one in was.entry.items() if key in shape.taken} | theirs
     if same(theirs, {key: one for key, one in was.entry.items() if key not in shape.taken}):
         url = shape.url_key(was.entry)
-        ours = [(key, doc.raw_of(server, key)) for key in _in_order(shape, server)]
-        edits = alone.document.swapped(was, url, ours, {key for key in shape.taken if key != url})
+        pairs = [(key, doc.raw_of(server, key)) for key in _in_order(shape, server) if key in ours]
+        edits = alone.document.swapped(was, url, pairs, {key for key in shape.taken if key != url})
         now = doc.alone(server, doc.raw(server.place), shape.tables[0]).text
         if applied(alone.document.text, edits).rstrip() == now or not doc.has_comments(server.place):
             return [(server.place.start, server.place.end, raw)], value
     new = [(key, alone.document.raw_of(was, key)) for key in was.entry if key in shape.taken]
-    gone = {key for key in shape.ours if key != shape.command}
-    return doc.swapped(server, shape.command, new, gone), value
+    return doc.swapped(server, shape.command, new, ours - {shape.command}), value
 
 
 def _in_order(shape: Shape, server: Server) -> list[str]:
