@@ -227,7 +227,8 @@ class JsonDocument(Document):
         return self._places.has_comments(place)
 
 
-_STRINGS = lazy_pattern(r"""\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'""", re.DOTALL)
+# One that never ends is matched too: otherwise everything after it would be read again from each quote in it.
+_STRINGS = lazy_pattern(r"""\"{3}.*?(?:\"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?""", re.DOTALL)
 
 
 class LineDocument(Document):
