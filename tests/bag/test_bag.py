@@ -11,7 +11,19 @@ from typing import Any
 import pytest
 
 import holdall
-from holdall import Fits, Holdall, Keep, Kept, MemoryStore, Nodes, OutputExpired, Settings, Table, UnknownHandle
+from holdall import (
+    Fits,
+    Holdall,
+    Keep,
+    Kept,
+    MemoryStore,
+    Nodes,
+    OutputExpired,
+    Settings,
+    Table,
+    UnknownHandle,
+    UsageError,
+)
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputReader
 from tests.bag.shapes import opened
@@ -343,3 +355,20 @@ async def test_slow_verbs_of_one_session_stop_no_other_and_wait_for_each_other(t
         done = await asyncio.gather(*calls, return_exceptions=True)
     assert [isinstance(one, asyncio.CancelledError) for one in done] == [at == 40 for at in range(50)]
     assert most == 4
+
+
+@requirement("measure:kind-said")
+async def test_text_is_read_as_its_caller_says_in_notices_and_sql(tmp_path: Path) -> None:
+    said = "One word, two words\nJust a sentence without it\n" * 2000
+    async with Holdall.open(session="s1", home=str(tmp_path / "h")) as bag:
+        kept = await bag.keep(said, kind="csv")
+        assert (kept.measure.kind, (await bag.keep(said)).measure.kind) == ("csv", "text")
+        assert "4,000 rows × 2 columns (comma-separated, no header)" in await bag.preview.notice(kept.handle)
+        found = await bag.query(kept.handle, sql="select column1, count(*) from t where column1 > '' group by 1")
+        assert isinstance(found, Table)
+        assert found.rows == ((" two words", 2000),)
+        assert (await bag.keep(bytes(99), kind="csv")).measure.kind == "binary"
+        with pytest.raises(UsageError, match=r"kind is one of text, .*; not 'parquet'"):
+            await bag.keep(said, kind="parquet")
+    async with Holdall.open(session="s1", home=str(tmp_path / "h")) as bag:
+        assert (await bag.show(kept.handle)).origin.read_as == "csv"

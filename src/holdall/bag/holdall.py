@@ -25,6 +25,7 @@ from holdall.bag.take import is_small_text, keep, keep_as_well, prepare, settle,
 from holdall.bag.tools import ToolCalls
 from holdall.bag.turn import Turn
 from holdall.bag.waits import Background
+from holdall.formats.registry import checked_kind
 from holdall.policy.decide import Decision, decide, room_of_turn
 from holdall.policy.route import Ceiling
 from holdall.store.opening import default_home, open_store
@@ -324,10 +325,14 @@ class Holdall(KeptNames):
         arguments: Any = None,
         call_id: str = "",
         server: str = "",
+        kind: str = "",
         progress: Progress | None = None,
     ) -> Facts:
-        """Store every byte of `output`, whatever its form and size; on return it is durable and has a handle."""
-        origin = self._origin(tool, server, arguments, call_id)
+        """Store every byte of `output`, whatever its form and size; on return it is durable and has a handle.
+
+        `kind` says what text is to be read as (csv, log, json …), whatever it looks like. Raises UsageError for others.
+        """
+        origin = replace(self._origin(tool, server, arguments, call_id), read_as=checked_kind(kind))
         return await keep(self.core, output, origin, progress=progress)
 
     async def forget(self, handle: str) -> Removal:

@@ -36,10 +36,13 @@ _NOT_FOUND, _NOT_EXECUTABLE, _BY_SIGNAL = 127, 126, 128
 
 Tool = Annotated[str, typer.Option("--tool", help="Name of the tool that made the output.")]
 CallId = Annotated[str, typer.Option("--call-id", help="Id of the call; it works like a handle afterwards.")]
+Kind = Annotated[
+    str, typer.Option("--kind", help="What text is read as: csv, log, json…; else it is told by its looks.")
+]
 
 
 @command(app)
-async def put(options: Options, tool: Tool = "", call_id: CallId = "") -> int:
+async def put(options: Options, tool: Tool = "", call_id: CallId = "", kind: Kind = "") -> int:
     """Keep standard input; print what a model would see.
 
     \b
@@ -51,7 +54,7 @@ async def put(options: Options, tool: Tool = "", call_id: CallId = "") -> int:
     async with stdin.interrupted_by_signals(), options.open_bag() as bag:
         _check_may_be_stored(bag, tool)
         with show.progress("keeping") as tick:
-            facts = await bag.keep(stdin, tool=tool, call_id=call_id, progress=tick)
+            facts = await bag.keep(stdin, tool=tool, call_id=call_id, kind=kind, progress=tick)
         stdin.release()
         if stdin.ended_by and not facts.is_whole and not options.as_json:
             show.about(f"interrupted · what had come is kept as {facts.handle} ({facts.state}) · {size_of(facts)}")

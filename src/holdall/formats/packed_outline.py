@@ -19,7 +19,7 @@ from holdall.values.outputs import Measure
 from holdall.values.patterns import lazy_pattern
 
 LOOKED = 8 * 1024 * 1024  # unpacked bytes that are looked at
-_MOST_MEMBERS = 20_000  # that are counted
+_MOST_MEMBERS = {"zip": 6_000, "tar": 2_500}  # that are counted: what can be read in the time of a notice
 _SHOWN = 8
 _BEGINNING = "0:800"  # bytes of a member: under 600 tokens, whatever it is
 _UNREADABLE = lazy_pattern(
@@ -35,7 +35,7 @@ def packed_outline(sample: Sample, room: Room) -> Outline | None:
         return None
     try:
         if form in ARCHIVES:
-            listing = members_of(form, read, sample.size, _MOST_MEMBERS)
+            listing = members_of(form, read, sample.size, _MOST_MEMBERS[form])
             return _archive(f"{form} archive", listing, room)
         return _stream(form, read, sample, room)
     except MissingExtra as missing:
@@ -107,7 +107,7 @@ def _stream(form: str, read: Read, sample: Sample, room: Room) -> Outline:
 
 
 def _compressed_tar(form: str, data: bytes, room: Room, problem: str) -> Outline:
-    listing = members_of("tar", lambda start, end: data[max(0, start) : end], len(data), _MOST_MEMBERS)
+    listing = members_of("tar", lambda start, end: data[max(0, start) : end], len(data), _MOST_MEMBERS["tar"])
     return _archive(f"tar archive in {form}", replace(listing, problem=problem or listing.problem), room)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 from holdall.formats import kinds
 from holdall.formats.outline import LineAt, Outline, Read, Room, Sample, take
+from holdall.text.escape import foreign
+from holdall.values.errors import UsageError
 from holdall.values.outputs import Measure
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -20,6 +22,7 @@ _XML = lazy_pattern(
     rb"(?:\xef\xbb\xbf)?\s{0,1000}<(?:\?xml\b|!DOCTYPE (?!html)|[A-Za-z_][\w:.-]{0,80}[\s>/])", re.IGNORECASE
 )
 _HEADS = 64 * 1024
+_TABLES = ("csv", "tsv", "table")
 _Maker = Callable[[Sample, Room], Outline | None]
 _ROOM = Room(1400)
 
@@ -114,22 +117,40 @@ def kind_of(head: bytes, tail: bytes, *, whole: bool, valid: bool) -> str:
     return next((format.kind for format in FORMATS if format.recognise(ends)), TEXT.kind)
 
 
+def checked_kind(said: str) -> str:
+    """`said`, if an output that is text can be read as that. Raises UsageError for others."""
+    known = list(dict.fromkeys(format.kind for format in FORMATS if not format.is_binary))
+    if said and said not in known:
+        raise UsageError(f"kind is one of {', '.join(known)}; not '{foreign(said)}'.")
+    return said
+
+
 def format_of(kind: str) -> Format:
     """What belongs to a kind; one that only a later version knows is read as text."""
     return _BY_KIND.get(kind, TEXT)
 
 
 def outline(
-    read: Read, measure: Measure, *, tool: str = "", room: Room = _ROOM, line_at: LineAt | None = None
+    read: Read,
+    measure: Measure,
+    *,
+    tool: str = "",
+    room: Room = _ROOM,
+    line_at: LineAt | None = None,
+    forced: bool = False,
 ) -> Outline:
     """What is in an output and what is rare in it, in about as much as there is `room` for.
 
     `read(start, end)` gives exact bytes, `line_at` the line that holds a byte. Little more than one MiB of a large
     output is looked at, whatever its size, and all of an output up to eight. `tool` may tell what cannot be seen.
+    `forced`: it is of its kind because its caller says so.
     """
     sample = take(read, measure.bytes, measure.lines, line_at, measure.longest_line)
     named = format_of(measure.kind).outlines
-    for make in map(_maker, named) if named else _plain_makers(sample, measure, tool):
+    makers = list(map(_maker, named)) if named else _plain_makers(sample, measure, tool)
+    if forced and measure.kind in _TABLES:
+        makers = [functools.partial(_maker("table:table_outline"), kind=measure.kind, forced=True)]
+    for make in makers:
         found = make(sample, room)
         if found is not None:
             return found

@@ -65,9 +65,9 @@ _LED_BY = 12  # columns at each end that are looked at for what to ask
 _LOW = 2
 
 
-def table_outline(sample: Sample, room: Room, kind: str = "csv") -> Outline | None:
-    """None if no columns can be told."""
-    table = table_of(sample, kind=kind)
+def table_outline(sample: Sample, room: Room, kind: str = "csv", *, forced: bool = False) -> Outline | None:
+    """None if no columns can be told. `forced`: it is to be read as a table."""
+    table = table_of(sample, kind=kind, forced=forced)
     if table is None or not table.rows:
         return None
     told = [_size(sample, table)]

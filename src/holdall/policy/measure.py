@@ -38,11 +38,16 @@ def is_packed(measure: Measure) -> bool:
 
 
 def of_origin(measure: Measure, origin: Origin, notes: Sequence[str] = ()) -> Measure:
-    """With these notes. What comes packed from a tool whose secrets are masked stays closed, here and elsewhere."""
+    """With these notes; text is of the kind that its caller says.
+
+    What comes packed from a tool whose secrets are masked stays closed, here and elsewhere.
+    """
     if origin.masked and format_of(measure.kind).is_opened:
         why = "its tool's secrets are masked, and in there they could not be"
         closed = f"{_CLOSED}{measure.kind}) and not opened: {why}"
         measure, notes = replace(measure, kind="binary"), (*notes, closed)
+    elif origin.read_as and not format_of(measure.kind).is_binary:
+        measure = replace(measure, kind=origin.read_as)
     return replace(measure, notes=(*measure.notes, *notes)) if notes else measure
 
 

@@ -243,7 +243,7 @@ def source_of(
         case "json":
             return _records(reader, _json_shape(reader), check, mend)
         case "csv" | "tsv" | "table" as form:
-            return _table(reader, form, check, forced=forced is not None, rewrite=rewrite)
+            return _table(reader, form, check, forced=bool(forced or reader.facts.origin.read_as), rewrite=rewrite)
         case _:
             return lines_of(reader, check)
 

@@ -196,6 +196,7 @@ def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Ou
                 tool=reader.facts.origin.tool,
                 room=room,
                 line_at=lambda byte: line_of_byte(reader, byte),
+                forced=bool(reader.facts.origin.read_as),
             )
     except OutOfTime:
         return None
