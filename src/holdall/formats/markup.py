@@ -19,7 +19,7 @@ from holdall.values.patterns import lazy_pattern
 TAG = lazy_pattern(rb"<([A-Za-z_][\w:.-]{0,80})(?=[\s/>])")
 _OPEN = lazy_pattern(rb"<(/?)([A-Za-z_][\w:.-]{0,80})([^<>]{0,2000})>")
 _ATTRIBUTE = lazy_pattern(rb"([\w:.-]{1,80})\s{0,8}=\s{0,8}(?:\"([^\"]{0,400})\"|'([^']{0,400})')")
-_TAGS, _SOME_TAGS = 500_000, 40_000  # tags that are counted
+_TAGS, _SOME_TAGS = 150_000, 40_000  # tags that are counted: of all of a text, and of a larger one
 _NESTED = 1500  # tags by which the tree is told
 _NAMES, _FEW = 24, 6  # elements that are told, and where there is little room
 _SHOWN = 4  # attributes of each
@@ -206,8 +206,8 @@ _BLOCK = lazy_pattern(
 _CLOSING = lazy_pattern(rb"[ \t]+#+[ \t]*\r?$")
 _NO_PARAGRAPH = lazy_pattern(rb"[|`~#]| {4}|\t|(?:[-*+>]|\d{1,9}[.)])(?:\s|$)|>|<|(?:[-*_][ \t]*){3,}$|---")
 _MARKED = (b"\n#", b"\n```", b"\n~~~", b"\n--", b"\n==", b"\n|")
-_MARKS, _SOME_MARKS = 150_000, 10_000  # lines that begin like a block and are looked at
-_HEADINGS, _SOME_HEADINGS = 3000, 60  # that are looked at one by one: of all of a text, and of a sample
+_MARKS, _SOME_MARKS = 20_000, 10_000  # lines that begin like a block and are looked at
+_HEADINGS, _SOME_HEADINGS = 1000, 60  # that are looked at one by one: of all of a text, and of a sample
 _SHOWN_HEADINGS = 60
 _LINKS = "href=[\"']([^\"'#?]+)"
 _COUNTED = (b"a", b"table", b"tr", b"form", b"img", b"script", b"li", b"p")

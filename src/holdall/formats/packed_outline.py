@@ -56,7 +56,7 @@ def _archive(label: str, listing: Listing, room: Room) -> Outline:
     by_size = sorted(files, key=lambda one: (-one.size, one.number))
     shown = files if len(files) <= _SHOWN else by_size[:_SHOWN]
     if len(files) > _SHOWN:
-        lines.append("the largest:")
+        lines.append("the largest of these:" if listing.problem else "the largest:")
     lines += [_member(listing, one) for one in shown]
     fit = (one for one in by_size if one.size and not one.why and not _UNREADABLE.search(one.name))
     leads = [Lead("read", {"bytes": _BEGINNING}, f"!{spelled(listing, one)}") for one in islice(fit, 1)]
