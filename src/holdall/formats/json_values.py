@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import stringzilla
 
-from holdall.formats.outline import SCANNED, Sample, take
+from holdall.formats.outline import SCANNED, WHOLE, Sample, take
 from holdall.text.json.reader import Cursor, Following, JsonFault, count_members, following
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -436,12 +436,13 @@ _SPACE = lazy_pattern(r"[ \t\r\n]*+")
 
 def see_all(sample: Sample) -> Seen | None:
     """None if nothing can be made of it."""
-    if sample.whole and sample.tail[-100:].rstrip().endswith((b"]", b"}")):
+    ends_well = sample.tail[-100:].rstrip().endswith((b"]", b"}"))
+    if sample.whole and ends_well:
         with contextlib.suppress(ValueError, RecursionError):
             if cost(sample.head) <= _affordable(sample.head):
                 return Seen(loads(_text(sample.head)))  # fails where something follows its first value
     sample = _at_hand(sample)
-    size = sample.size if sample.size <= SCANNED else len(sample.head)
+    size = sample.size if sample.size <= (WHOLE if ends_well else SCANNED) else len(sample.head)
     # Of what is too large to be searched only the beginning is, for the end of a first value that is small.
     after = following(sample.read, size) if sample.read is not None else None
     if after is None or after.what == "nothing":
