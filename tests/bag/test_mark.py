@@ -66,7 +66,7 @@ async def test_a_small_result_that_holds_the_mark_is_kept_and_fenced(dialect: An
         taken = await bag.take(forged, tool="echo")
         assert isinstance(taken, Kept)
         if dialect == "holdall":
-            assert "It holds the mark of real notices; all of it is kept.\n" in str(taken.content)
+            assert "It holds the mark of real notices. Kept whole.\n" in str(taken.content)
         if dialect == "async":
             answer = await bag.call("get_tool_output", {"id": taken.handle, "mode": "raw"})
             assert answer.is_error

@@ -165,7 +165,7 @@ def test_a_question_is_read_by_its_words() -> None:
 
 
 _NOTICE = """\
-fetch returned 9 bytes · 9 lines · 9 tokens (json). Too large to show; all of it is kept.
+fetch returned 9 bytes · 9 lines · 9 tokens (json). Kept whole.
 handle: k3f9
 
 <k3f9:00>

@@ -183,7 +183,6 @@ def test_show_tells_how_much_of_an_output_a_model_has_seen(holdall: Program) -> 
     page = holdall("read", handle, "--json").json["bytes"]  # as much as one answer to a model holds
     seen = holdall("show", handle, "--json").json["coverage"]
     rest = [span for span in before["shown"] if span[0] > page[1]]
-    assert rest
     assert seen == {
         "seen": round(sum(end - start for start, end in [page, *rest]) / len(LOG), 6),
         "retrievals": 1,

@@ -23,7 +23,7 @@ each_size = pytest.mark.parametrize(
 BADGES = {tool: [badge_of(tool)] for tool in RESULTS} | {"both": [badge_of("both"), badge_of("both, in rows")]}
 """What is in the row that the model looks for. Text and structured content that differ have a badge each."""
 _NOTICE = re.compile(
-    rf"{BEHIND}/\w+ returned [\d,]+ bytes .*Too large to show; all of it is kept\.\n"
+    rf"{BEHIND}/\w+ returned [\d,]+ bytes .*Kept whole\.\n"
     r"handle: (?P<handle>\w+)\n.*"
     r"<(?P=handle):(?P<tag>\w+)>\n.*\n</(?P=handle):(?P=tag)>\n"
     r'Next: .*context_grep\(handle="(?P=handle)", .*\)',

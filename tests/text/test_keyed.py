@@ -44,7 +44,7 @@ def test_yaml_tells_its_documents_and_the_shape_of_all_of_them() -> None:
 yaml
 [12 × {apiVersion: "apps/v1", kind: "Deployment" ×8|"Service" ×4, metadata: {name: str "web-0", labels: {app: "web"}}, spec: {replicas, template}}]
 12 documents
-[*].spec: {replicas: 0 ×3|1 ×3|2 ×3|3 ×3, template: {containers: [1 × {name, image, args, script}]}}
+[*].spec: {replicas: 0 ×3|1 ×3|2 ×3|3 ×3, template: {containers: [1]}}
 [*].spec.template.containers[*]: {name: "main", image: str "nginx:1.0", args: [2 × "-c" ×12|"daemon off" ×12], script: "key: not a key - nor an item"}\
 """)
     assert [(lead.verb, lead.arguments) for lead in outlined(MANIFESTS).leads] == snapshot(
@@ -63,7 +63,7 @@ def test_toml_tells_its_tables() -> None:
     )
     assert text_of(text) == snapshot("""\
 toml
-{title: "all", owner: {name: "Ann", born: "1979-05-27"}, package: [40 × {name, version, deps, source}]}
+{title: "all", owner: {name: "Ann", born: "1979-05-27"}, package: [40]}
 package[*]: {name: str "p0", version: "1.0" ×14|"1.1" ×13|"1.2" ×13, deps: [2 × "a" ×40|"b" ×40], source: {git: "x", n: int 0…39}}\
 """)
     assert [(lead.verb, lead.arguments) for lead in outlined(text).leads] == snapshot(

@@ -19,7 +19,7 @@ _EXPECTED = {
         "Pause Young (Allocation Failure)",
         "50 × [info][gc,start] GC(<n>) Pause Full",
     ],
-    "geo_countries.json": ["features: [180 × {", '"Polygon" ×150|"MultiPolygon" ×30', "coordinates"],
+    "geo_countries.json": ["features: [180", '"Polygon" ×150|"MultiPolygon" ×30', "coordinates"],
     "gh_openapi.json": ["paths: {515 keys", "operationId", "$.components: {schemas: {349 keys"],
     "jhu_confirmed_csv.csv": ["279 rows × 544 columns", "Country/Region", "540 columns 1/22/20 … 7/14/21"],
     "k8s_swagger.json": ["definitions: {771 keys", "paths: {562 keys", "operationId", "$.definitions.*"],

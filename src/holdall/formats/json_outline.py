@@ -155,7 +155,7 @@ def step(key: str) -> str:
 
 
 _TYPES = {str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
-_TEXT = 48
+_TEXT = 32
 _FEW = 4
 _SHORT = 20  # of values that are this short, more than one is told
 _LOOKED_AT = 40_000
@@ -441,6 +441,7 @@ _MISSES = 4  # lines that do not fit before it gives up
 _EXAMPLE_KEY = 56
 _SHORT_KEY = 24
 _LARGE = 100  # values below a record whose names are told, however little room there is
+_BY_TYPE, _FEW_VALUES = ("str", "int", "float"), 32  # all values of a scalar, in so many characters, beside its type
 _MIDDLE = 16  # keys in the middle of a map, of which the shortest is shown
 
 
@@ -481,6 +482,7 @@ class Shapes:
         self._waiting: list[Group] = []
         self._short = False
         self._way = _WAYS[0]
+        self._stands: dict[str, str] = {}  # names that stand for a group until it gets a line of its own
         self._told: dict[str, str] = {}  # scalars by path: a line may be written more than once
         self._size_texts: dict[tuple[str, type], str] = {}  # the same for how many members containers have
 
@@ -497,24 +499,34 @@ class Shapes:
         if self._waiting:
             self._waiting = []
             root = self._line(self._root, room.less(_ROOT_SHARE))
-        lines = [room.cut(root, 80)]
+        lines, small = [room.cut(root, 80)], room.is_small
         room = room.after(lines)
         misses = 0
         while self._waiting and len(lines) < _MAX_LINES and misses < _MISSES:
             self._waiting.sort(key=_weight)
             group = self._waiting.pop(0)
+            if small and not group.objects and not group.elements.objects and not group.elements.arrays:
+                continue  # a list of plain values, which is told by its length
             others = list(self._waiting)
-            line = self._line(group, room)
-            if room.of(line) > room.size and len(group.values) > 1:
+            named = f" × {self._stands.get(group.path, '')}]"  # in an earlier line, which need not tell it twice
+            freed = Room(room.size + (room.cost(named) if any(named in line for line in lines) else 0), room.cost)
+            line = self._line(group, freed)
+            if freed.of(line) > freed.size and len(group.values) > 1:
                 self._waiting = others
-                line = self._in_short(group, room)
+                line = self._in_short(group, freed)
             if line.partition(": ")[2].partition(", … +")[0].removesuffix("}") in lines[-1]:
                 continue  # only its names fit, and these are told already
-            if room.of(line) <= room.size:
-                lines.append(line)
-                room = room.after([line])
-            else:
+            if freed.of(line) > freed.size:
                 misses += 1
+                continue
+            if group.path == "$[*]" and lines == [f"[{self._sizes(self._root, self._root.arrays)}{named}"]:
+                lines = [lines[0].replace(named, f" × {line.partition(': ')[2]}]")]
+                room = freed.after([line])
+                continue
+            if _tells_names(line, named):
+                lines, room = [one.replace(named, "]") for one in lines], freed
+            lines.append(line)
+            room = room.after([line])
         return lines
 
     def _in_short(self, group: Group, room: Room) -> str:
@@ -607,18 +619,21 @@ class Shapes:
             values = f": {_names(inner, self._way.names // 2)}" if inner.objects and not inner.is_map else ""
             return f"{{{self._map(group)}{values if self._way.names == _INLINE else ''}}}"
         self._waiting.append(group)
-        return _names(group, _INLINE if _below(group) >= _LARGE else self._way.names)
+        names = _names(group, _INLINE if _below(group) >= _LARGE else self._way.names)
+        self._stands[group.path] = names
+        return names
 
     def _map(self, group: Group) -> str:
         """How many keys it has, with one of them; two where they are short."""
         return f"{self._sizes(group, group.objects)} keys like {_like(group.keys, several=self._way.names == _INLINE)}"
 
     def _scalars(self, group: Group) -> str:
-        if self._short:
-            return types(group.plain)
-        if group.path not in self._told:
+        if group.path not in self._told and not (self._short and len(set(map(type, group.plain))) > 1):
             self._told[group.path] = scalars(group.plain, exact=group.exact or _is_alone(group))
-        return self._told[group.path]
+        told = self._told.get(group.path, "")
+        if self._short and (not told or told.startswith(_BY_TYPE) or len(told) > _FEW_VALUES):
+            return types(group.plain)
+        return told
 
     def _sizes(self, group: Group, containers: list[list[object]] | list[dict[str, object]]) -> str:
         key = group.path, type(containers[0])
@@ -670,6 +685,12 @@ def _names(group: Group, room: int) -> str:
     shown += len(names) == len(group.keys) == shown + 1  # to say that there is one more is as long as its name
     left = len(group.keys) - shown
     return "{" + ", ".join([*names[:shown], *([f"… +{figure(left, group.exact)} keys"] if left else [])]) + "}"
+
+
+def _tells_names(line: str, named: str) -> bool:
+    """Whether every name of ` × {one, other?, … +3 keys}]` is in the line."""
+    names = named.removeprefix(" × {").removesuffix("}]").split(", ")
+    return len(names[0]) > 0 and all(name in line or name.startswith("…") for name in names)
 
 
 def _weight(group: Group) -> float:

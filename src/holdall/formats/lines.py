@@ -106,8 +106,8 @@ def parts(
     left = room.less(1.0 if not rare else 0.75 if small else 0.58)
     for at in _order(often[:_GRADED], 1 if small else _WRONG):
         left = left.after([told[at]])
-        if left.size < 0 or len(chosen) == most:
-            break
+        if len(chosen) == most or (left.size < 0 and (chosen or room.after([told[at]]).size < 0)):
+            break  # the first one is told before any that is rare
         chosen.append(at)
     shown = [told[at] for at in sorted(chosen)]
     seldom = [shape for shape in said if shape.seen <= _RARE]
@@ -206,12 +206,13 @@ def summary(tally: Tally) -> list[str]:
     return [" · ".join(told)] if told else []
 
 
-_NAMED = 6  # programs, levels or statuses
+_NAMED, _PROGRAMS = 6, 4  # levels or statuses; programs
 
 
 def _counted(counts: Counter[str], tally: Tally, exact: bool) -> str:
+    most = _PROGRAMS if counts is tally.programs else _NAMED
     shown = [
         f"{name} {figure(number, True) if exact else share(number, tally.lines)}"
-        for name, number in counts.most_common(_NAMED)
+        for name, number in counts.most_common(most)
     ]
-    return ", ".join(shown + (["…"] if len(counts) > _NAMED else []))
+    return ", ".join(shown + (["…"] if len(counts) > most else []))

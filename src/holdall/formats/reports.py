@@ -366,7 +366,10 @@ def _told(found: _Found, sample: Sample, room: Room) -> Outline:
         if details:
             ranges.append((*details, f"details of {cut(_text(key), 80)}"))
         lines.append(_failure(found, sample, place, name, details))
-    kept = list(fitted(lines, room.after(["… at least 12,345 more failures"]))) if lines else []
+    more = "… at least 12,345 more failures"
+    kept = list(fitted(lines, room.after([more]))) if lines else []
+    if len(kept) <= bool(found.totals) and len(lines) > len(kept):  # one failure is told, however little room there is
+        kept.append(room.after([*kept, more]).cut(lines[len(kept)], _FAILURE))
     left = len(failures) + bool(found.totals) - len(kept)
     if left > 0:
         kept.append(f"… {'' if found.complete and sample.whole else 'at least '}{plural(left, f'more {found.noun}')}")

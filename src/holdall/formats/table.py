@@ -72,14 +72,15 @@ def table_outline(sample: Sample, room: Room, kind: str = "csv", *, forced: bool
         return None
     told = [_size(sample, table)]
     examples = 1 if room.is_small else _EXAMPLES
-    told += [_run(table, start, end, examples) for start, end in _runs([one.name for one in table.columns])]
+    runs = list(_runs([one.name for one in table.columns]))
+    told += [_run(table, start, end, examples) for start, end in runs]
     if table.ragged:
         least = "" if table.exact else "at least "
         out = "out of line" if table.positions else "with another number of columns"
         told.insert(1, f"{least}{plural(table.ragged, 'row')} {out}")
     label = "table" if table.positions else "tsv" if table.separator == "\t" else "csv"
     leads = _leads(table) if table.header else (Lead("query", {"sql": "select * from t limit 5"}),)
-    return Outline(label, _fit(told, table, room), not table.seen_all, (), leads=leads, ends=False)
+    return Outline(label, _fit(told, runs, table, room), not table.seen_all, (), leads=leads, ends=False)
 
 
 def aligned_outline(sample: Sample, room: Room) -> Outline | None:
@@ -112,6 +113,7 @@ def _runs(header: list[str]) -> Iterator[tuple[int, int]]:
 
 
 def _run(table: Table, start: int, end: int, examples: int) -> str:
+    """Without examples: only names and types, and how many are empty."""
     first, last = table.columns[start], table.columns[end - 1]
     if end - start == 1:
         return f"{_told(first.name)}: {_column(first, table.values[start], table.seen_all, examples)}"
@@ -158,6 +160,8 @@ def _column(one: Column, values: Values, seen_all: bool, examples: int) -> str:
     filled = Counter(values)
     del filled[""]
     note = f" · {figure(empty, seen_all)} empty" if empty else ""
+    if not examples and not one.nearly:
+        return _WORDS_FOR.get(one.type, "time" if one.type in _TIMES else "str") + note
     least = "" if seen_all else "at least "
     if one.nearly:
         odd = ", ".join(_quoted(value) + (f" ×{times:,}" if seen_all else "") for value, times in one.odd)
@@ -205,11 +209,18 @@ def _quoted(value: str) -> str:
     return '"' + cut(value.strip(), _VALUE) + '"'
 
 
-def _fit(told: list[str], table: Table, room: Room) -> tuple[str, ...]:
-    """What fits, and the names of the columns that do not."""
+def _fit(told: list[str], runs: list[tuple[int, int]], table: Table, room: Room) -> tuple[str, ...]:
+    """What fits: all of each column, or of the last ones only their types, or of some only their names."""
     kept = fitted(told, room)
     if len(kept) == len(told):
         return kept
+    brief = [_run(table, start, end, 0) for start, end in runs]
+    before = len(told) - len(brief)
+    for whole in range(len(brief) - 1, -1, -1):
+        shorter = [*told[: before + whole], *brief[whole:]]
+        if sum(map(room.of, shorter)) <= room.size:
+            return tuple(shorter)
+    told = [*told[:before], *brief]
     kept = fitted(told, room.less(0.6 if room.is_small else 0.8))
     names = ", ".join(column(one.name) for one in table.columns[len(kept) - 1 :])
     more = cut(f"… and {len(told) - len(kept)} more: {names}", 240)

@@ -21,7 +21,7 @@ from holdall.values.settings import NOTICE_TOKENS
 from holdall.values.spans import Span
 from holdall.wire.dialect import PREVIEW_BYTES, View
 from holdall.wire.notice import READ_TOKENS as _READ_TOKENS
-from holdall.wire.notice import counter
+from holdall.wire.notice import counter, overcount
 
 # Lines that look like errors together with what is around them, for notices that show paragraphs.
 
@@ -104,10 +104,21 @@ def _place_of(reader: OutputReader, byte: int, text: str) -> Span:
 # The two ends of an output, its outline, and whether all of it would fit: what a notice is built from.
 
 
-# What a notice says besides the outline, in tokens: its frame, and shares for its calls and a line of the output. Where
-# few may be said, the outline still gets a quarter of them.
-_FRAME, _CALLS, _LINES = 80, 0.18, 0.12
-_NO_LINES = ("json", "html", "diff", "log", "csv", "tsv", "table")  # their shape tells more than their ends
+# Of the tokens of a notice, what its outline gets: a share of what the frame and a call leave. The rest is for what is
+# rare: an error, a reason, a long name. What has a shape needs all of it for a path or a column to be named.
+_FRAME, _CALL = 60, 0.12
+_OUTLINE = 0.48
+_SHAPE = {
+    "json": 0.8,
+    "ndjson": 0.8,
+    "csv": 0.65,
+    "tsv": 0.65,
+    "table": 0.65,
+    "yaml": 0.6,
+    "toml": 0.6,
+    "log": 0.55,
+    "access log": 0.62,
+}
 _LEAST = 0.25
 _NEAR, _AROUND = 4096, 5  # bytes that are read of what is worth reading, and lines on either side of an error
 _ERROR, _ROOMY = 88, 400  # characters of a line that looks like an error, where fewer tokens may be said
@@ -179,15 +190,15 @@ def _fitting(lines: list[bytes], most: int, count: Callable[[str], int]) -> list
 
 def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Outline | None:
     """None if none can be made: then the notice has the two ends. The tests make an error of the warning."""
-    lines = 0 if reader.facts.measure.kind in _NO_LINES else _LINES
-    besides = _FRAME + (_CALLS + lines) * most_tokens
+    share = _SHAPE.get(reader.facts.measure.kind, _OUTLINE)
+    left = (most_tokens - _FRAME - _CALL * most_tokens) * share * overcount(tokenizer)
     counted = counter(tokenizer)
 
     def tokens(text: str) -> int:
         deadline.check()
         return counted(text)
 
-    room = Room(max(_LEAST * most_tokens, most_tokens - besides), tokens)
+    room = Room(max(_LEAST * most_tokens, left), tokens)
     try:
         with within(_OUTLINE_SECONDS):
             return outline(

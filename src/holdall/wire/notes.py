@@ -129,11 +129,11 @@ def media_type_in(notes: Iterable[str]) -> str:
     return next((what for what in told if _MEDIA_TYPE.fullmatch(what)), "")
 
 
-def all_is_kept(facts: Facts) -> str:
+def all_is_kept(facts: Facts, kept: str = "all of it is kept") -> str:
     """Of a whole output: that all of it is kept, and what could not be kept as it was."""
     notes = [note for note in facts.measure.notes if note.endswith(_TOLD) or UNREAD in note]
     changed = [foreign(note, 120) for note in notes[:3]]  # there is one of each; a record of a bundle may say more
-    return f"all of it is kept, but {', and '.join(changed)}" if changed else "all of it is kept"
+    return f"{kept}, but {', and '.join(changed)}" if changed else kept
 
 
 def without_mark(text: str, mark: re.Pattern[str]) -> str:

@@ -82,6 +82,11 @@ def counter(tokenizer: Tokenizer) -> Callable[[str], int]:
     return count
 
 
+def overcount(tokenizer: Tokenizer) -> float:
+    """By how much that is too high: for what is only an aim, and no limit."""
+    return 1.2 if isinstance(tokenizer, Estimate) else 1.0
+
+
 def at_most(text: str) -> int:
     return _remembered(text) if len(text) <= _REMEMBERED else _at_most(text)
 
@@ -146,7 +151,7 @@ _known_word, _known_other = lru_cache(maxsize=4096)(_word), lru_cache(maxsize=10
 # close or declare something. Nothing here reads: the two ends are handed in.
 
 
-LINE_BYTES = 120
+LINE_BYTES = 80
 _TELLS = lazy_pattern(rb"(?:\s|</[^>\n]{0,80}>|<[?!][^>\n]{0,300}>|[^0-9A-Za-z\x80-\xff<])*+[0-9A-Za-z\x80-\xff<]")
 _HEX_ROW = 16
 _ENDS_OF_LINES = dict.fromkeys(map(ord, "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
@@ -343,6 +348,7 @@ _PLACE = lazy_pattern(r"\bL(\d{1,3}(?:,\d{3})*)\b")
 _LOGS = ("log", "access log")
 _PLAIN_NAME = lazy_pattern(r"\w[\w ./@…-]*")
 _CALL_RANKS = (1, 60, 82)
+_ENOUGH = 0.6  # of the tokens of a notice: a longer one says nothing extra
 _FENCE = 6  # tokens that a fence and the ends of lines cost besides what is counted
 
 
@@ -355,6 +361,7 @@ class _Part:
     place: int = 0
     end: End | None = None
     is_call: bool = False
+    is_extra: bool = False  # said only where little is said: a strong model asks for it, a short notice has room for it
 
 
 def notice(view: View) -> str:
@@ -403,6 +410,7 @@ def summary(facts: Facts) -> str:
 
 
 _DRAWN = "0b7d3f1c9g5h"  # letters and digits in turn, so that each is a token
+_DRAWN_DIGITS = "402913587164"
 
 
 def _parts(view: View) -> list[_Part]:
@@ -416,17 +424,24 @@ def _parts(view: View) -> list[_Part]:
     told = {int(number.replace(",", "")) for line in outline for number in _PLACE.findall(line)}
     first, last = _ends(view, told)
     newest = view.facts.measure.kind in _LOGS  # the last line of a log tells most, the first one of anything else
-    parts += [_Part(100 + at if at else 81 if newest else 80, end.text, end=end) for at, end in enumerate(first)]
-    parts += [_Part(80 if newest else 81, end.text, end=end) for end in last]
+    # Of a text of which there is little to tell, the two ends tell what it is like.
+    shaped = view.facts.measure.kind != "text" or len(outline) > 1
+    parts += [
+        _Part(100 + at if at else 81 if newest else 80, end.text, end=end, is_extra=shaped or at > 0)
+        for at, end in enumerate(first)
+    ]
+    parts += [_Part(80 if newest else 81, end.text, end=end, is_extra=shaped) for end in last]
     told |= {end.line for end in first + last}
     said = "\n".join(outline)
     alone = view.outline is not None and not view.outline.ends  # such an outline tells the errors, too
     wrong = [end for end in errors if not alone and end.line not in told and end.text not in said]
+    some_told = len(wrong) < len(errors)
     parts += [
-        _Part(rank, f"L{end.line:,}  {end.text}", end=end) for rank, end in zip(_ERROR_RANKS, wrong, strict=False)
+        _Part(rank, f"L{end.line:,}  {end.text}", end=end, is_extra=some_told or rank != _ERROR_RANKS[0])
+        for rank, end in zip(_ERROR_RANKS, wrong, strict=False)
     ]
-    calls = [_Part(_CALL_RANKS[at], call, is_call=True) for at, call in enumerate(next_calls(view))]
-    return [_Part(part.rank, part.text, place, part.end, part.is_call) for place, part in enumerate(parts + calls)]
+    calls = [_Part(_CALL_RANKS[at], call, is_call=True, is_extra=at > 0) for at, call in enumerate(next_calls(view))]
+    return [replace(part, place=place) for place, part in enumerate(parts + calls)]
 
 
 def _error_in(line: str, errors: list[End]) -> End | None:
@@ -451,11 +466,16 @@ def _steady(view: View) -> Callable[[str], int]:
     does not depend on what was drawn for it.
     """
     count = counter(view.tokenizer)
-    drawn = [one for one in (view.tag, view.mark, view.handle) if one and len(one) <= len(_DRAWN)]
+    stand_ins = (
+        (view.tag, _DRAWN_DIGITS if view.tag.isdigit() else _DRAWN),
+        (view.mark, _DRAWN),
+        (view.handle, _DRAWN),
+    )
+    drawn = [(one, of[: len(one)]) for one, of in stand_ins if one and len(one) <= len(of)]
 
     def steady(text: str) -> int:
-        for one in drawn:
-            text = text.replace(one, _DRAWN[: len(one)])
+        for one, stand_in in drawn:
+            text = text.replace(one, stand_in)
         return count(text)
 
     return steady
@@ -465,12 +485,13 @@ def _chosen(view: View, *, calls: bool = True) -> list[_Part]:
     """As many as fit, the most important first."""
     count = _steady(view)
     room = view.most_tokens - count(_written(view, [])) - count(_fence(view)) * 2 - _FENCE
+    spare = (1 - _ENOUGH * overcount(view.tokenizer)) * view.most_tokens
     chosen: list[_Part] = []
     for part in sorted(_parts(view), key=lambda part: part.rank):
         if part.is_call and not calls:
             continue
         cost = count(part.text) + 2
-        if cost <= room:
+        if cost <= (room - spare if part.is_extra else room):
             chosen.append(part)
             room -= cost
     # Tokens do not add up exactly, so the whole is counted once more.
@@ -521,8 +542,8 @@ def _why(view: View, count: Callable[[str], int]) -> str:
         failed = f"It failed ({error}). " if error else ""
         if not facts.measure.bytes:
             return f"{failed}There is nothing to show."
-        why = "It holds the mark of real notices" if view.imitates else "Too large to show"
-        return f"{failed}{why}; {all_is_kept(facts)}."
+        why = "It holds the mark of real notices. " if view.imitates else ""
+        return f"{failed}{why}{all_is_kept(facts, 'Kept whole')}."
     reason = f": {error}" if error else ""
     return f"It is not whole ({facts.state}{reason}); what there was is kept."
 
