@@ -281,6 +281,22 @@ def test_a_small_result_stays_and_nothing_is_opened(agent: Agent) -> None:
     assert agent.tell(agent.event("mcp__a__b", [{"type": "text", "text": "x" * 9000}])) is None
 
 
+@requirement("hook:notices")
+@pytest.mark.parametrize("size", [10, 9000, 80_000])
+def test_secrets_of_a_tool_with_redact_are_masked_whatever_the_size(
+    agent: Agent, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("[tools.Bash]\nredact = true\n")
+    config.chmod(0o600)
+    monkeypatch.setenv("HOLDALL_CONFIG", str(config))
+    secret = "ghp_" + "Ab3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
+    new = agent.tell(agent.event("Bash", {**BASH, "stdout": f"GITHUB_TOKEN={secret}\n" + "x y\n" * (size // 4)}))
+    assert secret not in str(new)
+    assert "GITHUB_TOKEN=" in str(new) or size > 1000
+    assert agent.tell(agent.event("Bash", {**BASH, "stdout": "nothing to hide"})) is None
+
+
 @pytest.mark.parametrize(
     ("tool", "response"),
     [

@@ -10,6 +10,7 @@ import sys
 AGENTS = ("claude-code", "gemini", "opencode")
 _SMALL = 8192  # bytes of all that the agent tells: a notice would save little
 _SAVED = (b'"persistedOutputPath"', b"/tool-results/", b'"outputPath"')  # the result is elsewhere, in a file
+_MOST_CONFIG = 1024 * 1024
 _MOST = 512 * 1024 * 1024  # bytes that are read; an agent saves results long before
 
 
@@ -19,7 +20,7 @@ def main(agent: str) -> int:
         sys.stderr.write(f"holdall: there is no hook for {agent[:60]!r}: it is one of {', '.join(AGENTS)}.\n")
         return 1
     told = sys.stdin.buffer.read(_MOST)
-    if len(told) < _SMALL and not any(one in told for one in _SAVED):
+    if len(told) < _SMALL and not any(one in told for one in _SAVED) and not _may_redact():
         return 0
     try:
         answer = _answer(agent, told)
@@ -30,6 +31,24 @@ def main(agent: str) -> int:
         return 1
     sys.stdout.write(answer)
     return 0
+
+
+def _may_redact() -> bool:
+    """Whether a tool's results may have to be masked, small ones too; told without loading the configuration."""
+    import os
+
+    if any(name.startswith("HOLDALL_TOOLS") for name in os.environ):
+        return True
+    own = os.environ.get("HOLDALL_CONFIG", "").strip()
+    folders = (os.environ.get("XDG_CONFIG_HOME", "").strip(), "~/.config", "~/Library/Application Support")
+    for path in (own, *(os.path.join(folder, "holdall", "config.toml") for folder in folders if folder)):
+        try:
+            with open(os.path.expanduser(path), "rb") as file:
+                if b"redact" in file.read(_MOST_CONFIG):
+                    return True
+        except OSError:
+            continue
+    return False
 
 
 def _answer(agent: str, told: bytes) -> str:

@@ -234,7 +234,8 @@ async def _taken(result: Result, found: Any) -> object | None:
     from holdall.wire.dialects import dialect_of
 
     settings = found.settings
-    dialect = replace(dialect_of(settings), keeps_for_session=False)
+    # Nobody announces a mark to the model of an agent, so its notices have none.
+    dialect = replace(dialect_of(settings), keeps_for_session=False, marked_by="")
     async with Holdall.open(home=found.home, session=found.session, settings=settings, dialect=dialect) as bag:
         bag.core.ends_session = False
         bag.core.shell = f" -s {shell_quoted(found.session)}"
@@ -243,7 +244,7 @@ async def _taken(result: Result, found: Any) -> object | None:
         )
     if isinstance(new, Unkept):
         raise new.fault
-    if isinstance(new, Kept) or (isinstance(new, Inline) and not isinstance(result.value, str | list)):
+    if isinstance(new, Kept | Inline) and new.content is not result.value:  # kept, masked, or read from a file
         content = new.content
         return result.changed(content.decode("utf-8", "replace") if isinstance(content, bytes) else content)
     return None
