@@ -113,7 +113,7 @@ class _Copies:
         copied = copy.copy(tool)
 
         async def invoked(inner: Invoke, context: ToolContext[Any], arguments: str) -> Any:
-            self._warn(context, is_unnamed=name == run.id)
+            self._warn(context, is_unnamed=name.endswith(run.id))
             shown = await self.conversations.result(
                 name, lambda: inner(context, arguments), tool=tool.name, running=str, arguments=arguments,
                 call_id=context.tool_call_id, take=_outputs, put=lambda _, shown: shown[0],
