@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdall import Settings, UsageError, blocking
+from holdall import Settings, ToolPolicy, UsageError, blocking
 from holdall.adapters import Conversations
 from holdall.wire.dialect import with_prefix
 from holdall.wire.dialects import DIALECTS
@@ -152,4 +152,51 @@ def test_what_a_call_raises_is_raised_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(Interrupt) as raised:
         asyncio.run(conversations.result("s", asks_later, tool="t", running=str))
     assert raised.value is interrupt
+    conversations.close()
+
+
+class Said(Exception):
+    """As frameworks have them: it carries more than its text."""
+
+    def __init__(self, text: str, code: int = 7) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class GraphBubbleUp(Exception):
+    """Named as LangGraph names what stops a run and asks."""
+
+
+@requirement("adapter:interrupts")
+@pytest.mark.parametrize("now", [True, False])
+def test_an_error_that_is_large_or_holds_a_secret_tells_the_model_only_what_it_may_see(
+    tmp_path: Path, now: bool
+) -> None:
+    secret = "ghp_" + "Ab3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
+    settings = Settings(tools={"safe": ToolPolicy(redact=True)})
+    conversations = of(tmp_path, settings=settings)
+
+    def raised(error: Exception, tool: str) -> Exception:
+        def fails() -> str:
+            raise error
+
+        async def fails_later() -> str:
+            raise error
+
+        with pytest.raises(type(error)) as caught:
+            if now:
+                conversations.result_now("c", fails, tool=tool, running=str)
+            else:
+                asyncio.run(conversations.result("c", fails_later, tool=tool, running=str))
+        return caught.value
+
+    large = raised(Said(LOG, 42), "plain")
+    assert isinstance(large, Said)
+    assert (large.code, large.__context__, str(large).startswith("plain returned ")) == (42, None, True)
+    masked = raised(Said(f"failed with GITHUB_TOKEN={secret}"), "safe")
+    assert secret not in f"{masked!r} {masked.__context__!r} {masked.__cause__!r}"
+    small, asks = Said("no such host"), GraphBubbleUp(LOG)
+    assert raised(small, "plain") is small
+    assert raised(small, "safe") is small
+    assert raised(asks, "plain") is asks
     conversations.close()

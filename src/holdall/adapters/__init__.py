@@ -8,6 +8,7 @@ these places. Nothing here imports a framework, and nothing decides about an out
 import asyncio
 import concurrent.futures
 import contextvars
+import copy
 import hashlib
 import queue
 import threading
@@ -29,7 +30,7 @@ from holdall import (
     UsageError,
 )
 from holdall.bag.sessions import Use
-from holdall.bag.take import take_small, value_as_text
+from holdall.bag.take import is_small_text, take_small, value_as_text
 from holdall.policy.decide import room_of_turn
 from holdall.values.record import record
 from holdall.wire.dialect import with_prefix
@@ -37,6 +38,8 @@ from holdall.wire.dialects import dialect_of
 
 Result = TypeVar("Result")
 _LONGEST_NAME = 200
+# Errors by which frameworks stop and ask, by the names of their classes: they are no results.
+_PASSED = frozenset(("ApprovalRequired", "CallDeferred", "GraphBubbleUp", "InterruptException"))
 _CONVERSATION = "conversation:"
 """Before what a framework calls a conversation: clients often choose that, and it must not name a session of others."""
 
@@ -162,13 +165,21 @@ class Conversations:
     ) -> Result:
         """Make the call, and give what the model should get of what it returned: the same object where that fits.
 
-        What it raises is raised, as it was. A slow one goes to the background, where that is on: `running` makes a
+        What it raises is raised, as it was; an error that is too large, or has to be masked, with what the model may
+        see of it in the place of its text. A slow one goes to the background, where that is on: `running` makes a
         result of the text that says so. Where a result holds several outputs, `take` finds them, and `put` gives the
         result with others in their places.
         """
         async with self.of(name) as bag:
             origin = {"tool": tool, "arguments": arguments, "call_id": call_id}
-            ended = await self._raced(bag, call, origin, take)
+            try:
+                ended = await self._raced(bag, call, origin, take)
+            except Exception as error:
+                ended = await self._error_shown(bag, error, origin)
+                if ended is error:
+                    raise
+            if isinstance(ended, Exception):  # here, where the old one is not its context
+                raise ended
             if isinstance(ended, Running):
                 return running(ended.content)
             return await self._taken(bag, ended.value, origin, take, put)
@@ -188,7 +199,14 @@ class Conversations:
         """`result` for code without a loop: the call may be in another thread, with the context of this one."""
         with self.of(name) as bag:
             origin = {"tool": tool, "arguments": arguments, "call_id": call_id}
-            ended = self._raced_now(bag, call, origin, take)
+            try:
+                ended = self._raced_now(bag, call, origin, take)
+            except Exception as error:
+                ended = self.pool.portal.call(self._error_shown(bag, error, origin))
+                if ended is error:
+                    raise
+            if isinstance(ended, Exception):
+                raise ended
             if isinstance(ended, Running):
                 return running(ended.content)
             if self._all_small(bag, ended.value, origin, take):  # without a step to the thread of the pool
@@ -233,6 +251,20 @@ class Conversations:
             if left is None or self._spend(bag, taken.content) or taken.content is not value:
                 return taken.content
             left = self._rooms.get(bag)  # another call of this turn was faster
+
+    async def _error_shown(self, bag: Holdall, error: Exception, origin: Mapping[str, Any]) -> Exception:
+        """The same where its text fits and nothing in it is masked: frameworks tell their models what a tool raised."""
+        text, core = str(error), bag.core
+        if is_small_text(core, text, str(origin["tool"])) and not core.imitates(text):
+            return error
+        if _PASSED & {one.__name__ for one in type(error).__mro__}:
+            return error
+        shown = value_as_text(await self.shown(bag, text, **origin))
+        if shown == text:
+            return error
+        new = copy.copy(error)
+        new.args, new.__cause__, new.__context__, new.__traceback__ = (shown,), None, None, None
+        return new if str(new) == shown else RuntimeError(shown)
 
     async def _raced(
         self,
