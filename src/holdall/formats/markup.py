@@ -207,7 +207,7 @@ _CLOSING = lazy_pattern(rb"[ \t]+#+[ \t]*\r?$")
 _NO_PARAGRAPH = lazy_pattern(rb"[|`~#]| {4}|\t|(?:[-*+>]|\d{1,9}[.)])(?:\s|$)|>|<|(?:[-*_][ \t]*){3,}$|---")
 _MARKED = (b"\n#", b"\n```", b"\n~~~", b"\n--", b"\n==", b"\n|")
 _MARKS, _SOME_MARKS = 20_000, 10_000  # lines that begin like a block and are looked at
-_HEADINGS, _SOME_HEADINGS = 1000, 60  # that are looked at one by one: of all of a text, and of a sample
+_HEADINGS, _SOME_HEADINGS = 2000, 60  # that are looked at one by one: of all of a text, and of a sample
 _SHOWN_HEADINGS = 60
 _LINKS = "href=[\"']([^\"'#?]+)"
 _COUNTED = (b"a", b"table", b"tr", b"form", b"img", b"script", b"li", b"p")
