@@ -236,7 +236,7 @@ def test_counts_that_come_from_a_sample_are_marked() -> None:
     assert seen == snapshot(
         [
             [
-                "at least 2026-01-01 00:00:00 → 2026-01-01 00:00:59 · of 12,028 sampled lines: INFO ~100 %",
+                "at least 2026-01-01 00:00:00 → 2026-01-01 00:00:59 · of 6,014 sampled lines: INFO ~100 %",
                 "~100 % × INFO job <n> done in <n> ms",
             ],
             [
