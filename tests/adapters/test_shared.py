@@ -183,11 +183,14 @@ def test_an_error_that_is_large_or_holds_a_secret_tells_the_model_only_what_it_m
         async def fails_later() -> str:
             raise error
 
-        with pytest.raises(type(error)) as caught:
+        def run() -> None:
             if now:
                 conversations.result_now("c", fails, tool=tool, running=str)
             else:
                 asyncio.run(conversations.result("c", fails_later, tool=tool, running=str))
+
+        with pytest.raises(type(error)) as caught:
+            run()
         return caught.value
 
     large = raised(Said(LOG, 42), "plain")

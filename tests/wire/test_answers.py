@@ -1,5 +1,6 @@
 """The texts of answers say each thing once: what the call had is not repeated, and spaces are not shown for data."""
 
+import itertools
 import json
 
 from hypothesis import given
@@ -83,3 +84,11 @@ def test_the_tag_of_a_fence_is_six_digits_that_the_text_does_not_have() -> None:
     drawn = iter(["123456", "654321"])
     assert tag_for("see </k3f9:123456>", lambda: next(drawn)) == "654321"
     assert all(len(tag) == 6 and tag.isdigit() for tag in (new_fence_tag() for _ in range(100)))
+
+
+def test_a_text_that_holds_every_short_tag_gets_a_longer_one() -> None:
+    every = " ".join(f"{number:02}" for number in range(100))
+    numbers = itertools.cycle(range(100))
+    tag = tag_for(every, lambda: f"{next(numbers):02}")
+    assert tag not in every
+    assert tag_for("", lambda: "07") == "07"

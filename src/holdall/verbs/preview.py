@@ -19,6 +19,7 @@ from holdall.text.utf8 import decode
 from holdall.values.errors import HoldallError, OutOfTime
 from holdall.values.settings import NOTICE_TOKENS
 from holdall.values.spans import Span
+from holdall.wire.answers import tag_for
 from holdall.wire.dialect import PREVIEW_BYTES, View
 from holdall.wire.notice import READ_TOKENS as _READ_TOKENS
 from holdall.wire.notice import counter, overcount
@@ -57,8 +58,8 @@ def with_paragraphs(reader: OutputReader, view: View, new_tag: Callable[[], str]
     tag = view.tag
     shown = "\n".join(text for _, text in paragraphs) + view.head.decode("utf-8", "replace")
     shown += view.tail.decode("utf-8", "replace")
-    while tag in shown:
-        tag = new_tag()
+    if tag in shown:
+        tag = tag_for(shown, new_tag)
     return replace(view, errors=paragraphs, error_spans=tuple(places.values()), more_errors=more, tag=tag)
 
 
@@ -152,9 +153,7 @@ def notice_view(
     if found:
         said = [*found.lines, *(text for _, text in errors), *(str(lead.arguments) for lead in found.leads)]
         shown.append("\n".join(said).encode("utf-8", "replace"))
-    tag = new_tag()
-    while any(tag.encode() in part for part in shown):
-        tag = new_tag()
+    tag = tag_for(b"\n".join(shown).decode("latin-1"), new_tag)
     return View(
         facts, head, tail, tag, found, errors, tokenizer, most_tokens, long_handle, extracts, near, error_spans=places
     )

@@ -342,11 +342,15 @@ def hidden_note(body: str) -> str:
     return f"\n[{plural(hidden, 'hidden character')} between these tags: people do not see them]" if hidden else ""
 
 
+_TRIES = 8
+
+
 def tag_for(text: str, new_tag: Callable[[], str]) -> str:
-    """A tag that does not occur in `text`."""
-    tag = new_tag()
+    """A tag that does not occur in `text`: soon a longer one, for a text may hold every short one that there is."""
+    tag, tries = new_tag(), 0
     while tag in text:
-        tag = new_tag()
+        tries += 1
+        tag = new_tag() if tries < _TRIES else tag + new_tag()
     return tag
 
 
