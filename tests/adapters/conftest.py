@@ -5,7 +5,12 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-IN_EVERY_RUN = {"test_shared.py": "holdall", "test_fastmcp.py": "fastmcp", "test_langchain.py": "langchain"}
+IN_EVERY_RUN = {
+    "test_shared.py": "holdall",
+    "test_functions.py": "holdall",
+    "test_fastmcp.py": "fastmcp",
+    "test_langchain.py": "langchain",
+}
 
 collect_ignore = [
     file.name
