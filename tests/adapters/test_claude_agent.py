@@ -159,6 +159,9 @@ def session_of(conversation: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, conversation))
 
 
+OURS = f"conversation:{session_of('c1')}"
+
+
 def sdk_tool(function: Any) -> SdkMcpTool[Any]:
     async def handler(arguments: Any) -> Any:
         made = await function(**arguments)
@@ -270,7 +273,7 @@ def options_of(folder: str, url: str) -> ClaudeAgentOptions:
 
 class TestQuery(Contract):
     framework = ClaudeAgent()
-    session = session_of("c1")
+    session = OURS
 
 
 # Tools that are not in this process
@@ -312,7 +315,7 @@ def test_results_of_claude_code_itself_are_kept_also_what_it_has_saved_to_a_file
     calls = [Call("Bash", {"command": one}, f"call-{at}") for at, one in enumerate(shell)]
     calls.append(Call("Read", {"file_path": str(text)}, "call-read"))
     last = run_calls(adapter, tmp_path, *calls)[-1]
-    home, session = tmp_path / "home", session_of("c1")
+    home, session = tmp_path / "home", OURS
     for at, end in ((0, 9000), (1, 400000)):
         stored = kept(home, session, handle_in(last.results[f"call-{at}"].text))
         assert stored.decode().rstrip("\n") == "\n".join(map(str, range(1, end + 1)))
@@ -335,7 +338,7 @@ def test_results_of_a_server_in_another_process_are_kept(adapter: Any, tmp_path:
     )
     servers = json.dumps({"mcpServers": {"other": {"command": sys.executable, "args": [str(server)]}}})
     last = run_calls(adapter, tmp_path, Call("mcp__other__lines"), mcp_servers=servers)[-1]
-    stored = kept(tmp_path / "home", session_of("c1"), handle_in(last.results["call-1"].text))
+    stored = kept(tmp_path / "home", OURS, handle_in(last.results["call-1"].text))
     assert stored.decode() == "\n".join(f"line {n} of a server" for n in range(rows))
 
 
