@@ -96,3 +96,18 @@ def test_where_there_is_no_program_the_interpreter_is_written(
     assert asyncio.run(install(Options(home=str(holdall.home)), file=str(file))) == 0
     ours = '"-P", "-m", "holdall", "gateway", "--client=cursor", "--name=time", "--"'
     assert f'"command": "{tmp_path}/python", "args": [{ours}, "uvx"' in file.read_text()
+
+
+@requirement("install:hook")
+def test_a_hook_goes_into_the_settings_of_its_agent_and_out_again(holdall: Program) -> None:
+    settings = holdall.home.parent / ".claude" / "settings.json"
+    assert "would be put in" in holdall("install", "claude-code", "--hook", "--dry-run").text
+    assert not settings.exists()
+    assert holdall("install", "claude-code", "--hook").text == f"{settings}: hook put in\n"
+    (group,) = json.loads(settings.read_text())["hooks"]["PostToolUse"]
+    assert group["hooks"][0]["command"].endswith("holdall hook claude-code")
+    assert f"claude-code  {settings}\n  hook: on\n" in holdall("install", "--list").text
+    assert holdall("install", "claude-code", "--hook").code == 1
+    assert holdall("uninstall", "claude-code").text == f"{settings}: hook taken out\n"
+    assert not settings.exists()
+    assert "has no hook that Holdall can use" in holdall("install", "cursor", "--hook").err
