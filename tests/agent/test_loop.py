@@ -106,6 +106,36 @@ async def test_what_is_no_text_in_a_small_result_is_kept_and_told(tmp_path: Path
                 assert data in (base64.b64decode("iVBORw0KGgo="), b'{"answer": 42}')
 
 
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ("a\ud800b", r"a\ufffdb\n\[1 lone surrogate was replaced by U\+FFFD\]"),
+        ({"k": "a\udfffb"}, r'\{"k": "a\ufffdb"\}\n\[1 lone surrogate was replaced by U\+FFFD\]'),
+        (b"\x00\xff\x01", r"\[binary data, 3 bytes: kept by itself; handle: (\w+)\]"),
+        ("größe".encode(), "größe"),
+    ],
+)
+@requirement("measure:model-reads-utf8")
+async def test_a_model_is_sent_valid_text_whatever_a_tool_a_person_or_itself_wrote(
+    tmp_path: Path, result: Any, expected: str
+) -> None:
+    async def give(x: str) -> Any:
+        assert x == "q\ud800w", "the tool gets what the model wrote"
+        return result
+
+    model = acting([("give", {"x": "q\ud800w"})], report())
+    one = agent(tmp_path, model, tool("give", give))
+    await run(one, "Do \udc00 it.")
+    (text,) = [message.text for message in returned(model.requests[1])]
+    found = re.fullmatch(expected, text)
+    assert found, text
+    for request in model.requests:
+        assert "\\ud" not in repr(request.messages)
+    async with one.open_bag("s1", "", one.model) as bag:
+        for handle in found.groups():
+            assert (await bag.read(handle, bytes=":", bounded=False)).data == result
+
+
 @requirement("runtime:max-turns", "runtime:final-turn", "notice:system-final-turn")
 async def test_in_the_last_turn_only_the_report_is_offered(tmp_path: Path) -> None:
     model = acting([("big", {})], [("small", {})], [("small", {})], report("that is all"))

@@ -208,7 +208,7 @@ class _Started:
         """A message of ours has only text: what else is in a result is kept, and the text says under which handle."""
         for member in self.members:
             await member.flatten(bag)
-        if self._pending is not None and not isinstance(self._pending.content, str):
+        if self._pending is not None:
             self._text = await text_of_result(bag.core, self._pending.result, self.call.name, self.call.id)
 
     def record(self, bag: Holdall) -> None:

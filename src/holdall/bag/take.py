@@ -21,10 +21,10 @@ from holdall.bag.streams import discard, value_text
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_fence_tag, new_tag
 from holdall.store.protocol import OutputReader, Progress
-from holdall.store.sources import Pump, Source, json_text
+from holdall.store.sources import Pump, Source, json_text, surrogate_notes
 from holdall.text.json import equal
 from holdall.text.numbers import plural
-from holdall.text.utf8 import encode
+from holdall.text.utf8 import Surrogates, decode, encode
 from holdall.values.answers import Answer, Difference
 from holdall.values.errors import HoldallError, NeverStored, PathGiven, StoreFault
 from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, RawResult, Taken, Unkept
@@ -748,19 +748,13 @@ def _with_value(parts: Parts, structured: object) -> Parts:
 
 async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
     """A result as the text that its handle will hold, with a note for each thing in it that is none; those are kept."""
-
-    async def noted(media: str, data: str | bytes) -> str:
-        facts, why = await _stored(core, data, origin, (part_note(media),))
-        size = len(data if isinstance(data, bytes) else encode(data)[0])
-        return part_kept_note(media, size, handle=core.handle_of(facts) if facts else "", why=why)
-
     said: list[str] = [] if parts.blocks is not None else [parts.text or ""]
     limits = core.limits_for(origin.tool)
     for block in parts.blocks or ():
         text, carried = text_of(block), _carried(core, limits, block)
         said += [text] if text is not None else []
         if carried.is_blob or (text is not None and carried.is_too_large):
-            said.append(await noted(carried.what, carried.data))
+            said.append(await _kept_apart(core, origin, carried.what, carried.data))
         elif text is None:
             said.append(carried.data.decode())
     structure = await asyncio.to_thread(_structure_of, parts.whole)
@@ -768,18 +762,31 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
         return "\n".join(said)
     if not parts.text:
         return "\n".join([structure.text, *said]) if any(said) else structure.data
-    return "\n".join([*said, await noted("structured content", structure.data)])
+    return "\n".join([*said, await _kept_apart(core, origin, "structured content", structure.data)])
 
 
 async def text_of_result(core: Core, taken: Taken | Answer, tool: str, call_id: str) -> str:
     """What was taken, for a model that reads only text: what else is in it is kept, whatever its size."""
-    parts = _apart(taken.content)
-    if parts is None:
-        return value_as_text(taken.content)
-    if not isinstance(taken, Inline):  # its structured content stands for what is kept
-        parts = replace(parts, whole=None)
-    text = await flattened(core, parts, Origin(tool=tool, call_id=call_id))
-    return text if isinstance(text, str) else text.decode("utf-8", "replace")
+    content, origin = taken.content, Origin(tool=tool, call_id=call_id)
+    parts = None if isinstance(content, str) else _apart(content)
+    if parts is not None:
+        if not isinstance(taken, Inline):  # its structured content stands for what is kept
+            parts = replace(parts, whole=None)
+        content = await flattened(core, parts, origin)
+    if isinstance(content, bytes | bytearray | memoryview):
+        data = bytes(cast("bytes", content))
+        text, exact = decode(data)
+        return text if exact else await _kept_apart(core, origin, "binary data", data)
+    lone = Surrogates()
+    said = lone.encode(value_as_text(content)).decode()
+    return "\n".join([said, *(f"[{note}]" for note in surrogate_notes(lone))])
+
+
+async def _kept_apart(core: Core, origin: Origin, media: str, data: str | bytes) -> str:
+    """The note that stands for what is no text in a result."""
+    facts, why = await _stored(core, data, origin, (part_note(media),))
+    size = len(data if isinstance(data, bytes) else encode(data)[0])
+    return part_kept_note(media, size, handle=core.handle_of(facts) if facts else "", why=why)
 
 
 async def _stored(core: Core, data: object, origin: Origin, notes: Sequence[str]) -> tuple[Facts | None, str]:

@@ -2,13 +2,17 @@
 real calls are allowed, and what a refusal means. One contract suite runs on every implementation.
 """
 
+import contextlib
+import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from holdall.policy.overflow import overflow_in, says_rate_limit
 from holdall.text.tokens import Estimate, TokenMeter
-from holdall.values.chat import Message, Reply
+from holdall.text.utf8 import encode
+from holdall.values.chat import Assistant, Message, Reply, ToolCall
 from holdall.values.errors import ModelBusy, ModelCallsDisabled, ModelDenied, ModelFault, ModelOverflow, UsageError
 from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
@@ -28,6 +32,32 @@ class Request:
     tools: tuple[ToolSpec, ...] = ()
     schema: Mapping[str, Any] | None = None
     max_tokens: int | None = None  # of the reply; the model's own most where it is None
+
+    def __post_init__(self) -> None:
+        """Lone surrogates, wherever they are from, become U+FFFD: no provider takes a text that is not UTF-8."""
+        messages = tuple(map(_valid, self.messages))
+        if any(new is not old for new, old in zip(messages, self.messages, strict=True)):
+            object.__setattr__(self, "messages", messages)
+
+
+def _valid(message: Message) -> Message:
+    data, replaced = encode(message.text)
+    if replaced:
+        message = replace(message, text=data.decode())
+    if isinstance(message, Assistant) and message.calls:
+        calls = tuple(map(_valid_call, message.calls))
+        if any(new is not old for new, old in zip(calls, message.calls, strict=True)):
+            message = replace(message, calls=calls)
+    return message
+
+
+def _valid_call(call: ToolCall) -> ToolCall:
+    with contextlib.suppress(TypeError, ValueError, RecursionError):  # then they are no JSON, and not sent as such
+        data, replaced = encode(json.dumps([call.name, call.id, call.arguments], ensure_ascii=False))
+        if replaced:
+            name, by, arguments = json.loads(data)
+            return ToolCall(by, name, arguments)
+    return call
 
 
 class Model(Protocol):
