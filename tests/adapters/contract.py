@@ -413,3 +413,12 @@ def kept(home: Path, session: str, handle: str) -> bytes:
     """All bytes of an output, read by another program."""
     with blocking.Holdall.open(home=str(home), session=session) as bag:
         return b"".join(bag.fetch.stream(handle))
+
+
+def example(name: str, **given: Any) -> dict[str, Any]:
+    """What the page of a framework shows, run with these names beside what it imports; the names that it made."""
+    page = Path(__file__).parents[2] / "docs" / "adapters" / f"{name}.md"
+    [code] = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    names: dict[str, Any] = dict(given)
+    exec(compile(code, page, "exec"), names)
+    return names

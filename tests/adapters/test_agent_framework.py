@@ -49,6 +49,7 @@ from tests.adapters.contract import (
     Script,
     big,
     calls_then_answers,
+    example,
     fetch,
     finds_the_needle,
     handle_in,
@@ -254,3 +255,10 @@ def test_runs_without_a_session_are_apart(adapter: Any) -> None:
         response = asyncio.run(agent_of(adapter, finds_the_needle(fetch), [], [fetch]).run("go"))
         assert NEEDLE in response.text
     assert len(adapter.conversations.pool.open_names) == 2
+
+
+@requirement("adapter:needle")
+def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
+    names = example("agent_framework", client=Scripted(finds_the_needle(fetch), []), fetch=fetch)
+    assert NEEDLE in names["response"].text

@@ -33,6 +33,7 @@ from mcp.types import CallToolRequestParams, CallToolResult, TextContent
 from holdall.adapters.claude_agent import options as with_holdall
 from tests.adapters.contract import (
     DELETED,
+    NEEDLE,
     QUESTION,
     Call,
     Contract,
@@ -41,7 +42,11 @@ from tests.adapters.contract import (
     Ran,
     Request,
     Script,
+    as_tool,
     calls_then_answers,
+    example,
+    fetch,
+    finds_the_needle,
     handle_in,
     kept,
     small,
@@ -365,3 +370,14 @@ def test_options_of_the_user_stay_as_they_are(adapter: Any) -> None:
     assert options.hooks is None
     assert server["instance"].get_request_handler("tools/call") is before
     assert made.allowed_tools == ["Bash"]
+
+
+@requirement("adapter:needle")
+def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
+    requests: list[Request] = []
+    server = create_sdk_mcp_server(SERVER, tools=[sdk_tool(as_tool(fetch, is_async=True))])
+    with Endpoint(finds_the_needle(fetch), requests).serving() as url:
+        base = replace(options_of(str(tmp_path), url), mcp_servers={SERVER: server})
+        example("claude_agent", my_options=replace(base, permission_mode="bypassPermissions"))
+    assert NEEDLE in requests[-1].results["call-2"].text

@@ -38,6 +38,7 @@ from tests.adapters.contract import (
     Script,
     big,
     calls_then_answers,
+    example,
     fetch,
     finds_the_needle,
     handle_in,
@@ -284,3 +285,10 @@ def test_a_result_that_another_callback_gives_in_place_of_the_tool_is_kept(adapt
 def test_users_whose_names_have_slashes_are_apart(adapter: Any) -> None:
     sessions = [SimpleNamespace(app_name="a", user_id=user, id=name) for user, name in (("b/c", "d"), ("b", "c/d"))]
     assert len({adapter.name_of(SimpleNamespace(session=one)) for one in sessions}) == 2
+
+
+@requirement("adapter:needle")
+def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
+    names = example("google_adk", model=Scripted(script=finds_the_needle(fetch), requests=[]), fetch=fetch)
+    assert NEEDLE in str(names["events"][-1])

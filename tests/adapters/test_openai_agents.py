@@ -46,6 +46,7 @@ from tests.adapters.contract import (
     as_tool,
     big,
     calls_then_answers,
+    example,
     fetch,
     finds_the_needle,
     handle_in,
@@ -359,3 +360,11 @@ def test_an_agent_that_is_used_as_a_tool_is_copied_before(adapter: Adapter) -> N
     model = model_of(calls_then_answers(Call("ask_reader", {"input": "go"})), requests)
     asyncio.run(Runner.run(adapter.copy(Agent("tester", tools=[tool], model=model)), "go"))
     assert NEEDLE in requests[-1].results["call-1"].text
+
+
+@requirement("adapter:needle")
+def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
+    with own_loop():
+        names = example("openai_agents", model=model_of(finds_the_needle(fetch), []), fetch=fetch)
+    assert NEEDLE in names["result"].final_output

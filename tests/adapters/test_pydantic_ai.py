@@ -52,6 +52,7 @@ from tests.adapters.contract import (
     Script,
     big,
     calls_then_answers,
+    example,
     fetch,
     finds_the_needle,
     handle_in,
@@ -253,3 +254,10 @@ def test_the_session_can_be_found_in_the_context(tmp_path: Path) -> None:
     assert NEEDLE in agent.run_sync("go", deps=7).output
     assert adapter.conversations.pool.open_names == ("user 7",)
     adapter.close()
+
+
+@requirement("adapter:needle")
+def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
+    names = example("pydantic_ai", model=model_of(finds_the_needle(fetch), []), fetch=fetch)
+    assert NEEDLE in names["result"].output

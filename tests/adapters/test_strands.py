@@ -34,6 +34,7 @@ from tests.adapters.contract import (
     Script,
     big,
     calls_then_answers,
+    example,
     fetch,
     finds_the_needle,
     handle_in,
@@ -242,3 +243,10 @@ def test_beside_the_offloader_it_warns(adapter: Any) -> None:
     )  # fmt: skip
     with pytest.warns(UserWarning, match="ContextOffloader"):
         agent("go")
+
+
+@requirement("adapter:needle")
+def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
+    names = example("strands", model=Scripted(finds_the_needle(fetch), []), fetch=fetch)
+    assert NEEDLE in str(names["result"])
