@@ -283,6 +283,27 @@ async def test_opening_sweeps_once_a_day(tmp_path: Path) -> None:
             await bag.read(handle)
 
 
+@requirement("notice:system-sections", "notice:system-holdall")
+async def test_the_system_notice_counts_all_that_is_ready_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="async") as bag:
+        for n in range(23):
+            last = await bag.keep(f"output {n}", tool=f"t{n}")
+        shown = bag.core.shown_handle(last.handle)
+        await bag.call("get_tool_output", {"id": shown, "mode": "slice", "slice": {"start": 0, "length": 4}})
+        told = bag.system_notice(turn=1, kept=True)
+        ready = told[told.index("### Ready") : told.index("---")].strip().split("\n")
+        assert ready[0] == "### Ready (23)"
+        assert [line.split()[1] for line in ready[1:-1]] == [f"t{n}" for n in range(2, 22)], "never looked at, newest"
+        assert ready[-1] == "… and 3 older ones"
+        assert "## Kept Outputs" not in told, "they are all under Ready"
+    async with opened(tmp_path / "b") as bag:
+        for n in range(21):
+            await bag.keep(f"output {n}", tool=f"t{n}")
+        told = bag.system_notice(turn=1, kept=True)
+        assert '"t0"' not in told
+        assert told[: told.index("\n\n---")].endswith("\n… and 1 older one")
+
+
 @requirement("notice:system-sections")
 async def test_what_has_expired_is_not_ready_in_the_system_notice(tmp_path: Path) -> None:
     home, now = str(tmp_path / "h"), [1_000_000_000.0]

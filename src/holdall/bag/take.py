@@ -244,20 +244,35 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
     `listed` lists what is kept, too.
     """
     in_all = core.dialect.all_kept_is_ready
-    newest = list(core.kept.values())[-_MAX_LISTED:]
-    # Only what is told is looked up: that reads a record each, and a notice is written every turn.
-    shown = [one for one in newest if listed or in_all or one.handle in in_background]
-    shown = [one for one in shown if not _has_expired(core, one)]
-    told = [one for one in shown if one.state not in ("running", "queued") and (in_all or one.handle in in_background)]
+    kept = list(core.kept.values())
+    ended = [one for one in kept if one.state not in ("running", "queued") and (in_all or one.handle in in_background)]
+    ready, more_ready = _newest(core, [one for one in ended if one.is_whole])
+    failed, more_failed = _newest(core, [one for one in ended if not one.is_whole])
+    # Where all that is kept is ready or has failed, it is listed already.
+    every, more_kept = _newest(core, kept) if listed and not in_all else ([], 0)
     return Work(
         running=[
             RunningTool(one.tool, core.shown_handle(one.handle), one.seconds) for one in running if not one.queued
         ],
         queued=[RunningTool(one.tool, core.shown_handle(one.handle), one.seconds) for one in running if one.queued],
-        ready=[_ready(core, facts) for facts in told if facts.is_whole],
-        failed=[_failed(core, facts) for facts in told if not facts.is_whole],
-        kept=[line_of(facts, core.handle_of(facts)) for facts in shown] if listed else [],
-    )
+        ready=[_ready(core, facts) for facts in ready],
+        failed=[_failed(core, facts) for facts in failed],
+        kept=[line_of(facts, core.handle_of(facts)) for facts in every],
+        more_ready=more_ready, more_failed=more_failed, more_kept=more_kept,
+    )  # fmt: skip
+
+
+def _newest(core: Core, outputs: Sequence[Facts]) -> tuple[list[Facts], int]:
+    """Those that are shown, oldest first, and how many are not; what the model never looked at goes before the rest.
+
+    Only what is shown is looked up: that reads a record each, and a notice is written every turn.
+    """
+    shown = range(len(outputs))
+    if len(outputs) > _MAX_LISTED:
+        seen = core.journal.coverages(one.handle for one in outputs)
+        shown = sorted(shown, key=lambda at: (seen[outputs[at].handle].retrievals > 0, -at))
+        shown = sorted(shown[:_MAX_LISTED])
+    return [outputs[at] for at in shown if not _has_expired(core, outputs[at])], len(outputs) - len(shown)
 
 
 def _has_expired(core: Core, facts: Facts) -> bool:

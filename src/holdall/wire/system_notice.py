@@ -44,6 +44,9 @@ class Work:
     ready: Sequence[ReadyTool] = ()
     failed: Sequence[FailedTool] = ()
     kept: Sequence[str] = ()
+    more_ready: int = 0  # that are not listed
+    more_failed: int = 0
+    more_kept: int = 0
 
 
 @record
@@ -89,7 +92,7 @@ def system_notice(
     if status:
         lines += ["", "## Async Tool Status", *status]
     if work.kept:
-        lines += ["", "## Kept Outputs", *(f"- {one}" for one in work.kept)]
+        lines += ["", "## Kept Outputs", *(f"- {one}" for one in work.kept), *_more(work.more_kept)]
     moves, uses = ([], []) if final else _moves(work, words)
     moves.append("Provide your final report/answer")
     lines += ["", "---", "", "You now need to decide your next move:"]
@@ -118,11 +121,16 @@ def _status(work: Work) -> list[str]:
         shown = [f"- {foreign(one.tool) or UNNAMED} (id: {one.id}, queued {one.seconds:.1f}s)" for one in work.queued]
         lines += ["", f"### Queued ({len(work.queued)})", *shown]
     if work.ready:
-        lines += ["", f"### Ready ({len(work.ready)})", *(_ready(one) for one in work.ready)]
+        shown = [*map(_ready, work.ready), *_more(work.more_ready)]
+        lines += ["", f"### Ready ({len(work.ready) + work.more_ready})", *shown]
     if work.failed:
         shown = [f"- {foreign(one.tool) or UNNAMED} (id: {one.id}, {foreign(one.reason)})" for one in work.failed]
-        lines += ["", f"### Failed ({len(work.failed)})", *shown]
+        lines += ["", f"### Failed ({len(work.failed) + work.more_failed})", *shown, *_more(work.more_failed)]
     return lines
+
+
+def _more(left_out: int) -> list[str]:
+    return [f"… and {left_out:,} older" + (" one" if left_out == 1 else " ones")] if left_out else []
 
 
 def _ready(one: ReadyTool) -> str:
