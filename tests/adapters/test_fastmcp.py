@@ -32,7 +32,9 @@ from tests.adapters.contract import (
     Ran,
     Request,
     Script,
+    example,
     fetch_some,
+    finds_the_needle,
     handle_in,
     small,
 )
@@ -243,3 +245,11 @@ def test_outside_its_own_limit_it_warns_that_results_are_cut_before_they_are_kep
         asyncio.run(talk())
     assert len(warned) == 1
     adapter.close()
+
+
+@requirement("adapter:needle")
+def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
+    names = example("fastmcp", fetch=fetch_some)
+    ran = asyncio.run(ServedByFastMCP().talk(names["mcp"], finds_the_needle(fetch_some)))
+    assert NEEDLE in ran.answer

@@ -11,7 +11,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from holdall.adapters.functions import wrap
-from tests.adapters.contract import NEEDLE, fetch_some, handle_in, small
+from tests.adapters.contract import NEEDLE, example, fetch_some, handle_in, small
 from tests.requirements import requirement
 
 RESULT = {"rows": [1, 2]}
@@ -95,3 +95,15 @@ def test_the_session_may_be_found_when_a_tool_is_called(tmp_path: Path) -> None:
     tools["small"]()
     tools["context_read"]("none")
     assert called == ["small", "context_read"]
+
+
+@requirement("adapter:functions")
+def test_the_page_of_functions_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
+
+    def fetch(name: str) -> str:
+        """Fetch the rows."""
+        return fetch_some()
+
+    names = example("functions", fetch=fetch)
+    assert NEEDLE in by_name(names["tools"])["context_grep"](handle_in(names["text"]), NEEDLE)

@@ -43,6 +43,8 @@ from tests.adapters.contract import (
     Script,
     big,
     calls_then_answers,
+    example,
+    fetch,
     fetch_some,
     finds_the_needle,
     handle_in,
@@ -358,3 +360,10 @@ def test_an_approval_of_the_framework_comes_before_the_call(tmp_path: Path) -> N
     state = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
     adapter.close()
     assert NEEDLE in state["messages"][-1].text
+
+
+@requirement("adapter:needle")
+def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
+    names = example("langchain", model=Scripted(script=finds_the_needle(fetch), requests=[]), fetch=fetch)
+    assert NEEDLE in names["result"]["messages"][-1].text

@@ -1,4 +1,4 @@
-"""The loop of the README, run with a scripted model: it finds a needle in an output that never fitted."""
+"""The loop of the page on the library, run with a scripted model: it finds a needle in an output that never fitted."""
 
 import json
 import re
@@ -11,16 +11,14 @@ from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
-_README = Path(__file__).parents[2] / "README.md"
+_PAGE = Path(__file__).parents[2] / "docs" / "library.md"
 
 
 def _loop() -> tuple[Any, int]:
-    """The function of the README, and how many lines it has."""
-    (code,) = [
-        one for one in re.findall(r"```python\n(.*?)```", _README.read_text("utf-8"), re.DOTALL) if "turn" in one
-    ]
+    """The function of the page, and how many lines it has."""
+    code = _PAGE.read_text("utf-8").partition("```python\n")[2].partition("\n\n\n# A scripted model")[0]
     names: dict[str, Any] = {}
-    exec(compile(code, "README.md", "exec"), names)
+    exec(compile(code, "library.md", "exec"), names)
     return names["answer"], len([line for line in code.split("async def")[1].splitlines() if line.strip()])
 
 

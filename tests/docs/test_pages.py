@@ -81,3 +81,12 @@ def test_the_pages_that_people_write_stay_short_in_all() -> None:
 def test_what_a_tool_writes_into_a_page_does_not_count_as_written_by_people() -> None:
     page = "One two.\n<!-- speed: begin -->\nthree four\n<!-- speed: end -->\nfive\n"
     assert _WRITTEN_BY_TOOLS.sub("", page).split() == ["One", "two.", "five"]
+
+
+def test_the_lines_that_the_readme_tells_for_frameworks_are_those_of_their_pages() -> None:
+    rows = re.findall(r"\]\((docs/adapters/\w+\.md)\) \| `(.+)` \|", (ROOT / "README.md").read_text("utf-8"))
+    assert {place for place, _ in rows} == {
+        f"docs/adapters/{one.name}" for one in (ROOT / "docs/adapters").glob("*.md")
+    }
+    for place, line in rows:
+        assert line in (ROOT / place).read_text("utf-8"), place
