@@ -1,5 +1,6 @@
 """Questions about a kept output as a model asks them, in each dialect that has a tool for it."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -172,6 +173,44 @@ async def test_what_is_no_text_is_not_shown_by_its_replacement(tmp_path: Path) -
         (end,) = (await bag.coverage(handle)).shown.as_lists()
         assert answer.text.rstrip().split("\n")[-2] == "the end"
         assert 90_000 < end[0] < end[1] == 96_000
+
+
+@requirement("extract:fallback-truncate", "ledger:searched")
+@pytest.mark.parametrize("mode", ["full-chunked", "read-grep"])
+async def test_binary_data_is_not_searched_by_its_replacement(tmp_path: Path, mode: str) -> None:
+    model = finding(lambda _: Answer("", [], None), window=200_000)
+    async with opened(tmp_path, model=model) as bag:
+        handle = (await bag.keep(bytes(range(256)) * 400, tool="t")).handle
+        answer = await bag.call("tool_output", {"handle": handle, "extract": "x", "mode": mode})
+        assert answer.text.startswith(f"WARNING: {mode} failed (it is binary data, not text). What follows is only")
+        assert not model.requests
+        assert "searched" not in (await bag.coverage(handle)).to_json(102_400)
+
+
+@requirement("extract:not-found-says-what", "ledger:searched")
+async def test_a_question_about_a_packed_text_is_about_the_text(tmp_path: Path) -> None:
+    async with opened(tmp_path, model=finding(lambda _: JOB, window=200_000)) as bag:
+        handle = (await bag.keep(gzip.compress(LOG.encode()), tool="t")).handle
+        answer = await bag.call("tool_output", {"handle": handle, "extract": "x"})
+        assert f'Next: context_read(handle="{handle}!", bytes="0:624")' in answer.text
+        assert [LOG.encode()[span.start : span.end] for span in answer.spans] == [b"2026-01-01 00:00:03 ERROR job 3"]
+        assert bag.journal.coverage(f"{handle}!").to_json(len(LOG))["searched"] == [[0, len(LOG)]]
+        library = await bag.extract(handle, "x")  # its spans are of the output that was named
+        assert (
+            f"it is gzip data, not text; what is packed in it has handles that begin with {handle}!" in library.warning
+        )
+
+
+@requirement("extract:prompt-contents", "measure:model-reads-utf8")
+async def test_text_in_another_encoding_is_searched_and_that_is_said(tmp_path: Path) -> None:
+    model = finding(lambda _: JOB, window=200_000)
+    async with opened(tmp_path, model=model) as bag:
+        handle = (await bag.keep(("größe\n" + LOG).encode("latin-1"), tool="t")).handle
+        for _ in ("asked", "remembered"):
+            answer = await bag.call("tool_output", {"handle": handle, "extract": "x"})
+            assert "The output is not all UTF-8: the model was given \ufffd for what is not." in answer.text
+        (request,) = model.requests
+        assert "- Encoding: not all UTF-8; \ufffd is in place of what is not" in request.messages[0].text
 
 
 @requirement("extract:truncate", "extract:fallback-warns")

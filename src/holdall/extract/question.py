@@ -32,21 +32,27 @@ from holdall.extract.truncate import both_ends
 from holdall.extract.verify import merge
 from holdall.llm.protocol import Model
 from holdall.policy.route import Forecast, Route, route
+from holdall.store.protocol import OutputReader
 from holdall.text.numbers import plural
 from holdall.text.tokens import count_in_pieces
+from holdall.text.utf8 import REPLACEMENT, decode
 from holdall.values.chat import Usage
 from holdall.values.errors import ModelFault, TooCostly
 from holdall.values.extraction import CallRecord, Extraction, Spent
 from holdall.values.record import record
 from holdall.wire.extraction import (
+    NOT_UTF8_WARNING,
     cut_warning,
     fallback_warning,
     joined_ends,
     no_summary_warning,
+    not_text,
     nothing_found,
     overruled_warning,
 )
 
+_SAMPLE = 64 * 1024  # bytes
+_MAX_REPLACED = 0.1  # of the characters: in a text of another encoding most are ASCII
 _LOG = logging.getLogger("holdall")
 _MAX_DESCRIBED = 8  # chunks whose description is passed on where nothing was found
 
@@ -97,6 +103,7 @@ class Question:
         key = self._key(plan)
         known = await asyncio.to_thread(recalled_answer, self.notes, key)
         if known is not None and await self.document.on(lambda reader: are_there(reader, known.snippets)):
+            known = self._with_encoding(known)
             return replace(known, cached=True, spent=Spent(cached_calls=known.spent.calls + known.spent.cached_calls))
         if over := self.policy.ceiling.over(plan.forecast):
             size = self.document.source.measure.bytes
@@ -112,7 +119,7 @@ class Question:
         found = replace(found, spent=replace(caller.spent, seconds=time.perf_counter() - started))
         if not found.warning and not found.failed and found.strategy != "truncate":
             await asyncio.to_thread(remember, self.notes, key, found)
-        return found
+        return self._with_encoding(found)
 
     # Inside
 
@@ -121,6 +128,9 @@ class Question:
         if strategy == "truncate":
             return await self._truncated(plan.route)
         try:
+            measure = self.document.source.measure
+            if not measure.utf8 and await self.document.on(_is_binary):
+                raise ModelFault(not_text(self.document.source.handle, measure.kind))
             if strategy == "full-chunked":
                 return await self._chunked(plan, caller)
             return await read_and_grep(self.document, self.text, self.policy, plan.route, caller)
@@ -172,6 +182,12 @@ class Question:
             failed=mapped.failed, searched=searched_spans(mapped.findings), model=self.model.name,
         )  # fmt: skip
 
+    def _with_encoding(self, found: Extraction) -> Extraction:
+        """What a model was given in place of some bytes is said, whatever it found."""
+        if self.document.source.measure.utf8 or found.strategy == "truncate":
+            return found
+        return replace(found, warning=_lines(found.warning, NOT_UTF8_WARNING))
+
     async def _truncated(self, way: Route) -> Extraction:
         measure = self.document.source.measure
         ends = await self.document.on(lambda reader: both_ends(reader, self.policy.truncate_bytes))
@@ -203,6 +219,15 @@ class Question:
 
     def _count(self, text: str) -> int:
         return count_in_pieces(self.document.tokenizer, text)
+
+
+def _is_binary(reader: OutputReader) -> bool:
+    """Whether so little of it is text that no model could read it, by samples of its beginning and its middle."""
+    total = reader.totals.bytes
+    starts = {0, total // 2}
+    data = b"".join(reader.read(start, min(total, start + _SAMPLE)) for start in starts)
+    text = decode(data)[0]
+    return "\0" in text or text.count(REPLACEMENT) > len(text) * _MAX_REPLACED
 
 
 def _lines(*warnings: str) -> str:

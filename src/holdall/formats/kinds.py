@@ -60,7 +60,8 @@ _MAGIC = (
     (b"GIF89a", "gif"),
     (b"RIFF", "webp"),
 )
-PACKED = ("gzip", "zstd", "bzip2", "xz", "zip", "tar")
+PACKED_STREAMS = ("gzip", "zstd", "bzip2", "xz")  # of one thing
+PACKED = (*PACKED_STREAMS, "zip", "tar")
 _QUOTED_KEY = lazy_pattern(r"(\"[^\"]{1,200}\"|'[^']{1,200}')\s{0,8}:(?:\s+(.*))?")
 _NO_KEY = frozenset("#[]{},&*!|>%@`?")  # signs with which no plain key begins
 _LONGEST_KEY = 120

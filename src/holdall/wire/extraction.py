@@ -12,11 +12,13 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from holdall.formats.kinds import PACKED
 from holdall.text.escape import foreign, one_line, quoted
 from holdall.text.excerpt import beginning, ending, first_bytes
 from holdall.text.numbers import plural
 from holdall.text.utf8 import decode
 from holdall.values.extraction import Extraction, FailedChunk, Snippet
+from holdall.values.handles import MEMBER
 from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import Span
 from holdall.wire.answers import Frame
@@ -170,6 +172,16 @@ def fallback_warning(strategy: str, why: str, *, whole: bool = False) -> str:
     why = one_line(why.rstrip("."))
     follows = "the output itself" if whole else "only the beginning and the end of the output"
     return f"WARNING: {strategy} failed ({why}). What follows is {follows}."
+
+
+def not_text(handle: str, kind: str) -> str:
+    """Why no model could read it."""
+    if kind in PACKED:
+        return f"it is {kind} data, not text; what is packed in it has handles that begin with {handle}{MEMBER}"
+    return "it is binary data, not text"
+
+
+NOT_UTF8_WARNING = "The output is not all UTF-8: the model was given \ufffd for what is not."
 
 
 def unusable_model(*, missing: bool) -> str:

@@ -117,8 +117,10 @@ class Source:
 
     def stats(self) -> str:
         measure = self.measure
+        encoding = "" if measure.utf8 else "\n- Encoding: not all UTF-8; \ufffd is in place of what is not"
         return (
-            f"DOCUMENT STATS\n- Bytes: {measure.bytes}\n- Lines: {measure.lines}\n- Tokens (estimate): {measure.tokens}"
+            f"DOCUMENT STATS\n- Bytes: {measure.bytes}\n- Lines: {measure.lines}\n"
+            f"- Tokens (estimate): {measure.tokens}{encoding}"
         )
 
 
