@@ -286,9 +286,8 @@ async def test_opening_sweeps_once_a_day(tmp_path: Path) -> None:
 @requirement("notice:system-sections", "notice:system-holdall")
 async def test_the_system_notice_counts_all_that_is_ready_and_says_what_it_leaves_out(tmp_path: Path) -> None:
     async with opened(tmp_path, dialect="async") as bag:
-        for n in range(23):
-            last = await bag.keep(f"output {n}", tool=f"t{n}")
-        shown = bag.core.shown_handle(last.handle)
+        every = [await bag.keep(f"output {n}", tool=f"t{n}") for n in range(23)]
+        shown = bag.core.shown_handle(every[-1].handle)
         await bag.call("get_tool_output", {"id": shown, "mode": "slice", "slice": {"start": 0, "length": 4}})
         told = bag.system_notice(turn=1, kept=True)
         ready = told[told.index("### Ready") : told.index("---")].strip().split("\n")

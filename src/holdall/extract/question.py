@@ -103,8 +103,8 @@ class Question:
         key = self._key(plan)
         known = await asyncio.to_thread(recalled_answer, self.notes, key)
         if known is not None and await self.document.on(lambda reader: are_there(reader, known.snippets)):
-            known = self._with_encoding(known)
-            return replace(known, cached=True, spent=Spent(cached_calls=known.spent.calls + known.spent.cached_calls))
+            spent = Spent(cached_calls=known.spent.calls + known.spent.cached_calls)
+            return self._with_encoding(replace(known, cached=True, spent=spent))
         if over := self.policy.ceiling.over(plan.forecast):
             size = self.document.source.measure.bytes
             raise TooCostly(
