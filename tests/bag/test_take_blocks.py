@@ -127,6 +127,20 @@ async def test_a_block_of_another_kind_that_is_too_large_is_stored_as_its_json(t
         assert (await bag.grep(taken.handle, "search_result")).total == 1
 
 
+@requirement("dialect:names-as-listed")
+@pytest.mark.parametrize("dialect", ["holdall", "extract", "async"])
+async def test_the_reference_beside_structured_content_is_in_the_form_of_the_dialect(
+    tmp_path: Path, dialect: str
+) -> None:
+    rows = {"rows": ["x" * 1000] * 100}
+    async with opened(tmp_path, dialect=dialect, max_inline_blob_bytes=1000) as bag:
+        for result in ({"structuredContent": rows}, {"_meta": rows}):
+            taken = await bag.take({"content": [text("ok")], **result}, tool="t")
+            assert isinstance(taken, Kept)
+            note, handle = taken.content[next(iter(result))], bag.core.handle_of(taken.artifact)
+            assert (note["handle"], note["ref"]["id"]) == (handle, handle)
+
+
 @requirement("way:mcp-results")
 async def test_structured_content_is_decided_by_itself(tmp_path: Path) -> None:
     rows = {"rows": ["x" * 1000] * 100}

@@ -684,7 +684,7 @@ async def keep_beside(
         if len(data) <= core.settings.max_inline_blob_bytes and not core.imitates(data.decode()):
             continue
         facts, why = await _stored(core, data, prepared.origin, (part_note(name),))
-        note = structured_note(facts) if facts else structured_not_kept(len(data), why)
+        note = structured_note(facts, core.handle_of(facts)) if facts else structured_not_kept(len(data), why)
         said = core.issue(blob_note(name, len(data), handle=core.handle_of(facts) if facts else "", why=why))
         parts = replace(parts, whole=with_field(parts.whole, name, note)).with_note(said)
         kept = (*kept, facts) if facts else kept

@@ -93,7 +93,7 @@ def structure_as_text(written: str) -> str:
 def structured_note(facts: Facts, handle: str = "") -> dict[str, Any]:
     """In the place of structured content: never data of its original shape, always a reference. `handle` is as the
     dialect writes it."""
-    return {"kept": True, "handle": handle or facts.handle, "ref": context_ref(facts)}
+    return {"kept": True, "handle": handle or facts.handle, "ref": context_ref(facts, handle)}
 
 
 def structured_not_kept(size: int, why: str) -> dict[str, Any]:

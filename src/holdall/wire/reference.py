@@ -20,14 +20,14 @@ from holdall.values.record import record
 _NOT_IN_NAMES = lazy_pattern(r"[^\w-]", re.ASCII)
 
 
-def context_ref(facts: Facts) -> dict[str, Any]:
-    """`hint` has what a reader needs to know before it fetches anything."""
+def context_ref(facts: Facts, handle: str = "") -> dict[str, Any]:
+    """`hint` has what a reader needs to know before it fetches anything; `handle` is as the dialect writes it."""
     hint: dict[str, Any] = {"tool": foreign(_own_name(facts))}
     if facts.origin.server:
         hint["server"] = foreign(facts.origin.server)
     hint["toolCallId"] = _call_id(facts)
     hint["size"] = {"bytes": facts.measure.bytes, "lines": facts.measure.lines, "tokens": facts.measure.tokens}
-    return {"id": facts.handle, "kind": "artifact", "hint": hint}
+    return {"id": handle or facts.handle, "kind": "artifact", "hint": hint}
 
 
 def _own_name(facts: Facts) -> str:
