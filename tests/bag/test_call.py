@@ -125,6 +125,14 @@ Next: the same call with start=71\
 """)
 
 
+@requirement("grep:limit")
+async def test_where_grep_started_and_how_many_it_shows_is_said(tmp_path: Path, fixed: None) -> None:
+    async with opened(tmp_path) as bag:
+        await bag.keep(LOG, tool="fetch")
+        last = await answers(bag, "context_grep", handle="h2bb", pattern="ERROR", start=148_000)
+        assert last.split("\n")[0] == "10 matches on 10 of 5,000 lines · 1 shown, from byte 148000"
+
+
 @requirement("ledger:scanned")
 async def test_grep_tail_and_query_in_the_words_that_a_model_reads(tmp_path: Path, fixed: None) -> None:
     async with opened(tmp_path) as bag:

@@ -111,8 +111,8 @@ class OutputTools:
         seen = Seen(self.seen.share(self.facts.measure.bytes))
         if isinstance(found, Passage):
             return ToolAnswer(passage_answer(found, frame, seen), spans)
-        asked.pop("start", None)
-        text = found_answer(found, frame, seen, asked=asked)
+        start = asked.pop("start", None)
+        text = found_answer(found, frame, seen, asked=asked, start=start)
         return ToolAnswer(text, spans, scanned=scanned_by(found), pattern=str(asked.get("pattern", "")))
 
 

@@ -287,7 +287,7 @@ class ToolCalls:
                     found, frame, told, verb="slice" if ask.verb == "slice" else "read", error=facts.error
                 )
             case Found():
-                return found_answer(found, frame, told, asked=asked)
+                return found_answer(found, frame, told, asked=asked, start=given.get("start"))
             case Table():
                 return table_answer(found, frame, seen)
             case Nodes():

@@ -397,7 +397,8 @@ def error_line(error: str) -> str:
     return f"error: {line}" if line != foreign(error) else ""
 
 
-def found_answer(found: Found, frame: Frame, seen: Seen | None, *, asked: dict[str, Any]) -> str:
+def found_answer(found: Found, frame: Frame, seen: Seen | None, *, asked: dict[str, Any], start: object = None) -> str:
+    """`start` is the byte from which it was asked for; matches before it count, and are not shown."""
     head, foot = [matches_and_lines(found)], ""
     if found.groups:
         shown = f", {len(found.groups):,} shown" if len(found.groups) < found.distinct else ""
@@ -405,8 +406,10 @@ def found_answer(found: Found, frame: Frame, seen: Seen | None, *, asked: dict[s
         body = "\n".join(f"{group.count:,} × {group.value}" for group in found.groups)
     else:
         body = _matches(found.matches)
+        if found.matches and (start or found.next is not None):
+            place = f", {'before' if found.last else 'from'} byte {start}" if start else ""
+            head.append(f"{'the last ' if found.last else ''}{len(found.matches):,} shown{place}")
         if found.matches and found.next is not None:
-            head.append(f"{'the last ' if found.last else ''}{len(found.matches):,} shown")
             foot = frame.next("grep", {"start": found.next}, asked=asked)
     return frame.around([*head, *_helpful(found.notes), *_again(seen)], body, foot)
 
