@@ -65,7 +65,10 @@ async def test_a_task_from_prompt_to_report(tmp_path: Path) -> None:
     assert all("# System Notice" not in message.text for message in third.messages[:-1]), "it is never kept"
     assert "context_read" not in {spec.name for spec in first.tools}
     assert "context_read" in {spec.name for spec in second.tools}
-    assert 0 < next(iter(found.coverage.values())) < 0.1
+    ((handle, share),) = found.coverage.items()
+    assert 0 < share < 0.1
+    assert found.used[handle] == {"shown": round(share, 6), "scanned": 1.0, "searched": 0.0}
+    assert found.to_json()["coverage"] == found.used, "a total over all of it is told from one over unread data"
 
 
 async def test_what_is_no_text_in_a_small_result_is_kept_and_told(tmp_path: Path) -> None:

@@ -51,6 +51,16 @@ async def test_a_reference_is_replaced_by_the_text_or_the_typed_value(tmp_path: 
         assert (await bag.counters()).passed_by_reference == 8
 
 
+@requirement("dialect:names-as-listed")
+@pytest.mark.parametrize("dialect", ["holdall", "extract", "async"])
+async def test_a_reference_to_nothing_is_refused_in_the_form_of_the_dialect(tmp_path: Path, dialect: str) -> None:
+    async with opened(tmp_path, by_reference=True, dialect=dialect) as bag:
+        kept = bag.core.handle_of(await bag.keep(TABLE))
+        taken = await bag.run(send, tool="send", arguments={"x": "holdall:zzzz"})
+        assert taken.is_error
+        assert taken.content == f"the argument 'x': No output is kept under \"zzzz\". Kept: {kept}."
+
+
 @requirement("reference:whole-string-only", "reference:escape")
 async def test_only_a_whole_string_is_a_reference_and_two_colons_escape(tmp_path: Path) -> None:
     async with opened(tmp_path, by_reference=True) as bag:
@@ -71,7 +81,7 @@ async def test_only_a_whole_string_is_a_reference_and_two_colons_escape(tmp_path
 @pytest.mark.parametrize(
     ("argument", "complaint"),
     [
-        ("holdall:zzzz", 'no output is kept under "zzzz"'),
+        ("holdall:zzzz", 'No output is kept under "zzzz"'),
         ("holdall:", "is no reference"),
         ("holdall:a b", "is no reference"),
         ("holdall:{h}#oops", "which names nothing"),

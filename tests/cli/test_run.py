@@ -61,7 +61,7 @@ def test_the_report_is_all_of_stdout_and_what_it_took_is_on_stderr(holdall: Prog
 session finder-TAG
 a tool that prints
 session finder-TAG · 3 turns · 3 model calls · 2 tool calls · N tokens · $COST · TIME
-seen: <0.1 % of HANDLE (fetch_log, 488.9 kB)
+seen: <0.1 % of HANDLE (fetch_log, 488.9 kB), 100 % scanned
 more: holdall show --tree finder-TAG · holdall ls -s finder-TAG
 """)
 

@@ -371,7 +371,7 @@ def test_an_output_whose_writer_is_gone_is_interrupted(
     facts = memory.resolve(kept_in, handle)
     assert (facts.state, facts.error) == (
         "interrupted",
-        "its process ended; what it wrote is kept",
+        "its writer ended before it did; what had been written is kept",
     )
     assert (facts.measure.bytes, facts.measure.lines, facts.ended) == (10, 2, clock.now)
     clock.now += 5

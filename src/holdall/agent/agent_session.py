@@ -532,18 +532,19 @@ class AgentSession:
         return f"the agent {self.agent.name}, process {os.getpid()} on {socket.gethostname()}"
 
     async def finished(self) -> Report:
-        """The report with its cost, and how much of each output the model has seen."""
+        """The report with its cost, and how much of each output was shown to the model, scanned and searched for it."""
         report = self.report or Report("", "failure", synthetic=True)
         journal = self.bag.journal  # it gets a new dict: other threads may be going over the old one
         journal.watchers = {one: idle for one, idle in [*journal.watchers.items()] if one != self._heard}
-        shares = await asyncio.to_thread(self.bag.records.seen)
+        shares, used = await asyncio.to_thread(lambda: (self.bag.records.seen(), self.bag.records.used()))
         self.bag.journal.record(
             "reported", status=report.status, synthetic=report.synthetic, why=report.why, chars=len(report.text),
-            turns=self.turn, seen=shares,
+            turns=self.turn, seen=shares, coverage=used,
         )  # fmt: skip
         return replace(
-            report, turns=self.turn, calls=self.calls, usage=self.usage, session=self.bag.session.id, coverage=shares
-        )
+            report, turns=self.turn, calls=self.calls, usage=self.usage, session=self.bag.session.id, coverage=shares,
+            used=used,
+        )  # fmt: skip
 
     def save_tree(self) -> None:
         """Save a snapshot of the operation tree for viewers."""

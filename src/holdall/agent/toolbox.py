@@ -75,6 +75,8 @@ class Report:
     usage: Usage = field(default_factory=Usage)
     session: str = ""
     coverage: Mapping[str, float] = field(default_factory=dict[str, float])  # of each kept output, the share seen
+    # Of each, the shares that were shown, scanned by a verb and searched by a question.
+    used: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -90,6 +92,7 @@ class Report:
             "unpriced_calls": self.usage.unpriced_calls,
             "session": self.session,
             "seen": {handle: round(share, 6) for handle, share in self.coverage.items()},
+            "coverage": {handle: dict(shares) for handle, shares in self.used.items()},
         }
 
 

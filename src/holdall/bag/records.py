@@ -99,6 +99,16 @@ class Records:
             for handle, facts in kept.items()
         }
 
+    def used(self) -> dict[str, dict[str, float]]:
+        """Of each output that can be fetched, the shares that were shown, scanned by a verb, searched by a question."""
+        kept = {handle: facts.measure.bytes for handle, facts in dict(self._core.kept).items()}
+        found = self._core.journal.coverages(kept)
+        return {
+            handle: {way: round(found[handle].share_of(way, size), 6) for way in ("shown", "scanned", "searched")}
+            for handle, size in kept.items()
+            if size
+        }
+
     async def coverage(self, handle: str) -> Coverage:
         """The ledger of one output: what of it was shown to the model, scanned for it, passed on by reference."""
         facts = await asyncio.to_thread(self._core.store.resolve, self._core.session, handle)

@@ -47,11 +47,13 @@ from holdall.values.outputs import Ended, Facts, Origin, Running, State
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.read import locate, passage
+from holdall.wire.answers import plain_refusal, with_handles
 from holdall.wire.clamp import traceback_of
 from holdall.wire.dialect import View
 from holdall.wire.notes import CANCELLED_BY_CALLER, TOOL_SAID_FAILED, not_all_kept, unreadable
 from holdall.wire.reference import Named, references_in, replaced
 from holdall.wire.results import is_known_block, take_apart
+from holdall.wire.tool import Ask
 
 # What a call has produced so far: in memory while that is little, in the store once it is much or the call is slow.
 #
@@ -313,7 +315,7 @@ async def passed_outputs(core: Core, arguments: object, tool: str) -> tuple[Pass
 
 
 async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, Any] | None, server: str = "") -> Any:
-    """The arguments as the tool should get them. Raises BadReference, or whatever is wrong with a handle."""
+    """The arguments as the tool should get them. Raises BadReference, in words for a model."""
     if not is_on(core, tool):
         return arguments
     found = await _looked_up(core, arguments)
@@ -349,7 +351,13 @@ async def _looked_up(core: Core, arguments: object) -> dict[str, PassedOutput]:
     left = core.settings.reference_max_bytes
     with within(core.settings.query_seconds):
         for named in references:
-            one = found[named.where] = await _look(core, named, left)
+            try:
+                one = found[named.where] = await _look(core, named, left)
+            except BadReference:
+                raise
+            except HoldallError as error:
+                told = with_handles(error, core.shown_handle)
+                raise BadReference(core.issue(f"{named.place}: {plain_refusal(told, Ask('read'))}")) from error
             left -= one.bytes
     return found
 

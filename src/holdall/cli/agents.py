@@ -411,14 +411,16 @@ def took(report: Report, bag: Holdall, seconds: float) -> str:
 
 
 def _seen(report: Report, bag: Holdall) -> str:
-    """`seen: 0.4 % of k3f9 (fetch_logs, 10.5 MB) · …`; empty if nothing was kept."""
+    """`seen: 0.4 % of k3f9 (fetch_logs, 10.5 MB), 100 % scanned · …`; empty if nothing was kept."""
     told: list[str] = []
     ended = [facts for facts in map(bag.kept.get, report.coverage) if facts is not None and facts.state != "running"]
     for facts in ended[:_MAX_OUTPUTS]:
         what = f"{one_line(facts.origin.tool, 40) or 'an output'}, {size(facts.measure.bytes)}"
-        told.append(f"{screen.percent(report.coverage[facts.handle])} of {facts.handle} ({what})")
-    if (more := len(ended) - len(told)) > 0:
-        told.append(plural(more, "more output"))
+        used = report.used.get(facts.handle, {})
+        more = "".join(f", {screen.percent(used[way])} {way}" for way in ("scanned", "searched") if used.get(way))
+        told.append(f"{screen.percent(report.coverage[facts.handle])} of {facts.handle} ({what}){more}")
+    if (others := len(ended) - len(told)) > 0:
+        told.append(plural(others, "more output"))
     return f"seen: {' · '.join(told)}" if told else ""
 
 

@@ -78,6 +78,10 @@ class Coverage:
                 shown.add(span)
         return shown.bytes(total) / total if total else 1.0
 
+    def share_of(self, way: str, total: int) -> float:
+        """The part of `total` bytes that was used in this way."""
+        return self.ranges[way].bytes(total) / total if total else 1.0
+
     def to_json(self, total: int) -> dict[str, Any]:
         ways = {way: ranges.as_lists() for way, ranges in self.ranges.items() if ranges.starts}
         return {"seen": round(self.share(total), 6), "retrievals": self.retrievals, **ways}

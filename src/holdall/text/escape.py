@@ -51,9 +51,12 @@ UNREAD = " could not be read: "
 """In the note of an output that was an object of a tool's own."""
 
 
+LONGEST_REASON = 72  # characters: the reasons that we write ourselves fit
+
+
 def state_and_reason(state: str, error: str) -> str:
     """How a call ended; once, where the reason begins with the state (`timed out after 2s`)."""
-    reason = foreign(error)
+    reason = foreign(error, LONGEST_REASON)
     return reason if reason.startswith(state) else f"{state}: {reason}" if reason else state
 
 

@@ -202,6 +202,6 @@ def interrupted(folder: SessionFolder, facts: Facts, tokenizer: Tokenizer, now: 
     finally:
         files.close(descriptor)
     measure, table = measurer.finish(digest.hexdigest())
-    why = "its process ended; what it wrote is kept"
+    why = "its writer ended before it did; what had been written is kept"
     measure = of_origin(measure, facts.origin)
     return replace(facts, state="interrupted", measure=measure, ended=now, error=why), table
