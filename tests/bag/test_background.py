@@ -672,6 +672,20 @@ async def test_the_system_notice_lists_what_runs_what_is_ready_and_what_failed(t
         assert "ValueError: no)" in shown
 
 
+@requirement("watch:outputs-kept")
+async def test_counters_have_what_a_background_call_brought_and_one_wait_is_one_retrieval(tmp_path: Path) -> None:
+    async with opened(tmp_path, slow_after_seconds=0.0) as bag:
+        slow = Slow(LOG)
+        await bag.run(slow, tool="crawl")
+        slow.end.set()
+        await bag.call("wait_for_tool_output", {})
+        told = await bag.counters()
+        (facts,) = bag.kept.values()
+        assert (told.background, told.kept, told.kept_bytes) == (1, 1, len(LOG))
+        assert told.tokens_kept_out == facts.measure.tokens
+        assert dict(told.retrievals) == {"wait": 1}
+
+
 @requirement("async:crash-interrupted", "async:never-run-twice")
 async def test_a_session_whose_process_died_finds_its_calls_interrupted(tmp_path: Path) -> None:
     script = (

@@ -148,8 +148,14 @@ class Counters:
                 self.kept_bytes += whole(data.get("bytes"))
                 out = whole(data.get("tokens")) - whole(data.get("content_tokens"))
                 self.tokens_kept_out += max(0, out) if data.get("replaced") else 0
+            case "ended" if whole(data.get("bytes")):  # a call in the background has no other event for its output
+                self.kept += 1
+                self.kept_bytes += whole(data.get("bytes"))
+                self.tokens_kept_out += whole(data.get("tokens"))
             case "retrieved" if not data.get("part"):
-                self.retrievals[str(data.get("verb", "?"))] += 1
+                verb = str(data.get("verb", "?"))
+                # One wait has an event of its own, and one for each output that it shows.
+                self.retrievals[verb] += not (verb == "wait" and event.handle)
                 self.retrieved_tokens += whole(data.get("tokens"))
             case "asked":
                 read = whole(data.get("input_tokens"))
