@@ -111,7 +111,7 @@ async def test_an_answer_that_has_to_share_the_room_is_made_shorter_and_nothing_
         assert len(model.requests) == 3
         counters = await bag.counters()
         assert (dict(counters.retrievals), counters.extractions["full-chunked"]) == (
-            {"extract": 3, "grep": 1, "query": 1, "wait": 2},
+            {"extract": 3, "grep": 1, "query": 1, "wait": 1},
             3,
         )
         assert sum(bag.core.count(one.content) for one in (*asked, waited, found, rows)) <= 2400
