@@ -175,6 +175,18 @@ async def test_what_is_no_text_is_not_shown_by_its_replacement(tmp_path: Path) -
         assert 90_000 < end[0] < end[1] == 96_000
 
 
+@requirement("extract:failure-format")
+async def test_a_failure_has_its_reason_however_little_room_is_left(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="extract", model=finding(_down, window=200_000)) as bag:
+        handle = (await bag.keep(LOG, tool="f")).long_handle
+        asked = {"handle": handle, "extract": "q", "mode": "truncate"}
+        answer = await bag.call("tool_output", asked, tokens_left=20)
+        assert answer.text == (
+            f"TOOL_OUTPUT FAILED FOR f WITH HANDLE {handle}, STRATEGY:truncate:\n\n"
+            "There is no room left for an answer in this turn. Ask again in the next one, or report."
+        )
+
+
 @requirement("extract:fallback-truncate", "ledger:searched")
 @pytest.mark.parametrize("mode", ["full-chunked", "read-grep"])
 async def test_binary_data_is_not_searched_by_its_replacement(tmp_path: Path, mode: str) -> None:

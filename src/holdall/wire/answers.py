@@ -236,14 +236,15 @@ def not_json(problem: Exception) -> str:
 NOT_AN_OBJECT = "The arguments must be a JSON object."
 
 
+_LEAST_REFUSAL = 360  # characters: the longest head of a failure, with two handles, and a sentence
 _MAX_ERROR = 600  # characters, inside a fence
 _LONGEST = 1200  # characters of a sentence that says what is wrong, and of a note about an answer
 
 
 def fitting_refusal(why: str, fits: Callable[[str], bool]) -> str:
-    """A refusal is an answer, within the bounds of one."""
+    """A refusal is an answer, within the bounds of one. A short one is given whole: cut, it would give no reason."""
     shown = why
-    while len(shown) > 32 and not fits(shown):
+    while len(shown) > _LEAST_REFUSAL and not fits(shown):
         shown = first_bytes(why, len(shown.encode("utf-8", "replace")) // 2).text + "…"
     return shown
 
