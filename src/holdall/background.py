@@ -130,12 +130,22 @@ class Jobs:
         self.watch(job)
         return job
 
-    def start(self, name: str, work: Callable[[], Coroutine[Any, Any, object]], *, timeout: float | None = None) -> Job:
-        """`dispatch` for callers that race it immediately: most calls end in one turn of the loop and need no watch."""
+    def start(
+        self,
+        name: str,
+        work: Callable[[], Coroutine[Any, Any, object]],
+        *,
+        timeout: float | None = None,
+        runs: bool = False,
+    ) -> Job:
+        """`dispatch` for callers that race it immediately: most calls end in one turn of the loop and need no watch.
+
+        What already `runs` elsewhere is not queued: it would only be said to be.
+        """
         loop = asyncio.get_running_loop()
         job = Job(name, self._clock(), timeout)
         self._jobs[id(job)] = job
-        if self._running < self._slots:
+        if runs or self._running < self._slots:
             self._running += 1
             job.state = _STARTED
             job.task = loop.create_task(work())
@@ -214,7 +224,7 @@ class Jobs:
 
     def _release(self) -> None:
         """The slot goes to the job that has waited longest."""
-        while self._queue:
+        while self._queue and self._running <= self._slots:
             turn = self._queue.popleft()
             if not turn.done():
                 turn.set_result(None)

@@ -10,6 +10,7 @@ import pytest
 
 from holdall import Settings, ToolPolicy, UsageError, blocking
 from holdall.adapters import Conversations
+from holdall.adapters.functions import wrap
 from holdall.wire.dialect import with_prefix
 from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
@@ -203,3 +204,28 @@ def test_an_error_that_is_large_or_holds_a_secret_tells_the_model_only_what_it_m
     assert raised(small, "safe") is small
     assert raised(asks, "plain") is asks
     conversations.close()
+
+
+@requirement("adapter:background")
+def test_calls_that_run_already_are_not_said_to_be_queued(tmp_path: Path) -> None:
+    conversations = of(tmp_path, settings=Settings(slow_after_seconds=0.01, max_background_calls=2))
+    end = threading.Event()
+
+    def slow() -> str:
+        end.wait(60)
+        return "done"
+
+    notices = [conversations.result_now("c", slow, tool="slow", running=str, call_id=str(n)) for n in range(4)]
+    assert all("is still running" in one for one in notices)
+    end.set()
+    conversations.close()
+
+
+@requirement("adapter:functions")
+def test_a_coroutine_function_is_waited_for_since_its_loop_may_end_with_the_call(tmp_path: Path) -> None:
+    async def slow() -> str:
+        await asyncio.sleep(0.1)
+        return "done"
+
+    tools = wrap(slow, home=str(tmp_path), settings=Settings(slow_after_seconds=0.01))
+    assert asyncio.run(tools[0]()) == "done"

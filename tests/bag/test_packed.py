@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backports import zstd
+from backports import zstd  # pyright: ignore[reportMissingTypeStubs]
 
 from holdall import Inline, Kept
 from holdall.bag.holdall import Holdall

@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from backports import zstd
+from backports import zstd  # pyright: ignore[reportMissingTypeStubs]
 
 from holdall.formats import packed
 from holdall.formats.packed import (

@@ -151,7 +151,7 @@ class Conversations:
 
     # Results of other tools
 
-    async def result(
+    async def result(  # noqa: PLR0913 - what frameworks tell of a call
         self,
         name: str,
         call: Callable[[], Awaitable[Result]],
@@ -162,18 +162,19 @@ class Conversations:
         call_id: str = "",
         take: Callable[[Result], Iterable[object]] | None = None,
         put: Callable[[Result, list[object]], Result] | None = None,
+        waits: bool = False,
     ) -> Result:
         """Make the call, and give what the model should get of what it returned: the same object where that fits.
 
         What it raises is raised, as it was; an error that is too large, or has to be masked, with what the model may
         see of it in the place of its text. A slow one goes to the background, where that is on: `running` makes a
-        result of the text that says so. Where a result holds several outputs, `take` finds them, and `put` gives the
-        result with others in their places.
+        result of the text that says so; never one that `waits`. Where a result holds several outputs, `take` finds
+        them, and `put` gives the result with others in their places.
         """
         async with self.of(name) as bag:
             origin = {"tool": tool, "arguments": arguments, "call_id": call_id}
             try:
-                ended = await self._raced(bag, call, origin, take)
+                ended = Ended(await call()) if waits else await self._raced(bag, call, origin, take)
             except Exception as error:
                 ended = await self._error_shown(bag, error, origin)
                 if ended is error:

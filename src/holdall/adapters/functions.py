@@ -52,7 +52,8 @@ def _wrapped(conversations: Conversations, tool: Callable[..., Any]) -> Callable
 
     @functools.wraps(tool)
     async def later(*args: Any, **kwargs: Any) -> Any:
-        return await conversations.result(session(), lambda: tool(*args, **kwargs), **origin(args, kwargs))
+        # A framework may give each call a loop of its own: what went on there would be cancelled with it, and lost.
+        return await conversations.result(session(), lambda: tool(*args, **kwargs), **origin(args, kwargs), waits=True)
 
     return later if inspect.iscoroutinefunction(tool) else now
 

@@ -713,7 +713,8 @@ class Dispatch:
             def work() -> Coroutine[Any, Any, object]:
                 return on_loop(at, inner())
 
-        job = self.jobs.start(origin.tool or "call", work, timeout=self._core.settings.tool_timeout_seconds)
+        runs = isinstance(call, asyncio.Future)
+        job = self.jobs.start(origin.tool or "call", work, timeout=self._core.settings.tool_timeout_seconds, runs=runs)
         one = Dispatched(origin, sink, job, background=background, waits=waits, messages=messages)
         return one
 

@@ -29,7 +29,7 @@ from holdall.values.patterns import lazy_pattern
 
 
 if TYPE_CHECKING:
-    from backports import zstd
+    from backports import zstd  # pyright: ignore[reportMissingTypeStubs] - beside other packages of that name
 elif sys.version_info >= (3, 14):
     zstd = importlib.import_module("compression.zstd")
 else:
