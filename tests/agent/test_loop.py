@@ -239,7 +239,7 @@ async def test_a_batch_holds_any_tool_and_each_member_is_judged_by_itself(tmp_pa
     first = json.loads(returned(model.requests[1])[0].text)
     assert [one["tool"] for one in first] == ["small", "big", "nope"]
     assert first[0]["result"] == "a small result"
-    assert "all of it is kept" in first[1]["result"]
+    assert "Kept whole" in first[1]["result"]
     assert first[2]["is_error"]
     second = json.loads(returned(model.requests[2])[-1].text)
     assert "line 19999 of the output" in second[0]["result"]

@@ -21,6 +21,7 @@ from holdall.verbs.grep import PatternWatch
 from holdall.wire.dialects import DIALECTS
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.requirements import requirement
+from tests.upstream.support import until
 
 pytestmark = pytest.mark.anyio
 
@@ -865,7 +866,7 @@ async def test_raw_of_a_call_that_did_not_end_well_gives_its_error(tmp_path: Pat
         ]
         assert [(await bag.coverage(one)).retrievals for one in handles] == [0, 1, 1], "an error is none"
         short = await bag.call("get_tool_output", {"id": handles[0], "mode": "raw"}, tokens_left=20)
-        assert short.text == "Tool failed: ValueError: the upstream said no: xxxxxxxxxxxxxxxxxxxxxxxxx…."
+        assert short.text == "Tool failed: ValueError: the upstream said no: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…."
         for mode in ({"mode": "extract", "query": "why?"}, {"mode": "slice", "slice": {"start": 0}}):
             answer = await bag.call("get_tool_output", {"id": handles[0], **mode})
             assert (answer.text, answer.is_error) == (short.text, True), "no model is asked about nothing"
@@ -954,9 +955,7 @@ async def test_an_error_that_was_told_is_not_held_until_the_collector_looks_for_
         gc.disable()
         try:
             assert (await bag.run(fails, tool="f")).is_error
-            for _ in range(10):
-                await asyncio.sleep(0)  # tasks that have ended are let go
-            held = [one for one in gc.get_objects() if isinstance(one, Said)]
+            # Tasks and threads that have ended are let go.
+            await until(lambda: not any(isinstance(one, Said) for one in gc.get_objects()))
         finally:
             gc.enable()
-    assert held == []

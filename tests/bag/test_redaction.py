@@ -147,7 +147,7 @@ async def test_what_is_packed_stays_closed(tmp_path: Path, pack: Callable[[bytes
 async def test_it_is_said_and_nothing_moves(tmp_path: Path) -> None:
     async with opened(tmp_path, **SETTINGS) as bag:
         taken = await bag.take(LARGE, tool="env")
-        assert "; all of it is kept, but 2 secrets are masked with * by the policy of its tool." in str(taken.content)
+        assert "Kept whole, but 2 secrets are masked with * by the policy of its tool." in str(taken.content)
         small = await bag.take(SMALL, tool="env")
         assert str(small.content).endswith("\n[2 secrets are masked with * by the policy of its tool]")
         facts = await bag.keep(LARGE, tool="env")

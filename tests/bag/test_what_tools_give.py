@@ -249,10 +249,10 @@ async def test_a_large_object_is_kept_and_its_notice_says_what_could_not_be_read
         assert (await bag.take(small)).content is small
         taken = await bag.take(Response(LOG), tool="fetch")
         assert isinstance(taken, Kept)
-        assert "all of it is kept, but 1 part of a Response could not be read: raw (Opaque)" in taken.content
+        assert "Kept whole, but 1 part of a Response could not be read: raw (Opaque)" in taken.content
         assert json.loads(await whole(bag, taken.handle))["text"] == LOG
         picture = await bag.take([Picture()] * 2000, tool="draw")
-        assert "all of it is kept, but 1 part of a Picture could not be read: _pixels (list)" in picture.content
+        assert "Kept whole, but 1 part of a Picture could not be read: _pixels (list)" in picture.content
         assert json.loads(await in_background(bag, Response(LOG)))["text"] == LOG
         [*_, facts] = await bag.outputs()
         assert facts.measure.notes == ("1 part of a Response could not be read: raw (Opaque)",)

@@ -73,7 +73,9 @@ def test_it_tells_what_happens_and_what_it_took(holdall: Program) -> None:
         "; the report is right\n",
     ):
         assert told in ran.text
-    assert re.search(r"finder +without Holdall ~8\.\d+M tokens, \d\d times its window · with it [34],\d{3}\n", ran.text)
+    assert re.search(
+        r"finder +without Holdall ~8\.\d+M tokens, \d\d times its window · with it [234],\d{3}\n", ran.text
+    )
     tree = holdall("show", "--tree", "tour").text
     assert "agent accountant" in tree
     assert "tool crawl_runbook" in tree

@@ -26,7 +26,7 @@ _NOTICE = re.compile(
     rf"{BEHIND}/\w+ returned [\d,]+ bytes .*Kept whole\.\n"
     r"handle: (?P<handle>\w+)\n.*"
     r"<(?P=handle):(?P<tag>\w+)>\n.*\n</(?P=handle):(?P=tag)>\n"
-    r'Next: .*context_grep\(handle="(?P=handle)", .*\)',
+    r'Next: .*context_(?:grep|query)\(handle="(?P=handle)", .*\)',
     re.DOTALL,
 )
 

@@ -163,7 +163,7 @@ async def test_what_grep_went_over_and_for_what_is_told_and_in_the_ledger(tmp_pa
         told = await bag.call("tool_output", {"handle": handle, "extract": "which?", "mode": "read-grep"})
         head, *_ = told.text.replace(handle, "HANDLE").split("\n")
         assert head == snapshot(
-            'HANDLE · answer of scripted, which read it · read-grep · searched with Read and Grep; 93 of 168,900 bytes were read; Grep went over all of it for "ERROR job 3$", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" · the model\'s confidence: 0.9'
+            'answer of scripted, which read it · read-grep · searched with Read and Grep; 93 of 168,900 bytes were read; Grep went over all of it for "ERROR job 3$", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" · the model\'s confidence: 0.9'
         )
         ledger = await bag.coverage(handle)
         assert ledger.ranges["scanned"].as_lists() == [[0, len(LOG)]]

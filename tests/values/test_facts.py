@@ -67,7 +67,12 @@ def test_every_fact_is_in_the_json_under_its_own_name(facts: Facts) -> None:
     names = {field.name for part in (Facts, Origin, Measure) for field in dataclasses.fields(part)}
     told = names - {"origin", "measure", "packed"}  # of a member, which has no record
     # Most outputs have none of them.
-    rare = {"surrogates": facts.measure.surrogates, "order": facts.order, "masked": facts.origin.masked}
+    rare = {
+        "surrogates": facts.measure.surrogates,
+        "order": facts.order,
+        "masked": facts.origin.masked,
+        "read_as": facts.origin.read_as,
+    }
     assert set(facts.to_json()) == told - {name for name, value in rare.items() if not value}
 
 

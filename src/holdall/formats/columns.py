@@ -442,7 +442,7 @@ def _rows(lines: list[str], sign: str) -> Iterator[str | None]:
         if not is_open:
             reader = csv.reader(begun, delimiter=sign)
             with contextlib.suppress(csv.Error):
-                yield _CELL_END.join(next(reader, ()))
+                yield _CELL_END.join(next(reader, ())) or None  # one empty cell in quotes is a row, and no blank line
             if reader.line_num < len(begun):
                 yield None
             begun = []

@@ -12,15 +12,17 @@ from holdall.values.patterns import lazy_pattern
 _MOST_UNPACKED = 4 * 1024 * 1024  # bytes, of all that is compressed
 _OBJECTS = lazy_pattern(rb"/Type\s{0,3}/ObjStm\b[^>]{0,300}>>\s{0,5}stream\r?\n")
 _TREE = lazy_pattern(rb"/Type\s{0,3}/Pages\b")
+_VERSION = lazy_pattern(rb"%PDF-(\d\.\d)")
 _COUNT = lazy_pattern(rb"/Count\s{1,3}(\d{1,9})\b")
 _AROUND = 4 * 1024  # bytes of a dictionary
 _MOST = 200  # places that are looked at; of trees the last ones count
 
 
 def pdf_outline(sample: Sample, room: Room) -> Outline:
-    version = sample.head[5:8].decode("latin-1")
+    found = _VERSION.match(sample.head)
+    version = f" {found[1].decode()}" if found else ""
     count = _pages(sample.head) if sample.whole else None
-    told = f"PDF {version}" + (f", {plural(count, 'page')} as it says itself" if count is not None else "")
+    told = f"PDF{version}" + (f", {plural(count, 'page')} as it says itself" if count is not None else "")
     if importlib.util.find_spec("pypdf") is None:
         told += "; its text needs the package 'pypdf': pip install 'holdall[pdf]'"
         return Outline("PDF", fitted([told], room), sampled=False, errors=())

@@ -118,8 +118,8 @@ def _run(table: Table, start: int, end: int, examples: int) -> str:
     if end - start == 1:
         return f"{_told(first.name)}: {_column(first, table.values[start], table.seen_all, examples)}"
     kinds = {one.type for one in table.columns[start:end]}
-    joined = kinds.pop() if len(kinds) == 1 else "DOUBLE" if kinds <= NUMBERS else TEXT
-    about = "of several types"
+    joined = next(iter(kinds)) if len(kinds) == 1 else "DOUBLE" if kinds <= NUMBERS else TEXT
+    about = "of several types" if len(kinds) > 1 else "str" if joined == TEXT else _WORDS_FOR.get(joined, "time")
     if kinds <= NUMBERS:
         all_seen = table.seen_all and (end - start) * table.rows <= _CELLS
         values = table.values[start:end] if all_seen else (table.values[start], table.values[end - 1])
