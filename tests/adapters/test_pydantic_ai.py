@@ -24,7 +24,7 @@ from pydantic_ai import (
     ToolReturn,
 )
 from pydantic_ai.capabilities import AbstractCapability, Instrumentation
-from pydantic_ai.exceptions import SkipToolExecution
+from pydantic_ai.exceptions import ModelRetry, SkipToolExecution
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -261,3 +261,20 @@ def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
     names = example("pydantic_ai", model=model_of(finds_the_needle(fetch), []), fetch=fetch)
     assert NEEDLE in names["result"].output
+
+
+@requirement("adapter:interrupts")
+def test_a_large_retry_reaches_the_model_as_a_notice(tmp_path: Path) -> None:
+    def refuses() -> str:
+        """Never takes it."""
+        raise ModelRetry(big())
+
+    requests: list[Any] = []
+    agent = Agent(
+        model_of(calls_then_answers(Call("refuses", {}, "call-1")), requests),
+        tools=[refuses],
+        capabilities=[Holdall(home=str(tmp_path))],
+    )
+    result = agent.run_sync("go", conversation_id="c1")
+    assert max(len(one.text) for one in requests) < 20_000
+    assert len(result.all_messages_json()) < 20_000

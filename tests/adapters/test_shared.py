@@ -161,7 +161,7 @@ class Said(Exception):
 
     def __init__(self, text: str, code: int = 7) -> None:
         super().__init__(text)
-        self.code = code
+        self.message, self.code = text, code
 
 
 class GraphBubbleUp(Exception):
@@ -197,6 +197,7 @@ def test_an_error_that_is_large_or_holds_a_secret_tells_the_model_only_what_it_m
     large = raised(Said(LOG, 42), "plain")
     assert isinstance(large, Said)
     assert (large.code, large.__context__, str(large).startswith("plain returned ")) == (42, None, True)
+    assert large.message == str(large)
     masked = raised(Said(f"failed with GITHUB_TOKEN={secret}"), "safe")
     assert secret not in f"{masked!r} {masked.__context__!r} {masked.__cause__!r}"
     small, asks = Said("no such host"), GraphBubbleUp(LOG)

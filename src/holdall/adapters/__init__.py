@@ -265,6 +265,7 @@ class Conversations:
             return error
         new = copy.copy(error)
         new.args, new.__cause__, new.__context__, new.__traceback__ = (shown,), None, None, None
+        vars(new).update({name: shown for name, value in vars(new).items() if value == text})  # `message` and the like
         return new if str(new) == shown else RuntimeError(shown)
 
     async def _raced(

@@ -19,7 +19,7 @@ from holdall.values.errors import MissingExtra
 try:
     from pydantic_ai import BinaryContent, RunContext, Tool, ToolDefinition, ToolReturn
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.exceptions import SkipToolExecution
+    from pydantic_ai.exceptions import SkipToolExecution, ToolRetryError
     from pydantic_ai.messages import (
         BaseToolCallPart,
         BaseToolReturnPart,
@@ -129,6 +129,11 @@ class Holdall(AbstractCapability[Any]):
 
         try:
             return await shown(run)
+        except ToolRetryError as retry:  # the model reads its part, not its text
+            part, text = retry.tool_retry, str(retry)
+            if not isinstance(part.content, str) or text == str(ToolRetryError(part)):
+                raise
+            raise ToolRetryError(dataclasses.replace(part, content=text)) from None
         except SkipToolExecution as skipped:  # another capability has a result already
             given = asyncio.sleep(0, skipped.result)
             raise SkipToolExecution(await shown(lambda: given)) from skipped
