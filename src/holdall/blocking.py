@@ -114,6 +114,7 @@ class Records(_Waits):
     events = _direct(bag.Records.events)
     log_bytes = _direct(bag.Records.log_bytes)
     seen = _direct(bag.Records.seen)
+    used = _direct(bag.Records.used)
     tree = _direct(bag.Records.tree)
     save_tree = _direct(bag.Records.save_tree)
     coverage = _waiting(bag.Records.coverage)

@@ -866,7 +866,7 @@ async def test_raw_of_a_call_that_did_not_end_well_gives_its_error(tmp_path: Pat
         ]
         assert [(await bag.coverage(one)).retrievals for one in handles] == [0, 1, 1], "an error is none"
         short = await bag.call("get_tool_output", {"id": handles[0], "mode": "raw"}, tokens_left=20)
-        assert short.text == "Tool failed: ValueError: the upstream said no: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…."
+        assert short.text == "Tool failed: ValueError: the upstream said no: xxxxxxxxxxxxxxxxxxxxxxxxxx…."
         for mode in ({"mode": "extract", "query": "why?"}, {"mode": "slice", "slice": {"start": 0}}):
             answer = await bag.call("get_tool_output", {"id": handles[0], **mode})
             assert (answer.text, answer.is_error) == (short.text, True), "no model is asked about nothing"

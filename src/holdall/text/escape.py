@@ -51,7 +51,7 @@ UNREAD = " could not be read: "
 """In the note of an output that was an object of a tool's own."""
 
 
-LONGEST_REASON = 72  # characters: the reasons that we write ourselves fit
+LONGEST_REASON = 61  # characters: the reasons that we write ourselves fit
 
 
 def state_and_reason(state: str, error: str) -> str:
