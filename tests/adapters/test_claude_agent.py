@@ -4,16 +4,13 @@
 
 import asyncio
 import base64
-import contextlib
 import json
 import sys
 import tempfile
-import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,6 +48,7 @@ from tests.adapters.contract import (
     kept,
     small,
 )
+from tests.clients.model import serving
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.adapters
@@ -105,40 +103,6 @@ class Endpoint:
         """Tools of other servers are not offered before the model searches for them, and can be called all the same."""
         named = call.tool if call.tool.startswith("mcp__") or call.tool in BUILT_IN else f"mcp__{SERVER}__{call.tool}"
         return {"type": "tool_use", "id": call.id, "name": named, "input": dict(call.arguments)}
-
-    @contextlib.contextmanager
-    def serving(self) -> Iterator[str]:
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                self.say({})
-
-            def do_POST(self) -> None:
-                self.say(json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}"))
-
-            def say(self, body: Any) -> None:
-                media_type, text = endpoint.answer(self.path.partition("?")[0], body)
-                data = text.encode()
-                self.send_response(200)
-                self.send_header("Content-Type", media_type)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, format: str, *args: object) -> None:
-                """What is said is in `requests`."""
-
-        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            thread = threading.Thread(target=server.serve_forever, daemon=True)
-            thread.start()
-            try:
-                yield f"http://127.0.0.1:{server.server_port}"
-            finally:
-                server.shutdown()
-                thread.join()
 
 
 def seen(body: Any) -> Request:
@@ -199,7 +163,7 @@ class ClaudeAgent:
             return {}
 
         made = [one if isinstance(one, SdkMcpTool) else sdk_tool(one) for one in tools]
-        with tempfile.TemporaryDirectory() as folder, Endpoint(script, requests).serving() as url:
+        with tempfile.TemporaryDirectory() as folder, serving(Endpoint(script, requests)) as url:
             options = replace(
                 options_of(folder, url), session_id=session_of(conversation), permission_mode="bypassPermissions",
                 mcp_servers={SERVER: create_sdk_mcp_server(SERVER, tools=made)},
@@ -247,7 +211,7 @@ class ClaudeAgent:
 
         requests: list[Request] = []
         script = calls_then_answers(Call("delete", {"why": QUESTION}))
-        with tempfile.TemporaryDirectory() as folder, Endpoint(script, requests).serving() as url:
+        with tempfile.TemporaryDirectory() as folder, serving(Endpoint(script, requests)) as url:
             options = replace(
                 options_of(folder, url), can_use_tool=may,
                 mcp_servers={SERVER: create_sdk_mcp_server(SERVER, tools=[sdk_tool(delete)])},
@@ -299,7 +263,7 @@ def run_calls(adapter: Any, folder: Path, *calls: Call, **changed: Any) -> list[
     def script(seen_so_far: list[Request]) -> Any:
         return [calls[len(seen_so_far) - 1]] if len(seen_so_far) <= len(calls) else "done"
 
-    with Endpoint(script, requests).serving() as url:
+    with serving(Endpoint(script, requests)) as url:
         options = replace(
             options_of(str(folder), url), session_id=session_of("c1"), permission_mode="bypassPermissions", **changed
         )
@@ -377,7 +341,7 @@ def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
     requests: list[Request] = []
     server = create_sdk_mcp_server(SERVER, tools=[sdk_tool(as_tool(fetch, is_async=True))])
-    with Endpoint(finds_the_needle(fetch), requests).serving() as url:
+    with serving(Endpoint(finds_the_needle(fetch), requests)) as url:
         base = replace(options_of(str(tmp_path), url), mcp_servers={SERVER: server})
         example("claude_agent", my_options=replace(base, permission_mode="bypassPermissions"))
     assert NEEDLE in requests[-1].results["call-2"].text

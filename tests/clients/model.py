@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 
 @dataclass(frozen=True)
@@ -334,9 +334,15 @@ class Model:
         return found[0] if found else None
 
 
+class Answers(Protocol):
+    def answer(self, path: str, body: Any, /) -> tuple[str, str]:
+        """The media type and the text for a request."""
+        ...
+
+
 @contextlib.contextmanager
-def serving(model: Model) -> Generator[str]:
-    """The model's address, while it answers."""
+def serving(model: Answers) -> Generator[str]:
+    """The address of a scripted model, while it answers."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -8,6 +8,7 @@ knows what a gateway is, and nothing touches a file.
 import json
 import re
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -58,7 +59,7 @@ class Found:
     has_table: bool
 
 
-class Document:
+class Document(ABC):
     """What the formats share: lists in brackets, and keys that go on where another key ends."""
 
     format = ""
@@ -72,43 +73,46 @@ class Document:
         self.value = cast("dict[str, Any]", found)
 
     @staticmethod
+    @abstractmethod
     def parse(text: str) -> object:
-        raise NotImplementedError
+        """The whole text as values. Raises ValueError or RecursionError."""
 
     @staticmethod
+    @abstractmethod
     def quoted(value: object) -> str:
         """A text, or a list or table of texts, as this format writes them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tables(self, names: Collection[str]) -> Iterator[tuple[Path, object, list[Server]]]:
         """Where servers are: the path, what is there, and those that are tables themselves."""
-        raise NotImplementedError
 
+    @abstractmethod
     def items(self, place: Place) -> Sequence[tuple[Place, int]]:
         """Of a list, each with the end of the comma after it, or 0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def joint(self, server: Server) -> str:
         """Between two keys of this entry."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pair(self, key: str, raw: str) -> str:
-        raise NotImplementedError
+        """A key and its value, as this format writes them."""
 
+    @abstractmethod
     def swapped(self, server: Server, first: str, pairs: Pairs, gone: Collection[str]) -> list[Edit]:
         """The entry with `pairs` in place of its key `first`, and without the keys that are `gone`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def alone(self, server: Server, raw: str, table: str) -> "Document":
         """A document that holds this entry and nothing else; `raw` is what stands in its place."""
-        raise NotImplementedError
 
+    @abstractmethod
     def entry_text(self, name: str, entry: Mapping[str, Any], table: str) -> str:
         """What could stand in the place of an entry."""
-        raise NotImplementedError
 
+    @abstractmethod
     def has_comments(self, place: Place) -> bool:
-        raise NotImplementedError
+        """Whether there are any in this place."""
 
     def gap_end(self, at: int) -> int:
         """After the space there: a comment in it stays."""
