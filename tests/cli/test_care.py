@@ -6,11 +6,14 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from holdall import Holdall, Kept, Settings, ToolPolicy
+from holdall.store.opening import open_store
+from holdall.values.outputs import Origin
 from tests.cli.program import PROGRAM, Program
 from tests.requirements import requirement
 
@@ -52,6 +55,58 @@ def test_gc_removes_what_has_expired_and_a_dry_run_only_says_so(holdall: Program
     assert gone.err.startswith(f"holdall: output {handle} expired: its bytes were removed on 2")
     assert gone.err.endswith("(kept for 0 days).\n")
     assert holdall("ls", "-s", "short").text.split("\n")[1].split()[:3] == [handle, "t", "expired"]
+
+
+def test_gc_removes_what_is_older_than_it_is_told_and_nothing_that_runs(holdall: Program) -> None:
+    old = holdall.put(b"ab", "-s", "a")
+    other = holdall.put(b"cde", "-s", "b")
+    with closing(open_store(str(holdall.home))) as store:
+        session = store.find_session("a")
+        assert session is not None
+        writer = store.begin(session, Origin(tool="slow"))
+        dry = holdall("gc", "--older-than", "0s", "--dry-run")
+        assert dry.err == "2 expired outputs, 0 left-over files: would free 5 B\n"
+        one = holdall("gc", "--older-than", "0s", "-s", "a")
+        assert one.err == "1 expired output, 0 left-over files: freed 2 B\n"
+        assert holdall("gc", "--older-than", "1w").err == "0 expired outputs, 0 left-over files: freed 0 B\n"
+        assert holdall("cat", other, "-s", "b").out == b"cde"
+        assert holdall("cat", old, "-s", "a").err.endswith("(older than 0 seconds).\n")
+        assert writer.finish().state == "ready"
+    wrong = holdall("gc", "--older-than", "7")
+    assert wrong.code == 2
+    assert "such as 12h or 7d" in wrong.err
+
+
+def test_ls_lists_the_newest_first_and_sorts_filters_and_limits(holdall: Program) -> None:
+    small, large = holdall.put(b"1\n2\n", "--tool", "git"), holdall.put(b"x" * 999, "--tool", "curl")
+
+    def handles(*flags: str) -> list[str]:
+        return [line.split()[0] for line in holdall("ls", *flags).text.splitlines()[1:]]
+
+    assert handles() == [large, small]
+    assert handles("-r") == [small, large]
+    assert handles("--sort", "lines") == [small, large]
+    assert handles("--sort", "size") == [large, small]
+    assert handles("--tool", "g*") == [small]
+    assert handles("--state", "kept", "-n", "1") == [large]
+    assert holdall("ls", "-n", "1").err == "1 of 2 outputs; all of them without --limit\n"
+    assert (missing := holdall("ls", "--kind", "csv")).code == 1
+    assert missing.err == "none of the 2 outputs is of that tool, kind and state\n"
+    assert holdall("ls", "--sort", "colour").code == 2
+
+
+def test_ls_and_show_say_how_much_a_running_output_has_so_far(holdall: Program) -> None:
+    holdall.put(b"a")
+    with closing(open_store(str(holdall.home))) as store:
+        session = store.find_session("cli")
+        assert session is not None
+        writer = store.begin(session, Origin(tool="slow"))
+        writer.write(b"one\ntwo\n")
+        listed = holdall("ls", "--state", "running")
+        assert listed.text.splitlines()[1].split()[4:7] == ["-", "8", "B"]
+        assert holdall("show", writer.handle, "--json").json["so_far"] == {"bytes": 8, "lines": 2}
+        assert holdall("ls", "--json").json["outputs"][0]["so_far"] == {"bytes": 8, "lines": 2}
+        writer.finish()
 
 
 @requirement("store:retention-not-by-commands", "way:nothing-lost-silently")

@@ -4,14 +4,17 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 
 from holdall.bag.core import open_existing_store
 from holdall.bag.journal import Journal, logged_events
 from holdall.policy.folds import Counters
 from holdall.store.opening import empty_store
 from holdall.store.protocol import OutputStore, Progress, Removal, SessionInfo, Stats, Sweep, Verdict
-from holdall.store.totals import bad_lines_of
+from holdall.store.totals import bad_lines_of, would_free
+from holdall.text.numbers import exact_age
 from holdall.values.errors import NothingFound, OutputInUse, StoreFault, UnknownHandle
+from holdall.values.outputs import Facts
 from holdall.values.settings import Settings
 
 
@@ -48,9 +51,45 @@ class Care:
             else:
                 yield cls(store, store.find_session(session) if session is not None else None)
 
-    async def sweep(self, *, dry_run: bool = False) -> Sweep:
-        """Carry out retention in every session, and remove what killed writers left behind."""
-        return await asyncio.to_thread(self._store.sweep, dry_run=dry_run)
+    async def sweep(
+        self, *, dry_run: bool = False, older_than: float | None = None, only_this_session: bool = False
+    ) -> Sweep:
+        """Carry out retention in every session, and remove what killed writers left behind.
+
+        With `older_than`, a number of seconds, outputs that are older go as well, whatever their session's rule is.
+        With `only_this_session` nothing outside of the session and those below it is touched.
+        """
+
+        def work() -> Sweep:
+            swept = Sweep(dry_run=dry_run) if only_this_session else self._store.sweep(dry_run=dry_run)
+            if older_than is None and not only_this_session:
+                return swept
+            chosen = self._chosen(only_this_session)
+            known = {facts.id for _, facts in swept.expired}
+            for session in self._store.sessions() if chosen is None else chosen:
+                found, freed = self._expire(session, older_than, known, dry_run=dry_run)
+                expired = (*swept.expired, *((session.name, facts) for facts in found))
+                swept = replace(swept, expired=expired, freed_bytes=swept.freed_bytes + freed)
+            return swept
+
+        return await asyncio.to_thread(work)
+
+    def _expire(
+        self, session: SessionInfo, older_than: float | None, known: set[str], *, dry_run: bool
+    ) -> tuple[list[Facts], int]:
+        """Those of the session that are over by its rule or by their age, without the known ones; the bytes freed."""
+        now, rule = time.time(), session.retention
+        outputs = self._store.outputs(session)
+        ended = [facts for facts in outputs if facts.state not in ("expired", "running") and facts.id not in known]
+        old = [facts for facts in ended if older_than is not None and now - facts.created > older_than]
+        aged = {facts.id for facts in old}
+        over = [facts for facts in ended if facts.id not in aged and rule.expires_at(facts.created) <= now]
+        if dry_run:
+            return over + old, would_free(outputs, [*over, *old])
+        freed = self._store.expire(session, over, f"kept for {rule}") if over else 0
+        if old and older_than is not None:
+            freed += self._store.expire(session, old, f"older than {exact_age(older_than)}")
+        return over + old, freed
 
     async def remove(self, references: Sequence[str]) -> Removal:
         """Remove outputs of the session, by handle or call id: bytes, notices, remembered answers, what events quote.

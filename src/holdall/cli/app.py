@@ -23,7 +23,7 @@ _COMMANDS = {
         "stop": "End a command that runs in the background; what it has written is kept.",
     },
     "fetch": {
-        "ls": "List the outputs that the session has kept, newest last.",
+        "ls": "List the outputs that the session has kept, newest first.",
         "show": "Show the facts of an output: what it is, where it came from, its hash, and how much a "
         "model has seen of it.",
         "cat": "Print the exact bytes of an output, all of them, each block checked.",

@@ -5,11 +5,12 @@ One library call each.
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import json
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -23,7 +24,8 @@ from holdall.wire.verbs import DEFAULT_WINDOW, READ, SLICE, TAIL, VERBS, Verb
 if TYPE_CHECKING:
     from holdall.policy.folds import Coverage
     from holdall.values.answers import Fetched
-    from holdall.values.outputs import Facts
+    from holdall.values.outputs import Facts, Measure
+    from holdall.values.spans import Totals
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -32,46 +34,126 @@ app = typer.Typer(rich_markup_mode=None)
 async def ls(
     options: Options,
     sessions: Annotated[bool, typer.Option("--sessions", help="List the sessions instead.")] = False,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only so many, the first of them.")] = None,
+    sort: Annotated[str, typer.Option(metavar="KEY", help="age, size, lines, tool, kind or state.")] = "age",
+    reverse: Annotated[bool, typer.Option("--reverse", "-r", help="The other way round.")] = False,
+    tool: Annotated[str | None, typer.Option(metavar="GLOB", help="Only of these tools: 'git*'.")] = None,
+    kind: Annotated[str | None, typer.Option(metavar="KIND", help="Only of this kind: json, csv, log.")] = None,
+    state: Annotated[
+        str | None, typer.Option(metavar="STATE", help="Only in this state: kept, running, failed, expired, removed.")
+    ] = None,
 ) -> int:
-    """List the outputs that the session has kept, newest last."""
+    """List the outputs that the session has kept, newest first.
+
+    Largest first with --sort size; --reverse turns any order round. Of a running output, size and lines are those of
+    what has come so far.
+
+    \b
+    Example:  holdall ls -n 10
+              holdall ls --tool 'git*' --sort size
+              holdall ls --state running
+    """
+    wanted = {"tool": tool, "kind": kind, "state": state}
+    if sort not in _SORTS:
+        raise UsageError(f"--sort takes {', '.join(_SORTS)}, not {one_line(sort, 40)!r}.")
     if sessions:
-        return await _sessions(options)
+        if sort != "age" or any(wanted.values()):
+            raise UsageError(
+                "--sort, --tool, --kind and --state are for outputs; --sessions takes --limit and --reverse."
+            )
+        return await _sessions(options, limit, reverse=reverse)
     async with options.read_bag() as bag:
-        outputs, unreadable = await bag.outputs(), await bag.care.unreadable()
+        kept, unreadable = await bag.outputs(), await bag.care.unreadable()
+        so_far = {
+            facts.handle: (await bag.fetch.find(facts.handle, bytes=":0")).total for facts in kept if _runs(facts)
+        }
+        rows = [_Listed(facts, so_far.get(facts.handle, facts.measure)) for facts in reversed(kept)]
+        rows = [row for row in rows if row.matches(wanted)]
+        rows.sort(key=_SORTS[sort], reverse=sort in ("size", "lines"))
+        outputs = _first(rows, limit, reverse=reverse)
         if options.as_json:
             faults = {handle: str(fault) for handle, fault in unreadable.items()}
-            listed = [facts.to_json() | {"seen": _seen(facts, bag.journal.coverage(facts.handle))} for facts in outputs]
-            screen.as_json({"session": bag.session.name, "outputs": listed, "unreadable": faults})
+            listed = [
+                row.facts.to_json() | {"seen": _seen(row.facts, bag.journal.coverage(row.handle))} for row in outputs
+            ]
+            told = [flat | row.so_far() for flat, row in zip(listed, outputs, strict=True)]
+            screen.as_json({"session": bag.session.name, "outputs": told, "unreadable": faults})
         elif outputs:
             now = time.time()
             names = ["HANDLE", "TOOL", "STATE", "KIND", "SIZE", "LINES", "SEEN", "AGE"]
-            rows = [_row(facts, bag.journal.coverage(facts.handle), now) for facts in outputs]
-            screen.columns(names, rows, right=(4, 5, 6, 7))
+            cells = [row.cells(bag.journal.coverage(row.handle), now) for row in outputs]
+            screen.columns(names, cells, right=(4, 5, 6, 7))
+        elif kept:
+            screen.about(f"none of the {plural(len(kept), 'output')} is of that tool, kind and state")
         else:
             screen.about(f'nothing is kept in session "{bag.session.name}" yet: some-command | holdall put')
+        if len(outputs) < len(rows) and not options.as_json:
+            screen.about(f"{len(outputs):,} of {plural(len(rows), 'output')}; all of them without --limit")
         if unreadable and not options.as_json:
             screen.about(f"records that cannot be read: {', '.join(unreadable)}; `holdall verify` says why")
         return 0 if outputs else FOUND_NOTHING
 
 
-def _row(facts: Facts, coverage: Coverage, now: float) -> list[str]:
-    state = "kept" if facts.state == "ready" else facts.state
-    if facts.is_removed:
-        state = "removed"
-    if facts.state == "running":
-        state = f"running {age(now - facts.created)}"
-    gone = facts.state in ("expired", "running")
-    seen = _seen(facts, coverage)
-    return [
-        facts.handle,
-        one_line(facts.origin.tool, 30) or "-",
-        state,
-        "-" if gone else facts.measure.kind,
-        "-" if gone else size(facts.measure.bytes),
-        "-" if gone else grouped(facts.measure.lines),
-        screen.percent(seen) if seen else "-",
-        age(now - facts.created),
-    ]
+class _Listed(NamedTuple):
+    """An output in a list, with how much there is of it: while it runs, so far."""
+
+    facts: Facts
+    total: Totals | Measure
+
+    @property
+    def handle(self) -> str:
+        return self.facts.handle
+
+    @property
+    def state(self) -> str:
+        if self.facts.is_removed:
+            return "removed"
+        return "kept" if self.facts.state == "ready" else self.facts.state
+
+    def matches(self, wanted: Mapping[str, str | None]) -> bool:
+        tool, kind, state = (wanted[name] for name in ("tool", "kind", "state"))
+        return (
+            (tool is None or fnmatch.fnmatchcase(self.facts.origin.tool, tool))
+            and (kind is None or self.facts.measure.kind == kind)
+            and (state is None or state in (self.state, self.facts.state))
+        )
+
+    def so_far(self) -> dict[str, Any]:
+        return {"so_far": {"bytes": self.total.bytes, "lines": self.total.lines}} if _runs(self.facts) else {}
+
+    def cells(self, coverage: Coverage, now: float) -> list[str]:
+        facts, gone = self.facts, self.facts.state == "expired"
+        seen = _seen(facts, coverage)
+        return [
+            facts.handle,
+            one_line(facts.origin.tool, 30) or "-",
+            f"running {age(now - facts.created)}" if _runs(facts) else self.state,
+            "-" if gone or _runs(facts) else facts.measure.kind,
+            "-" if gone else size(self.total.bytes),
+            "-" if gone else grouped(self.total.lines),
+            screen.percent(seen) if seen else "-",
+            age(now - facts.created),
+        ]
+
+
+_SORTS: dict[str, Callable[[_Listed], Any]] = {
+    "age": lambda _: 0,  # as they come: newest first
+    "size": lambda row: row.total.bytes,
+    "lines": lambda row: row.total.lines,
+    "tool": lambda row: row.facts.origin.tool,
+    "kind": lambda row: row.facts.measure.kind,
+    "state": lambda row: row.state,
+}
+
+_Row = TypeVar("_Row")
+
+
+def _first(rows: Sequence[_Row], limit: int | None, *, reverse: bool) -> Sequence[_Row]:
+    return (rows[::-1] if reverse else rows)[:limit]
+
+
+def _runs(facts: Facts) -> bool:
+    return facts.state == "running"
 
 
 def _seen(facts: Facts, coverage: Coverage) -> float | None:
@@ -81,12 +163,13 @@ def _seen(facts: Facts, coverage: Coverage) -> float | None:
     return round(coverage.share(facts.measure.bytes), 6) if coverage.shown.starts else 0.0
 
 
-async def _sessions(options: Options) -> int:
+async def _sessions(options: Options, limit: int | None, *, reverse: bool) -> int:
     from holdall.bag import Care
 
     where = options.configuration()
     with Care.of(where.home, where.settings) as care:
-        found = await care.sessions()
+        every_one = await care.sessions()
+    found = _first(every_one, limit, reverse=reverse)
     if options.as_json:
         rows = [
             {"name": one.name, "id": one.id, "created": one.created, "retention": str(one.retention), "outputs": count}
@@ -100,6 +183,8 @@ async def _sessions(options: Options) -> int:
     now = time.time()
     cells = [[one_line(one.name, 40), str(one.retention), grouped(n), age(now - one.created)] for one, n in found]
     screen.columns(["SESSION", "RETENTION", "OUTPUTS", "AGE"], cells, right=(2, 3))
+    if len(found) < len(every_one):
+        screen.about(f"{len(found):,} of {plural(len(every_one), 'session')}; all of them without --limit")
     return 0
 
 
@@ -135,8 +220,10 @@ async def show(
         facts = await bag.show(handle)
         flat = facts.to_json() | {"session_name": bag.session.name, "long_handle": facts.long_handle}
         running = facts.state == "running"  # its size is what there is of it now
-        total = (await bag.fetch.find(handle, bytes=":0")).total.bytes if running else facts.measure.bytes
-        seen = bag.journal.coverage(facts.handle).to_json(total)
+        total = (await bag.fetch.find(handle, bytes=":0")).total if running else facts.measure
+        if running:
+            flat |= {"so_far": {"bytes": total.bytes, "lines": total.lines}}
+        seen = bag.journal.coverage(facts.handle).to_json(total.bytes)
     if options.as_json:
         screen.as_json(flat | {"coverage": seen})
         return 0

@@ -15,7 +15,7 @@ import typer
 from holdall.cli import show
 from holdall.cli.options import FAULT, Options, command, complete_handle, session_named
 from holdall.text.escape import one_line
-from holdall.text.numbers import grouped, money, plural, size
+from holdall.text.numbers import grouped, money, parse_age, plural, size
 from holdall.text.tokens import TOKENS_PACKAGE
 from holdall.values.errors import HoldallError, StoreFault, UsageError
 
@@ -43,10 +43,21 @@ def _care(options: Options) -> Generator[Care]:
 async def gc(
     options: Options,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", metavar="AGE", help="Also outputs that are older: 12h, 7d, 2w.")
+    ] = None,
 ) -> int:
-    """Remove what has expired, and what killed writers left behind. Expired outputs leave a tombstone."""
+    """Remove what has expired, and what killed writers left behind. Expired outputs leave a tombstone.
+
+    All sessions; with --session that one and those of its agents. What is still being written stays.
+
+    \b
+    Example:  holdall gc --older-than 7d --dry-run
+              holdall gc --session build --older-than 12h
+    """
+    seconds = parse_age(older_than) if older_than is not None else None
     with _care(options) as care:
-        swept = await care.sweep(dry_run=dry_run)
+        swept = await care.sweep(dry_run=dry_run, older_than=seconds, only_this_session=bool(options.session))
     if options.as_json:
         show.as_json(
             {

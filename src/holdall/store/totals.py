@@ -6,6 +6,7 @@ from typing import Protocol
 from holdall.store.protocol import BadLine, Log, LogLines, OutputStore, Quota, SessionInfo, Stats
 from holdall.text.numbers import size
 from holdall.values.errors import QuotaReached
+from holdall.values.outputs import Facts
 
 
 def stats_of(store: OutputStore, sessions: Sequence[SessionInfo] | None = None) -> Stats:
@@ -78,3 +79,10 @@ def taken(name: str) -> str:
         f'there is a session "{name}" already, and it is not touched. '
         "Restore the bundle under another name with --as NAME."
     )
+
+
+def would_free(outputs: Sequence[Facts], over: Sequence[Facts]) -> int:
+    """What goes with these outputs of a session: bytes that another one has too stay."""
+    going = {facts.handle for facts in over}
+    staying = {facts.file for facts in outputs if facts.handle not in going}
+    return sum({facts.file: facts.measure.bytes for facts in over if facts.file not in staying}.values())

@@ -1,4 +1,4 @@
-"""Numbers as people read them: grouped digits, sizes, ages, and sizes read back from settings."""
+"""Numbers as people read them: grouped digits, sizes, ages, and both read back as people write them."""
 
 import re
 
@@ -8,6 +8,8 @@ from holdall.values.patterns import lazy_pattern
 _UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4} | {
     "k": 1024, "kib": 1024, "m": 1024**2, "mib": 1024**2, "g": 1024**3, "gib": 1024**3, "tib": 1024**4
 }  # fmt: skip
+_AGES = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+_AGE = lazy_pattern(r"\s*+(?P<number>[0-9]{1,7}+(?:\.[0-9]{1,6}+)?+)\s*+(?P<unit>[a-z]{1,7}+)\s*+", re.ASCII)
 _SIZE = lazy_pattern(r"\s*+(?P<number>[0-9]{1,15}+(?:\.[0-9]{1,6}+)?+)\s*+(?P<unit>[a-zA-Z]{0,3}+)\s*+", re.ASCII)
 
 
@@ -66,6 +68,21 @@ def age(seconds: float) -> str:
 def plural(number: int, noun: str) -> str:
     ending = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}{ending}"
+
+
+def parse_age(text: str) -> float:
+    """`7d`, `12 hours`, `2w`: a length of time in seconds."""
+    match = _AGE.fullmatch(text.lower())
+    units = [one for one in _AGES if match and match["unit"] in (one[0], one, f"{one}s")]
+    if match is None or not units:
+        raise BadRange(f"{text[:40]!r} is not a length of time; write a number and s, m, h, d or w, such as 12h or 7d.")
+    return float(match["number"]) * _AGES[units[0]]
+
+
+def exact_age(seconds: float) -> str:
+    """`7 days`, `90 minutes`: in the largest unit that it is a whole number of."""
+    unit = next((one for one in reversed(_AGES) if seconds >= _AGES[one] and seconds % _AGES[one] == 0), "")
+    return plural(int(seconds // _AGES[unit]), unit) if unit else f"{seconds:g} seconds"
 
 
 def parse_size(text: str) -> int:

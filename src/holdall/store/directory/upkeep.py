@@ -16,7 +16,7 @@ from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.sessions import NAMES
 from holdall.store.protocol import Progress, SessionInfo, Sweep, Verdict
 from holdall.store.records import PREFIX
-from holdall.store.totals import Logged, bad_lines_of
+from holdall.store.totals import Logged, bad_lines_of, would_free
 from holdall.values.errors import HoldallError, OutputDamaged, StoreFault
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK
@@ -127,12 +127,6 @@ def bad_lines(store: Logged, session: SessionInfo) -> Iterator[Verdict]:
 
 def is_over(session: SessionInfo, facts: Facts, now: float) -> bool:
     return facts.state not in ("expired", "running") and session.retention.expires_at(facts.created) <= now
-
-
-def would_free(outputs: Sequence[Facts], over: Sequence[Facts]) -> int:
-    going = {facts.handle for facts in over}
-    staying = {facts.file for facts in outputs if facts.handle not in going}
-    return sum({facts.file: facts.measure.bytes for facts in over if facts.file not in staying}.values())
 
 
 def _leftovers(
