@@ -250,8 +250,11 @@ def test_gemini_is_told_to_put_the_notice_in_place_of_the_result(agent: Agent) -
     assert " -s gc-52c8555a" in said["reason"]
     server = {"server_name": "shop", "tool_name": "list"}
     assert told([{"text": wrapped}], mcp_context=server)["reason"].startswith("shop/list returned ")
-    assert told([{"text": LONG}, {"inlineData": {"data": "x"}}]) is None, "an image would be lost"
-    assert told("small", tool_response={"llmContent": LONG, "error": {"message": "x"}}) is None
+    beside = told([{"text": LONG}, {"inlineData": {"data": "x", "mimeType": "image/png"}}], tool_input={"b": 2})
+    assert beside["reason"].startswith("run_shell_command returned ")
+    assert beside["reason"].endswith("[1 image beside this text cannot be passed on with it: ask for an image alone]")
+    assert told([{"text": "small"}, {"inlineData": {"data": "x" * 9000, "mimeType": "image/png"}}]) is None
+    assert told("small", tool_response={"llmContent": LONG, "error": {"message": "x"}})["decision"] == "deny"
 
 
 @requirement("hook:notices")
@@ -295,6 +298,49 @@ def test_secrets_of_a_tool_with_redact_are_masked_whatever_the_size(
     assert secret not in str(new)
     assert "GITHUB_TOKEN=" in str(new) or size > 1000
     assert agent.tell(agent.event("Bash", {**BASH, "stdout": "nothing to hide"})) is None
+
+
+SECRET = "ghp_" + "Ab3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
+TOLD = f"GITHUB_TOKEN={SECRET}\n"
+SAVED = "Error: result (5 characters) exceeds maximum allowed tokens. Output has been saved to /x.\n"
+PIXEL = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+
+
+@pytest.mark.parametrize(
+    ("client", "tool", "response"),
+    [
+        ("claude-code", "Bash", {**BASH, "stdout": TOLD, "isImage": True}),
+        ("claude-code", "Bash", {**BASH, "stdout": TOLD, "structuredContent": [{"a": 1}]}),
+        ("claude-code", "Bash", {**BASH, "stdout": TOLD, "persistedOutputPath": "/gone", "persistedOutputSize": 5}),
+        ("claude-code", "mcp__s__dump", SAVED + TOLD),
+        ("claude-code", "mcp__s__dump", SAVED + TOLD * 3000),
+        ("claude-code", "mcp__s__dump", {"content": [{"type": "text", "text": TOLD}]}),
+        ("claude-code", "mcp__s__dump", [{"type": "text", "text": TOLD * 3000}]),
+        ("claude-code", "mcp__s__dump", [{"type": "text", "text": TOLD}, "@deep@"]),
+        ("gemini", "dump", {"llmContent": [{"text": TOLD}, PIXEL]}),
+        ("gemini", "dump", {"llmContent": [{"text": TOLD, "thought": False}]}),
+        ("gemini", "dump", {"llmContent": [{"functionResponse": {"response": {"output": TOLD}}}]}),
+        ("gemini", "dump", {"llmContent": TOLD, "error": {"message": TOLD}}),
+        ("opencode", "dump", {"output": TOLD}),
+        ("opencode", "dump", {"output": TOLD, "metadata": {"truncated": True}}),
+        ("opencode", "dump", {"output": TOLD, "metadata": {"outputPath": "/gone"}}),
+        ("opencode", "my_server_dump", {"content": [{"type": "text", "text": TOLD}]}),
+    ],
+)
+@pytest.mark.parametrize("rule", ["", 'store = "never"\n'])
+@requirement("hook:hostile")
+def test_no_form_of_a_result_passes_the_mask(
+    agent: Agent, client: str, tool: str, response: Any, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("".join(f"[tools.{name}]\nredact = true\n{rule}" for name in ("Bash", "dump")))
+    config.chmod(0o600)
+    monkeypatch.setenv("HOLDALL_CONFIG", str(config))
+    event = "AfterTool" if client == "gemini" else "PostToolUse"
+    told = agent.event(tool, response, hook_event_name=event).replace(b'"@deep@"', b"[" * 9000 + b"]" * 9000)
+    said = json.dumps(agent.ask(client, told))
+    assert SECRET not in said
+    assert "GITHUB_TOKEN=" in said or "not shown and not kept" in said or len(str(response)) > 9000
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,28 @@ def _as_providers_take_it(name: str) -> str:
     return "".join(sign if sign.isascii() and (sign.isalnum() or sign in "_-") else "_" for sign in name)
 
 
+def policies_of(settings: Settings) -> Mapping[str, ToolPolicy]:
+    """By the names that tools may be called under."""
+    tables = settings.tools
+    return {_as_providers_take_it(name): one for name, one in tables.items()} | dict(tables)
+
+
+def policy_of(policies: Mapping[str, ToolPolicy], tool: str) -> ToolPolicy:
+    """The strictest of what its name has and, where several servers are told apart by a prefix (`files__read`), of
+    what its own name has: how many servers there are, and what they are called, is up to a file that may be part of
+    a checkout.
+    """
+    if not policies:
+        return NO_POLICY
+    names = [tool, *(tool[at + 2 :] for at in range(len(tool) - 2) if tool.startswith("__", at))]
+    found = [policies[name] for name in names if name in policies]
+    if len(found) < 2:
+        return found[0] if found else NO_POLICY
+    from holdall.policy.setting_values import strictest  # noqa: PLC0415 - seldom has a tool two of them
+
+    return strictest(found)
+
+
 def _redaction(settings: Settings) -> "Redaction | None":
     """When a session is opened: without the extra that it needs, none is."""
     if not any(one.redact for one in settings.tools.values()):
@@ -279,8 +301,7 @@ class Core:
         self._issued: deque[str] = deque(maxlen=_REMEMBERED_NOTICES)  # real notices, as they were written
         self._limits = limits_of(parts.settings, parts.dialect.limits)
         self._redaction = _redaction(parts.settings)
-        tables = parts.settings.tools
-        self._policies = {_as_providers_take_it(name): one for name, one in tables.items()} | dict(tables)
+        self._policies = policies_of(parts.settings)
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
         self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
 
@@ -372,20 +393,7 @@ class Core:
         return self._redaction if masks else None
 
     def policy_of(self, tool: str) -> ToolPolicy:
-        """The strictest of what its name has and, where several servers are told apart by a prefix (`files__read`), of
-        what its own name has: how many servers there are, and what they are called, is up to a file that may be part of
-        a checkout.
-        """
-        tables = self._policies
-        if not tables:
-            return NO_POLICY
-        names = [tool, *(tool[at + 2 :] for at in range(len(tool) - 2) if tool.startswith("__", at))]
-        found = [tables[name] for name in names if name in tables]
-        if len(found) < 2:
-            return found[0] if found else NO_POLICY
-        from holdall.policy.setting_values import strictest  # noqa: PLC0415 - seldom has a tool two of them
-
-        return strictest(found)
+        return policy_of(self._policies, tool)
 
     @property
     def limits(self) -> Limits:

@@ -2,7 +2,8 @@
 
 A result over the limits is kept, and a notice takes its place, with commands for the agent's shell. Everything else
 passes: then nothing is printed. Every call of a tool pays for this, so nothing is imported before a result is known to
-be large, and nothing is opened before it is known to be over a limit. Trouble never costs a result: it stays as it was.
+be large, and nothing is opened before it is known to be over a limit. Trouble never costs a result: it stays as it was,
+unless its tool has `redact`.
 """
 
 import sys
@@ -23,13 +24,14 @@ def main(agent: str) -> int:
     if len(told) < _SMALL and not any(one in told for one in _SAVED) and not _may_redact():
         return 0
     try:
-        answer = _answer(agent, told)
+        from holdall.cli.hook_results import answer
+
+        sys.stdout.write(answer(agent, told, _may_redact))
     except Exception as problem:  # an agent must not lose a result because of us
         from holdall.text.escape import for_people
 
         sys.stderr.write(f"holdall: the result stays as it was: {for_people(str(problem))[:300]}\n")
         return 1
-    sys.stdout.write(answer)
     return 0
 
 
@@ -49,17 +51,3 @@ def _may_redact() -> bool:
         except OSError:
             continue
     return False
-
-
-def _answer(agent: str, told: bytes) -> str:
-    """What the agent is told; empty if the result stays as it is."""
-    import json
-
-    from holdall.cli.hook_results import result_of, taken
-
-    result = result_of(agent, json.loads(told))
-    if result is None:
-        return ""
-    with result:
-        new = taken(result)
-    return "" if new is None else json.dumps(new)

@@ -3,17 +3,24 @@
 Where the agent has saved a result to a file before we are asked, the file is kept; where it has saved less than all,
 the result stays as it is. A path that stands in a text is believed only inside the folder of the conversation's own
 results: the text may come from a server.
+
+Of a tool with `redact` nothing stays as it was unless it was looked through: what has a form that is not known here is
+masked as it is, and what cannot be looked through is withheld.
 """
 
+import json
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
-from typing import IO, Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdall.values.patterns import lazy_pattern
-from holdall.values.record import record
 from holdall.values.settings import Settings
+
+if TYPE_CHECKING:
+    from holdall.config import Configuration
+    from holdall.values.outputs import Inline, Kept
 
 _SAVED = lazy_pattern(
     r"Error: result \(([\d,]+) characters[^)\n]*\) exceeds maximum allowed tokens\. "
@@ -21,77 +28,65 @@ _SAVED = lazy_pattern(
 )
 _LOST = ("persistedOutputPath", "persistedOutputSize", "stdoutHoldsOutputEnd")
 _PREFIX = "mcp__"
+_Event = Mapping[str, Any]
 
 
-@record
-class Result:
-    """`value` is what the tool gave, or a file with it; `changed` is what the agent is told to put in its place."""
+class _Found(NamedTuple):
+    """What a tool gave, or a file with it; `put` makes the response that has something else in its place.
 
-    tool: str
-    server: str
-    arguments: Any
-    call_id: str
-    session: str
+    `put` is told the rest of the response beside it, which is masked by then where it has to be.
+    """
+
     value: str | list[object] | IO[bytes]
-    changed: Callable[[object], object]
-
-    def __enter__(self) -> "Result":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if not isinstance(self.value, str | list):
-            self.value.close()
+    put: "_Put"
 
 
-def result_of(agent: str, event: Mapping[str, Any]) -> Result | None:
-    """None where the result is small, has no text, or is of a tool that is not known here."""
-    prefix, reads = _AGENTS[agent]
-    found = reads(event)
-    if found is None:
-        return None
-    session = "".join(one for one in str(event.get("session_id")).removeprefix("ses_") if one.isalnum())[:8]
-    arguments, call = event.get("tool_input"), str(event.get("tool_use_id") or "")
-    tool, server, value, changed = found
-    return Result(tool, server, arguments, call, f"{prefix}-{session}", value, changed)
+_Put = Callable[[object, Any], object]
 
 
-_Value = str | list[object] | IO[bytes]
-_Found = tuple[_Value, Callable[[object], object]]
-_Read = tuple[str, str, _Value, Callable[[object], object]]
+def _under(key: str) -> _Put:
+    def put(new: object, rest: Any) -> object:
+        return {**rest, key: new}
+
+    return put
+
+
+class _Agent(NamedTuple):
+    """How the results of an agent are read, and how it is told of another one."""
+
+    prefix: str  # of the names of its sessions
+    names: Callable[[_Event], Iterator[tuple[str, str]]]  # tool and server, as they may be meant; none: no result
+    read: Callable[[_Event], _Found | None]  # None: nothing that is known here
+    told: Callable[[_Event, Any], object]  # by a response in the form that its tool has
+    as_text: Callable[[_Event, str], object]  # the same of a text alone
 
 
 # Claude Code: a copy of the result, in the form of its tool.
 
 
-def _of_claude(event: Mapping[str, Any]) -> _Read | None:
-    if event.get("hook_event_name") != "PostToolUse":
-        return None
+def _claude_names(event: _Event) -> Iterator[tuple[str, str]]:
+    if event.get("hook_event_name") == "PostToolUse":
+        name = str(event.get("tool_name"))
+        server, _, tool = name.removeprefix(_PREFIX).partition("__") if name.startswith(_PREFIX) else ("", "", name)
+        yield tool or name, server
+
+
+def _of_claude(event: _Event) -> _Found | None:
     name, given = str(event.get("tool_name")), event.get("tool_response")
-    server, _, tool = name.removeprefix(_PREFIX).partition("__") if name.startswith(_PREFIX) else ("", "", name)
-    found = _of_server(event, given) if server else _of_tool(name, given)
-    if found is None:
-        return None
-    value, changed = found
-
-    def told(new: object) -> object:
-        return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": changed(new)}}
-
-    return tool or name, server, value, told
-
-
-def _of_tool(name: str, given: object) -> _Found | None:
+    if name.startswith(_PREFIX):
+        return _of_server(event, given)
     if not isinstance(given, dict):
         return None
     response = cast("dict[str, Any]", given)
     if name == "Bash":
         return _of_shell(response)
     if name == "WebFetch" and isinstance(text := response.get("result"), str):
-        return text, lambda new: {**response, "result": new}
+        return _Found(text, _under("result"))
     file = response.get("file")
     if name == "Read" and response.get("type") == "text" and isinstance(file, dict):
         about = cast("dict[str, Any]", file)
         if isinstance(text := about.get("content"), str):
-            return text, lambda new: {**response, "file": _file(about, str(new))}
+            return _Found(text, _read_file)
     return None
 
 
@@ -100,29 +95,57 @@ def _file(about: Mapping[str, Any], text: str) -> dict[str, Any]:
     return {**about, "content": text, "startLine": 1, "numLines": lines, "totalLines": lines}
 
 
+def _read_file(new: object, rest: Any) -> object:
+    return {**rest, "file": _file(rest["file"], str(new))}
+
+
 def _of_shell(response: Mapping[str, Any]) -> _Found | None:
     if response.get("isImage") or response.get("structuredContent"):
         return None
-    plain = {key: one for key, one in response.items() if key not in _LOST}
+
     out, err = str(response.get("stdout") or ""), str(response.get("stderr") or "")
     if (path := response.get("persistedOutputPath")) is not None:
         file = _opened(str(path), int(response.get("persistedOutputSize") or 0))
-        return None if file is None else (file, lambda new: {**plain, "stdout": new})
-    return f"{out}\n{err}" if out and err else out or err, lambda new: {**plain, "stdout": new, "stderr": ""}
+        return None if file is None else _Found(file, _shell_file)
+    return _Found(f"{out}\n{err}" if out and err else out or err, _shell_text)
 
 
-def _of_server(event: Mapping[str, Any], given: object) -> _Found | None:
+def _shell_file(new: object, rest: Any) -> dict[str, Any]:
+    return {**{key: one for key, one in rest.items() if key not in _LOST}, "stdout": new}
+
+
+def _shell_text(new: object, rest: Any) -> object:
+    return {**_shell_file(new, rest), "stderr": ""}
+
+
+def _of_server(event: _Event, given: object) -> _Found | None:
     if isinstance(given, list):
-        return cast("list[object]", given), lambda new: new
+        return _Found(cast("list[object]", given), _alone)
     if not isinstance(given, str):
         return None
-    if (saved := _SAVED.match(given)) is None:
-        return given, lambda new: new
     folder = os.path.join(str(event.get("transcript_path")).removesuffix(".jsonl"), "tool-results")
-    if os.path.dirname(saved[2]) != folder:
-        return None
-    file = _opened(saved[2], int(saved[1].replace(",", "")))
-    return None if file is None else (file, lambda new: new)
+    if (saved := _SAVED.match(given)) and os.path.dirname(saved[2]) == folder:
+        file = _opened(saved[2], int(saved[1].replace(",", "")))
+        return None if file is None else _Found(file, _alone)
+    return _Found(given, _alone)
+
+
+def _alone(new: object, _: Any) -> object:
+    return new
+
+
+def _claude_told(_: _Event, response: Any) -> object:
+    return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": response}}
+
+
+def _claude_text(event: _Event, text: str) -> object:
+    name = str(event.get("tool_name"))
+    forms: dict[str, Any] = {
+        "Bash": {"stdout": text, "stderr": "", "interrupted": False, "isImage": False},
+        "WebFetch": {"bytes": 0, "code": 200, "codeText": "", "result": text, "durationMs": 0, "url": ""},
+        "Read": {"type": "text", "file": _file({"filePath": ""}, text)},
+    }
+    return _claude_told(event, forms.get(name, text))
 
 
 # Gemini CLI: a text in place of the result, which the agent shows its model as an error.
@@ -131,57 +154,96 @@ def _of_server(event: Mapping[str, Any], given: object) -> _Found | None:
 _WRAPPED = lazy_pattern(r"<untrusted_context>\n(.*)\n</untrusted_context>\s*", re.DOTALL)
 
 
-def _of_gemini(event: Mapping[str, Any]) -> _Read | None:
+def _gemini_names(event: _Event) -> Iterator[tuple[str, str]]:
+    if event.get("hook_event_name") == "AfterTool":
+        about = event.get("mcp_context")
+        server = cast("dict[str, Any]", about) if isinstance(about, dict) else {}
+        yield str(server.get("tool_name") or event.get("tool_name")), str(server.get("server_name") or "")
+
+
+def _of_gemini(event: _Event) -> _Found | None:
     given = event.get("tool_response")
-    if event.get("hook_event_name") != "AfterTool" or not isinstance(given, dict):
+    if not isinstance(given, dict):
         return None
-    response = cast("dict[str, Any]", given)
-    content: object = response.get("llmContent")
+    content: object = cast("dict[str, Any]", given).get("llmContent")
     parts = cast("list[object]", content) if isinstance(content, list) else [content]
-    texts = [_text_of(one) for one in parts]
-    if response.get("error") or None in texts:
-        return None
-    text = "".join(filter(None, texts))
+    blocks = [_block_of(one) for one in parts]
+    texts = [one["text"] for one in blocks if one["type"] == "text"]
+    if len(texts) < len(blocks):
+        return _Found(cast("list[object]", blocks), _under("llmContent")) if texts else None
+    text = "".join(texts)
     wrapped = _WRAPPED.fullmatch(text)
-    about = event.get("mcp_context")
-    server = cast("dict[str, Any]", about) if isinstance(about, dict) else {}
-    tool = str(server.get("tool_name") or event.get("tool_name"))
-    value = wrapped[1] if wrapped is not None else text
-    return tool, str(server.get("server_name") or ""), value, lambda new: {"decision": "deny", "reason": new}
+    return _Found(wrapped[1] if wrapped is not None else text, _under("llmContent"))
 
 
-def _text_of(part: object) -> str | None:
-    """None for an image, and for what else is no text."""
-    if isinstance(part, dict):
-        about = cast("dict[str, object]", part)
-        part = about["text"] if set(about) == {"text"} else None
-    return part if isinstance(part, str) else None
+def _block_of(part: object) -> dict[str, str]:
+    """A part as a content block."""
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    about = cast("dict[str, Any]", part) if isinstance(part, dict) else {}
+    if isinstance(text := about.get("text"), str):
+        return {"type": "text", "text": text}
+    if about.get("type") == "image":
+        return about
+    data: object = about.get("inlineData")
+    image = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    if isinstance(image.get("data"), str) and set(about) == {"inlineData"}:
+        return {"type": "image", "data": image["data"], "mimeType": str(image.get("mimeType"))}
+    return {"type": "text", "text": json.dumps(part, ensure_ascii=False)} if part is not None else {"type": "none"}
+
+
+def _gemini_told(_: _Event, response: Any) -> object:
+    from holdall.wire.notes import images_left_out
+
+    content: object = (
+        cast("Mapping[str, Any]", response).get("llmContent") if isinstance(response, Mapping) else response
+    )
+    parts = cast("list[object]", content) if isinstance(content, list) else [content]
+    blocks = [_block_of(one) for one in parts]
+    texts = [str(one["text"]) for one in blocks if one["type"] == "text"]
+    if len(texts) < len(blocks):
+        texts.append(f"\n{images_left_out(len(blocks) - len(texts))}")
+    return {"decision": "deny", "reason": "".join(texts)}
 
 
 # opencode: our plugin brings the result, and puts what it is told into it.
 
 
-def _of_opencode(event: Mapping[str, Any]) -> _Read | None:
+def _opencode_names(event: _Event) -> Iterator[tuple[str, str]]:
+    """`server_tool`, where either may have the sign in its name."""
     name, given = str(event.get("tool_name")), event.get("tool_response")
+    yield name, ""
+    if isinstance(given, dict) and isinstance(cast("dict[str, Any]", given).get("content"), list):
+        yield from ((name[at + 1 :], name[:at]) for at, sign in enumerate(name[:-1]) if sign == "_" and at)
+
+
+def _of_opencode(event: _Event) -> _Found | None:
+    given = event.get("tool_response")
     response = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     if isinstance(content := response.get("content"), list):
-        server, _, tool = name.partition("_")
-        return tool or name, server if tool else "", cast("list[object]", content), lambda new: {"content": new}
+        return _Found(cast("list[object]", content), _under("content"))
     text, about = response.get("output"), response.get("metadata")
     metadata = cast("dict[str, Any]", about) if isinstance(about, dict) else {}
     if isinstance(path := metadata.get("outputPath"), str):
         file = _opened(path, 0)
-        return None if file is None else (name, "", file, lambda new: {"output": new})
+        return None if file is None else _Found(file, _under("output"))
     if not isinstance(text, str) or metadata.get("truncated"):  # cut, and nobody says where the rest is
         return None
-    return name, "", text, lambda new: {"output": new}
+    return _Found(text, _under("output"))
 
 
-# By agent: what the names of its sessions begin with, and how its results are read.
-_AGENTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], _Read | None]]] = {
-    "claude-code": ("cc", _of_claude),
-    "gemini": ("gc", _of_gemini),
-    "opencode": ("oc", _of_opencode),
+def _opencode_told(_: _Event, response: Any) -> object:
+    return {key: response[key] for key in ("output", "content") if response.get(key) is not None}
+
+
+def _opencode_text(_: _Event, text: str) -> object:
+    return {"output": text, "content": [{"type": "text", "text": text}]}
+
+
+AGENTS: dict[str, _Agent] = {
+    "claude-code": _Agent("cc", _claude_names, _of_claude, _claude_told, _claude_text),
+    "gemini": _Agent("gc", _gemini_names, _of_gemini, _gemini_told, _gemini_told),
+    "opencode": _Agent("oc", _opencode_names, _of_opencode, _opencode_told, _opencode_text),
 }
 
 
@@ -198,16 +260,59 @@ def _opened(path: str, least: int) -> IO[bytes] | None:
     return os.fdopen(descriptor, "rb")
 
 
-def taken(result: Result) -> object | None:
-    """The result with a notice in it; None if it stays as it is."""
+# What becomes of a result
+
+
+def answer(agent: str, told: bytes, may_redact: Callable[[], bool]) -> str:
+    """What the agent is told of the result that it tells of; empty if it stays as it is.
+
+    Raises where something goes wrong and it may stay: where its tool has no `redact`, or none can have.
+    """
     from holdall import config
 
-    found = config.load(session=result.session)
-    if isinstance(result.value, str) and _fits(result.value, found.settings):
-        return None
-    import asyncio
+    by, event, masks = AGENTS[agent], cast("_Event", {}), None
+    try:
+        event = cast("_Event", json.loads(told))
+        if not (names := list(by.names(event))):
+            return ""
+        session = "".join(one for one in str(event.get("session_id")).removeprefix("ses_") if one.isalnum())[:8]
+        found = config.load(session=f"{by.prefix}-{session}")
+        tool, server, masks = _meant(names, found.settings)
+        new = _answer(by, event, tool, server, found, masks=masks)
+    except Exception as problem:
+        if not (may_redact() if masks is None else masks):
+            raise
+        from holdall.wire.notes import withheld_note
 
-    return asyncio.run(_taken(result, found))
+        new = by.as_text(event, withheld_note(type(problem).__name__))
+    return "" if new is None else json.dumps(new)
+
+
+def _meant(names: list[tuple[str, str]], settings: Settings) -> tuple[str, str, bool]:
+    """The tool, its server, and whether it has `redact`."""
+    if not settings.tools:
+        return *names[min(1, len(names) - 1)], False
+    from holdall.bag.core import policies_of, policy_of
+
+    policies = policies_of(settings)
+    masked = [one for one in names if policy_of(policies, one[0]).redact]
+    known = [one for one in names if policy_of(policies, one[0]) != policy_of({}, "")]
+    return *(masked or known or names[min(1, len(names) - 1) :])[0], bool(masked)
+
+
+def _answer(
+    by: _Agent, event: _Event, tool: str, server: str, settings: "Configuration", *, masks: bool
+) -> object | None:
+    result = by.read(event)
+    try:
+        if not masks and (result is None or (isinstance(result.value, str) and _fits(result.value, settings.settings))):
+            return None
+        import asyncio
+
+        return asyncio.run(_taken(by, event, result, tool, server, settings, masks=masks))
+    finally:
+        if result is not None and not isinstance(result.value, str | list):
+            result.value.close()
 
 
 def _fits(text: str, settings: Settings) -> bool:
@@ -225,26 +330,35 @@ def _fits(text: str, settings: Settings) -> bool:
     )
 
 
-async def _taken(result: Result, found: Any) -> object | None:
+async def _taken(
+    by: _Agent, event: _Event, result: _Found | None, tool: str, server: str, found: "Configuration", *, masks: bool
+) -> object | None:
     from dataclasses import replace
 
     from holdall.bag import Holdall
     from holdall.text.escape import shell_quoted
-    from holdall.values.outputs import Inline, Kept, Unkept
+    from holdall.values.outputs import Unkept
     from holdall.wire.dialects import dialect_of
 
-    settings = found.settings
     # Nobody announces a mark to the model of an agent, so its notices have none.
-    dialect = replace(dialect_of(settings), keeps_for_session=False, marked_by="")
-    async with Holdall.open(home=found.home, session=found.session, settings=settings, dialect=dialect) as bag:
+    dialect = replace(dialect_of(found.settings), keeps_for_session=False, marked_by="")
+    response: Any = event.get("tool_response")
+    async with Holdall.open(home=found.home, session=found.session, settings=found.settings, dialect=dialect) as bag:
         bag.core.ends_session = False
         bag.core.shell = f" -s {shell_quoted(found.session)}"
-        new = await bag.take(
-            result.value, tool=result.tool, server=result.server, arguments=result.arguments, call_id=result.call_id
-        )
-    if isinstance(new, Unkept):
+        redaction = bag.core.redaction_of(tool)
+        rest: Any = response if redaction is None else redaction.masked(response)
+        if isinstance(rest, str) and not isinstance(response, str):  # it says why nothing of it is shown
+            return by.as_text(event, rest)
+        if result is None:
+            return None if rest is response else by.told(event, rest)
+        call = str(event.get("tool_use_id") or "")
+        new = await bag.take(result.value, tool=tool, server=server, arguments=event.get("tool_input"), call_id=call)
+    if isinstance(new, Unkept) and not masks:
         raise new.fault
-    if isinstance(new, Kept | Inline) and new.content is not result.value:  # kept, masked, or read from a file
-        content = new.content
-        return result.changed(content.decode("utf-8", "replace") if isinstance(content, bytes) else content)
-    return None
+    content: Any = cast("Kept | Inline | Unkept", new).content
+    if content is result.value:
+        return None if rest is response else by.told(event, rest)
+    if isinstance(content, bytes):  # read from a file
+        content = content.decode("utf-8", "replace")
+    return by.told(event, result.put(content, rest))

@@ -69,6 +69,17 @@ def path_note(path: str) -> str:
     return f"{path}\n[the tool returned this path; the file itself was neither read nor kept]"
 
 
+def withheld_note(problem: str) -> str:
+    """In place of a result that had to be looked through for secrets, and could not be."""
+    why = foreign(problem)
+    return f"[not shown and not kept: it could not be looked through for secrets, as the tool's policy demands ({why})]"
+
+
+def images_left_out(count: int) -> str:
+    """Behind a notice, where the agent can be told of a text only."""
+    return f"[{plural(count, 'image')} beside this text cannot be passed on with it: ask for an image alone]"
+
+
 def too_deep_to_mask() -> str:
     """In place of a value that could not be looked through for secrets."""
     return "[not shown and not kept: nested too deeply to be looked through for secrets, as the tool's policy demands]"

@@ -42,7 +42,6 @@ _PLUGIN = """// Written by `holdall install opencode --hook`, and removed by `ho
 import { spawn } from "node:child_process"
 
 const COMMAND =
-const SMALL = 8192
 
 function ask(event) {
   return new Promise((resolve) => {
@@ -60,7 +59,6 @@ export const Holdall = async () => ({
   "tool.execute.after": async (input, output) => {
     const { output: text, content, metadata } = output
     const saved = metadata?.outputPath
-    if (!saved && (text ?? JSON.stringify(content) ?? "").length < SMALL) return
     const result = { output: text, content, metadata: { truncated: metadata?.truncated, outputPath: saved } }
     const about = { session_id: input.sessionID, tool_use_id: input.callID, tool_name: input.tool }
     const told = await ask({ ...about, tool_input: input.args, tool_response: result })
