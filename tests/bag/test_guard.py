@@ -8,6 +8,7 @@ import pytest
 
 from holdall import Assistant, Inline, System, ToolResult, User
 from holdall.values.chat import Message, ToolCall
+from holdall.values.settings import ToolPolicy
 from holdall.wire.clamp import MAX_BYTES, MAX_LINES, clamp_messages, lines_shown
 from holdall.wire.dialects import DIALECTS
 from tests.bag.shapes import LOG, opened
@@ -40,6 +41,7 @@ async def test_the_librarys_own_messages_are_guarded_like_those_of_the_providers
 
 
 GIVEN = {"u": 1}
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,19 @@ async def test_a_content_that_is_no_list_of_blocks_is_kept_as_a_value(tmp_path: 
         [facts] = await bag.outputs()
         assert f"handle: {facts.handle}" in guarded["content"]
         assert json.loads((await bag.read("c1", bytes=":", bounded=False)).text) == rows
+
+
+@requirement("store:tool-redacts")
+@pytest.mark.parametrize("content", [f"GITHUB_TOKEN={TOKEN}", [text(f"GITHUB_TOKEN={TOKEN}")], [{"password": TOKEN}]])
+async def test_a_small_result_of_a_tool_that_redacts_is_masked(tmp_path: Path, content: Any) -> None:
+    call = {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "env", "arguments": "{}"}}]}
+    result: Any = {"role": "tool", "tool_call_id": "c1", "content": content}
+    async with opened(tmp_path, tools={"env": ToolPolicy(redact=True)}) as bag:
+        guarded = await bag.guard([call, result])
+        assert TOKEN not in str(guarded)
+        assert "*" * len(TOKEN) in str(guarded)
+        plain: Any = {**result, "content": "nothing in it"}
+        assert (await bag.guard([call, plain]))[1] is plain
 
 
 @requirement("clamp:once")

@@ -312,7 +312,7 @@ class Holdall(KeptNames):
                 # It was taken before, perhaps by an earlier run: what bears the mark there are notices.
                 prepared = replace(await prepare(self.core, output, origin), seen=True, read=at < answered)
                 taken = await settle(self.core, prepared)
-                if not isinstance(taken, Inline):
+                if taken.content is not output:  # kept, or masked
                     content = taken.content["content"] if of_blocks else taken.content
                     guarded[at] = cast("Message", result.replaced(guarded[at], content))
         return guarded
