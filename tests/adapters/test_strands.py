@@ -20,6 +20,7 @@ from strands.session import FileSessionManager
 from strands.types.tools import AgentTool
 from strands.vended_plugins.context_offloader import ContextOffloader
 
+from holdall import Settings, ToolPolicy
 from holdall.adapters.strands import _Guarded, plugin
 from tests.adapters.contract import (
     DELETED,
@@ -233,6 +234,29 @@ def test_a_call_from_code_returns_its_value_and_the_model_gets_a_notice(adapter:
     assert len(set(notices)) == 1
     assert kept(tmp_path, "conversation:c1", handle_in(notices[0])) == big().encode()
     assert len(str(agent.messages)) + sum(one.stat().st_size for one in manager_folder.rglob("*.json")) < 10_000
+
+
+@requirement("way:policy-never-stored")
+@pytest.mark.parametrize("from_code", [True, False])
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_result_is_looked_at_under_the_name_of_its_tool(tmp_path: Path, is_shown: bool, from_code: bool) -> None:
+    @tool
+    def env() -> str:
+        """The environment."""
+        return "A LINE THAT IS NEVER STORED\n" * 3000
+
+    own = dict.fromkeys(("max_inline_bytes", "max_inline_tokens", "max_inline_lines"), 10**6) if is_shown else {}
+    made = plugin(home=str(tmp_path), settings=Settings(tools={"env": ToolPolicy(store="never", **own)}))
+    requests: list[Request] = []
+    script: Script = (lambda _: "done") if from_code else calls_then_answers(Call("env"))
+    agent = Agent(Scripted(script, requests), tools=[env], plugins=[made], callback_handler=None)
+    if from_code:
+        agent.tool.env()
+    agent("go")
+    made.close()
+    [got] = requests[-1].results.values()
+    assert (got.text.count("NEVER STORED") == 3000) == is_shown
+    assert not [one for one in tmp_path.rglob("*") if one.is_file() and b"NEVER STORED" in one.read_bytes()]
 
 
 @requirement("adapter:saved-state")

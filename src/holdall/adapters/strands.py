@@ -81,8 +81,14 @@ class HoldallPlugin(Plugin):
 
     async def _added(self, event: MessageAddedEvent) -> None:
         """The result of a call from code is not replaced before it is added to the conversation."""
+        content = event.message["content"]
+        results = {one["toolResult"]["toolUseId"] for one in content if "toolResult" in one}
+        if not results:
+            return
+        # With their calls, which say what tools they are of: policies go by that.
+        calls = [one for one in event.agent.messages if results & _calls_in(one)]
         async with self.conversations.of(self.session_of(event.agent)) as bag:
-            [guarded] = await bag.guard([event.message])
+            [*_, guarded] = await bag.guard([*calls, event.message])
         event.message["content"] = guarded["content"]
 
     async def _request(self, context: InvokeModelContext) -> InvokeModelContext:
@@ -178,6 +184,10 @@ class _Guarded(_Tool):
 def _event(tool_use: ToolUse, text: str, *, is_error: bool = False) -> ToolResultEvent:
     status = "error" if is_error else "success"
     return ToolResultEvent({"toolUseId": tool_use["toolUseId"], "status": status, "content": [{"text": text}]})
+
+
+def _calls_in(message: Any) -> set[str]:
+    return {one["toolUse"]["toolUseId"] for one in message["content"] if "toolUse" in one}
 
 
 def _outputs(event: Any) -> list[object]:
