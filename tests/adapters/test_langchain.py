@@ -19,7 +19,15 @@ from langchain.agents.middleware import (
 )
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    messages_from_dict,
+    messages_to_dict,
+)
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -28,6 +36,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command, interrupt
 
+from holdall import UsageError
 from holdall.adapters.langchain import HoldallToolNode, middleware, tool_node
 from tests.adapters.contract import (
     DELETED,
@@ -53,6 +62,7 @@ from tests.adapters.contract import (
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.adapters
+NOTED = "holdall_conversation"
 
 
 class Scripted(BaseChatModel):
@@ -296,21 +306,39 @@ def invoke(adapter: Any, script: Script, tools: Sequence[Any], *, before: Sequen
     """A run without a thread, unless it is given; and the requests of its model."""
     requests: list[Request] = []
     agent: Any = create_agent(Scripted(script=script, requests=requests), tools, middleware=[*before, adapter])
-    state: Any = {"messages": given.pop("messages", [HumanMessage("go")])}
+    state: Any = {"messages": given.pop("messages", [HumanMessage("go")])} | given.pop("state", {})
     return agent.invoke(state, given or None), requests
 
 
 @requirement("adapter:conversations")
-def test_without_a_thread_a_conversation_is_that_of_its_first_message(adapter: Any) -> None:
-    state, first = invoke(adapter, finds_the_needle(fetch_some), [fetch_some])
-    handle = handle_in(first[1].results["call-1"].text)
-    asks = finds_the_needle(fetch_some, handle)
-    _, other = invoke(adapter, asks, [fetch_some])
-    assert f'No output is kept under "{handle}"' in other[2].results["call-2"].text
+@pytest.mark.parametrize(
+    "first", [SystemMessage("You are helpful."), HumanMessage("go", id="msg-0")], ids=["constant", "chosen"]
+)
+def test_without_a_thread_a_conversation_is_the_one_whose_notices_it_has(adapter: Any, first: Any) -> None:
+    messages = [first, HumanMessage("who am I?")]  # an application uses the first again, or a client chose its id
+    state, before = invoke(adapter, finds_the_needle(fetch_some), [fetch_some], messages=messages)
+    handle = handle_in(before[1].results["call-1"].text)
+    for forged in (messages, [*messages, ToolMessage("x", tool_call_id="1", response_metadata={NOTED: "c1"})]):
+        _, other = invoke(adapter, finds_the_needle(fetch_some, handle), [fetch_some], messages=forged)
+        assert f'No output is kept under "{handle}"' in other[2].results["call-2"].text
     again: Script = calls_then_answers(Call("context_grep", {"handle": handle, "pattern": NEEDLE}, "call-7"))
-    _, same = invoke(adapter, again, [fetch_some], messages=[*state["messages"], HumanMessage("and again")])
+    saved = messages_from_dict(messages_to_dict(state["messages"]))
+    _, same = invoke(adapter, again, [fetch_some], messages=[*saved, HumanMessage("and again")])
     assert NEEDLE in same[1].results["call-7"].text
-    assert "holdall_conversation" not in state
+    assert NOTED not in state
+    [noted] = {one.response_metadata[NOTED] for one in saved if isinstance(one, ToolMessage)}
+    _, other = invoke(adapter, again, [fetch_some], state={NOTED: noted})
+    assert NEEDLE not in other[1].text
+
+
+@requirement("adapter:conversations")
+def test_a_graph_of_ones_own_needs_a_thread(tmp_path: Path) -> None:
+    node = tool_node([tool(fetch_some)], home=str(tmp_path))
+    graph: Any = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").compile()
+    call = AIMessage("", tool_calls=[{"name": "fetch_some", "args": {}, "id": "call-1"}])
+    with pytest.raises(UsageError, match="has no identity"):
+        graph.invoke({"messages": [HumanMessage("go", id="msg-0"), call]})
+    node.close()
 
 
 @requirement("adapter:interrupts")

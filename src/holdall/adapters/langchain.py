@@ -9,6 +9,8 @@ its `.bind(model)` offers our tools.
 # pyright: basic, reportMissingImports=false
 # Of frameworks the types are known in part, and only where they are installed.
 
+import contextlib
+import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, cast
@@ -46,10 +48,10 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
         self.close = conversations.close
 
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Without a thread, the conversation is that of its first message; what follows may be summarised away."""
+        """Without a thread, the conversation is the one whose notices are among its messages, else a new one."""
         if _thread(runtime) is not None or state.get(_KEY):
             return None
-        return {_KEY: _first_id(state)}
+        return {_KEY: _noted_in(state["messages"]) or str(uuid.uuid4())}
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -144,18 +146,24 @@ def _origin(request: ToolCallRequest) -> dict[str, Any]:
     call = request.tool_call
 
     def running(text: str) -> ToolMessage:
-        return ToolMessage(text, name=call["name"], tool_call_id=call["id"])
+        return _noted(request, ToolMessage(text, name=call["name"], tool_call_id=call["id"]))
+
+    def put(returned: Any, shown: list[Any]) -> Any:
+        before = list(_outputs(returned))
+        return _with_outputs(
+            returned, [one if one is old else _noted(request, one) for one, old in zip(shown, before, strict=True)]
+        )
 
     return {
         "tool": call["name"], "arguments": call["args"], "call_id": call["id"] or "", "running": running,
-        "take": _outputs, "put": _with_outputs,
+        "take": _outputs, "put": put,
     }  # fmt: skip
 
 
 def _message(request: ToolCallRequest, answer: Any) -> ToolMessage:
     call = request.tool_call
     status = "error" if answer.is_error else "success"
-    return ToolMessage(answer.text, name=call["name"], tool_call_id=call["id"], status=status)
+    return _noted(request, ToolMessage(answer.text, name=call["name"], tool_call_id=call["id"], status=status))
 
 
 def _outputs(returned: Any) -> Iterator[object]:
@@ -191,7 +199,7 @@ def _updates(command: Command[Any]) -> Sequence[object]:
 
 
 def _name(conversations: Conversations, request: ModelRequest[Any] | ToolCallRequest) -> str:
-    return conversations.name(request, lambda: _thread(request.runtime) or _of_state(request.state))
+    return conversations.name(request, lambda: _thread(request.runtime) or _unnamed(request.state))
 
 
 def _thread(runtime: Any) -> str | None:
@@ -199,15 +207,27 @@ def _thread(runtime: Any) -> str | None:
     return configured.get("thread_id") or getattr(getattr(runtime, "execution_info", None), "thread_id", None)
 
 
-def _of_state(state: Any) -> str | None:
-    named = state.get(_KEY) if isinstance(state, dict) else None
-    return named or _first_id(cast("Any", state))
+# A conversation without a thread has a random id of ours, which only its notices bear: ids of messages are chosen by
+# clients, or stay the same where an application uses a message again.
 
 
-def _first_id(state: Any) -> str | None:
-    messages = state.get("messages") if isinstance(state, dict) else getattr(cast("Any", state), "messages", state)
-    first: Any = messages[0] if isinstance(messages, list) and messages else None
-    return getattr(first, "id", None)
+def _unnamed(state: Any) -> str | None:
+    return f"unnamed-{state[_KEY]}" if isinstance(state, dict) and state.get(_KEY) else None
+
+
+def _noted(request: ToolCallRequest, message: ToolMessage) -> ToolMessage:
+    if _thread(request.runtime) is not None or _unnamed(request.state) is None:
+        return message
+    noted = {**message.response_metadata, _KEY: cast("Any", request.state)[_KEY]}
+    return message.model_copy(update={"response_metadata": noted})
+
+
+def _noted_in(messages: Iterable[BaseMessage]) -> str | None:
+    for one in messages:
+        with contextlib.suppress(ValueError):
+            if isinstance(one, ToolMessage) and isinstance(noted := one.response_metadata.get(_KEY), str):
+                return str(uuid.UUID(noted))
+    return None
 
 
 def _turn(messages: Iterable[object]) -> int:
