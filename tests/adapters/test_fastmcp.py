@@ -17,7 +17,7 @@ from fastmcp.server.auth.providers.jwt import StaticTokenVerifier
 from fastmcp.server.middleware import Middleware, MiddlewareContext
 from fastmcp.server.middleware.response_limiting import ResponseLimitingMiddleware
 from fastmcp.tools import ToolResult
-from fastmcp.utilities.tests import asgi_client
+from fastmcp.utilities.tests import asgi_client, asgi_server
 from fastmcp.utilities.types import Image
 from mcp_types import CallToolRequestParams, ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 
@@ -193,6 +193,35 @@ async def test_over_http_those_who_sign_in_are_apart_and_others_need_a_session(t
         assert got(await client.call_tool("small")).text == small()
     adapter.close()
     shared.close()
+
+
+@pytest.mark.anyio
+@requirement("adapter:conversations")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("stateless", [True, False])
+async def test_no_header_of_a_client_names_the_session_of_another(tmp_path: Path, mode: Any, stateless: bool) -> None:
+    adapter = middleware(home=str(tmp_path))
+    people = StaticTokenVerifier({who: {"client_id": who, "sub": who, "scopes": []} for who in ("ann", "bob")})
+    mcp = FastMCP("shop", middleware=[adapter], auth=people, tools=[fetch_some])
+    async with asgi_server(mcp, stateless_http=stateless) as served, served.client(auth="ann", mode=mode) as ann:
+        handle = handle_in(got(await ann.call_tool("fetch_some")).text)
+        asked = {"handle": handle, "pattern": NEEDLE}
+        assert NEEDLE + '"' in got(await ann.call_tool("context_grep", asked)).text
+        [name] = adapter.conversations.pool.open_names
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "context_read"}}
+        for said in (name.removeprefix("conversation:"), name):
+            headers = {
+                "authorization": "Bearer bob", "accept": "application/json, text/event-stream",
+                "mcp-session-id": said, "mcp-protocol-version": "2025-06-18",
+            }  # fmt: skip
+            async with served.http_client(headers=headers) as http:
+                answer = await http.post(served.url, json=message)
+            assert "Nothing is kept" in answer.text if stateless else answer.status_code in (400, 404)
+    open_to_all = server(adapter, [small])
+    async with asgi_server(open_to_all, stateless_http=True) as served, served.client(mode=mode) as client:
+        with pytest.raises(ToolError, match="no identity"):
+            await client.call_tool("small")
+    adapter.close()
 
 
 @pytest.mark.anyio

@@ -4,7 +4,7 @@
 
 It comes last of those that change results. A client that has signed in, or a connection that lasts, has its own
 session; over stdio it is that of the process. Where nothing tells clients apart (HTTP without authorization in the
-newest protocol), calls are refused until you name a session.
+newest protocol, or without sessions), calls are refused until you name a session.
 """
 # pyright: basic, reportMissingImports=false
 # Of frameworks the types are known in part, and only where they are installed.
@@ -23,6 +23,7 @@ try:
     from fastmcp.server.middleware import Middleware as FastMCPMiddleware
     from fastmcp.server.middleware import MiddlewareContext
     from fastmcp.server.middleware.response_limiting import ResponseLimitingMiddleware
+    from fastmcp.server.sessions import _principal_segment, current_principal
     from fastmcp.tools import Tool, ToolResult
     from mcp_types import TextContent, ToolAnnotations
 except ImportError as missing:
@@ -106,10 +107,18 @@ def middleware(
 
 
 def _scope(context: Any) -> str | None:
+    """Never what a client says of itself: FastMCP's own `session_id` may be a header of the request."""
     if context is None:
         return None
-    scope = context._session_scope_key()
-    return f"{context.fastmcp.name} {_PROCESS}" if scope == "process" else scope
+    principal = current_principal()
+    user = None if principal is None else f"user:{_principal_segment(principal)}"
+    if context._is_modern_protocol():
+        return f"{context.fastmcp.name} {_PROCESS}" if context._session_scope_key() == "process" else user
+    connection = context.session._connection
+    if connection.session_id is None and context.transport == "streamable-http":
+        return user  # each request has a connection of its own
+    own = connection.state.setdefault("holdall", str(uuid.uuid4()))
+    return f"{user or ''} connection:{own}".strip()
 
 
 def _tool(spec: Any) -> Tool:
