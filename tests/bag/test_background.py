@@ -498,6 +498,46 @@ async def test_a_call_that_fails_in_the_background_says_how(tmp_path: Path) -> N
         assert "failed: ValueError: no such host" in (await bag.call("context_read", {"handle": taken.handle})).text
 
 
+@requirement("way:nothing-lost-silently")
+@pytest.mark.parametrize("written", ["", "what it wrote"])
+@pytest.mark.parametrize(
+    ("error", "reason", "output"),
+    [
+        (RuntimeError("build failed:\na.c:1: E1\nsee above"), "build failed:", "a.c:1: E1\nsee above"),
+        (RuntimeError("x" * 600), "x" * 400, "x" * 600),
+        (
+            ExceptionGroup("two", [ValueError("no host"), OSError("no disk")]),
+            "two (2 sub-exceptions)",
+            "OSError: no disk",
+        ),
+        (SystemExit("not\nso"), "the tool raised SystemExit: not", "so"),
+    ],
+    ids=["lines", "long", "group", "exit"],
+)
+async def test_an_error_of_more_than_a_line_is_the_output_of_its_call(
+    tmp_path: Path, error: BaseException, reason: str, output: str, written: str
+) -> None:
+    end = asyncio.Event()
+
+    async def build(writer: Writer) -> object:
+        if written:
+            writer.write(written)
+        await end.wait()
+        raise error
+
+    async with fast_clock(tmp_path) as bag:
+        taken = await bag.run(build, tool="build")
+        assert isinstance(taken, Running)
+        end.set()
+        (facts,) = (await bag.wait()).ended
+        assert facts.state == "failed"
+        assert reason in facts.error
+        assert "\n" not in facts.error
+        text = (await bag.read(taken.handle)).text
+        assert text.startswith(written)
+        assert text.endswith(output)
+
+
 @requirement("async:grace", "async:grace-keeps-output", "api:leaving-ends-session")
 async def test_leaving_the_session_gives_grace_then_cancels_and_keeps(tmp_path: Path) -> None:
     quick, endless = Slow("done"), Slow()

@@ -27,6 +27,7 @@ from holdall.bag.core import Core, in_thread
 from holdall.bag.messages import Messages
 from holdall.bag.streams import value_size
 from holdall.bag.take import Prepared, flattened, marked_view, prepare, stored, text_and_notes, value_as_text
+from holdall.policy.decide import Limits
 from holdall.policy.lifecycle import Step, after
 from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader, OutputWriter
@@ -48,7 +49,7 @@ from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.read import locate, passage
 from holdall.wire.answers import plain_refusal, with_handles
-from holdall.wire.clamp import traceback_of
+from holdall.wire.clamp import clamp_error, traceback_of
 from holdall.wire.dialect import View
 from holdall.wire.notes import CANCELLED_BY_CALLER, TOOL_SAID_FAILED, not_all_kept, unreadable
 from holdall.wire.reference import Named, references_in, replaced
@@ -68,7 +69,7 @@ Part = object  # text, bytes, a content block, or any value that can be told as 
 class Sink:
     __slots__ = (
         "_begun", "_core", "_finished", "_lock", "_lone", "_most", "_objects", "_only_blocks", "_origin", "_parts",
-        "_size", "_writer", "fault", "listeners", "stores",
+        "_size", "_writer", "fault", "has_parts", "listeners", "stores",
     )  # fmt: skip
 
     def __init__(self, core: Core, origin: Origin, most: int, *, stores: bool = True) -> None:
@@ -84,6 +85,7 @@ class Sink:
         self._lone = Surrogates()
         self._objects = Objects()
         self._finished = False
+        self.has_parts = False  # whether anything was ever written
         self.stores = stores  # whether any of it may reach the store
         self.fault: StoreFault | NeverStored | OSError | None = None
         self.listeners: tuple[Callable[[], None], ...] = ()  # called after each write, from the thread that wrote
@@ -111,6 +113,7 @@ class Sink:
         with self._lock:
             if self._finished:
                 return  # of a call that was left alone: its output has ended
+            self.has_parts = True
             if self._writer is not None:
                 self._store(part)
             else:
@@ -837,7 +840,7 @@ class Dispatch:
             return await prepare(self._core, sink.joined(), one.origin)
         if isinstance(outcome, CommandFailed) or (isinstance(outcome, Exception) and not sink.is_empty):
             # What it wrote before it failed is its output; how it failed is told after it.
-            said = after_written(sink.joined(), f"\n[{_reason(outcome)}]")
+            said = after_written(sink.joined(), f"\n[{_more_than_reason(outcome) or _reason(outcome)}]")
             return await prepare(self._core, said, replace(one.origin, is_error=True))
         if not sink.is_empty:
             return await prepare(self._core, after_written(sink.joined(), outcome), one.origin)
@@ -900,6 +903,8 @@ class Dispatch:
         if state == "cancelled":
             error = self.cut_off or why or error
         last, notes = one.last, ()
+        if last is None and isinstance(outcome, BaseException) and (said := _more_than_reason(outcome)):
+            last = f"\n{said}" if one.sink.has_parts else said
         if last is None and outcome is not None and not isinstance(outcome, Streamed | BaseException):
             last, notes = (outcome, ()) if isinstance(outcome, bytes) else text_and_notes(outcome)
         code = code if state in ("ready", "failed") else None
@@ -920,6 +925,10 @@ def _let_go(error: BaseException) -> None:
             left += [inner for inner in (one.__cause__, one.__context__) if inner is not None]
 
 
+_LONGEST_REASON = 500
+_OWN_WORDS = (CallTimeout, CommandFailed, HoldallError)
+
+
 def _step_of(outcome: object) -> Step:
     if isinstance(outcome, CallTimeout):
         return "overdue"
@@ -930,7 +939,22 @@ def _reason(outcome: BaseException) -> str:
     """Why a call did not end as it should, in one line."""
     if isinstance(outcome, asyncio.CancelledError):
         return "cancelled"
-    if isinstance(outcome, CallTimeout | CommandFailed | HoldallError | ToolRaised):
+    if isinstance(outcome, _OWN_WORDS):
+        return str(outcome)
+    if more := _more_than_reason(outcome):
+        return more.lstrip().partition("\n")[0][:_LONGEST_REASON]
+    if isinstance(outcome, ToolRaised):
         return str(outcome)
     lines = traceback_of(outcome).strip().splitlines()
-    return lines[-1][:500] if lines else type(outcome).__name__
+    return lines[-1] if lines else type(outcome).__name__
+
+
+def _more_than_reason(outcome: BaseException) -> str:
+    """All that an error says, where that is more than a line: then it is the call's output, too."""
+    if isinstance(outcome, (asyncio.CancelledError, *_OWN_WORDS)):
+        return ""
+    said = str(outcome) if isinstance(outcome, ToolRaised) else clamp_error(outcome, Limits())
+    notes: object = getattr(outcome, "__notes__", None)
+    if isinstance(notes, list):
+        said = "\n".join([said, *(one for one in cast("list[object]", notes) if isinstance(one, str))])
+    return said if "\n" in said or len(said) > _LONGEST_REASON else ""
