@@ -10,6 +10,7 @@ import concurrent.futures
 import contextvars
 import copy
 import hashlib
+import logging
 import queue
 import threading
 import weakref
@@ -36,6 +37,7 @@ from holdall.values.record import record
 from holdall.wire.dialect import with_prefix
 from holdall.wire.dialects import dialect_of
 
+_LOG = logging.getLogger("holdall")
 Result = TypeVar("Result")
 _LONGEST_NAME = 200
 # Errors by which frameworks stop and ask, by the names of their classes: they are no results.
@@ -263,10 +265,15 @@ class Conversations:
         shown = value_as_text(await self.shown(bag, text, **origin))
         if shown == text:
             return error
-        new = copy.copy(error)
-        new.args, new.__cause__, new.__context__, new.__traceback__ = (shown,), None, None, None
-        vars(new).update({name: shown for name, value in vars(new).items() if value == text})  # `message` and the like
-        return new if str(new) == shown else RuntimeError(shown)
+        try:
+            new = copy.copy(error)
+            new.args, new.__cause__, new.__context__, new.__traceback__ = (shown,), None, None, None
+            vars(new).update({name: shown for name, value in vars(new).items() if value == text})  # as `message`
+            if str(new) == shown:
+                return new
+        except Exception:
+            _LOG.debug("An error of %s cannot be copied", type(error).__name__)
+        return RuntimeError(shown)
 
     async def _raced(
         self,
