@@ -26,7 +26,8 @@ PARTS: dict[type, type] = {
 }  # fmt: skip
 # What the bag needs to work on itself, and what a loop is needed for.
 INSIDE = {
-    "wait_for_model", "carry_out", "watch", "told", "close", "detach", "finish", "let_go", "of", "ripgrep", "record_also",
+    "wait_for_model", "carry_out", "watch", "told", "ended", "close", "detach", "finish", "wind_up", "let_go", "of",
+    "ripgrep", "record_also",
 }  # fmt: skip
 
 
@@ -53,7 +54,7 @@ def test_both_have_the_same_methods_with_the_same_parameters() -> None:
         assert _parameters(method) == _parameters(getattr(Turn, name)), name
     assert set(_public(blocking.Turn)) == set(_public(Turn))
     pool, inner = _public(blocking.Sessions), _public(Sessions)
-    assert set(pool) == set(inner) - {"bag_of", "claim", "close_now", "release"}
+    assert set(pool) == set(inner) - {"bag_of", "busy", "claim", "close_now", "release"}
     for name, method in pool.items():
         if callable(method):
             assert _parameters(method) == _parameters(inner[name]), name

@@ -137,13 +137,14 @@ class Jobs:
         *,
         timeout: float | None = None,
         runs: bool = False,
+        elapsed: float = 0.0,
     ) -> Job:
         """`dispatch` for callers that race it immediately: most calls end in one turn of the loop and need no watch.
 
-        What already `runs` elsewhere is not queued: it would only be said to be.
+        What already `runs` elsewhere is not queued: it would only be said to be. It has run for `elapsed` seconds.
         """
         loop = asyncio.get_running_loop()
-        job = Job(name, self._clock(), timeout)
+        job = Job(name, self._clock() - elapsed, timeout)
         self._jobs[id(job)] = job
         if runs or self._running < self._slots:
             self._running += 1

@@ -1,15 +1,20 @@
 """What adapters stand on, without any framework: names of sessions, prefixes, tools before there is a session."""
 
 import asyncio
+import concurrent.futures
 import re
+import subprocess
+import sys
 import threading
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdall import Settings, ToolPolicy, UsageError, blocking
-from holdall.adapters import Conversations
+from holdall.adapters import Additions, Conversations
 from holdall.adapters.functions import wrap
 from holdall.wire.dialect import with_prefix
 from holdall.wire.dialects import DIALECTS
@@ -120,9 +125,8 @@ def test_handles_that_no_message_names_any_more_are_listed_again(tmp_path: Path)
     conversations = of(tmp_path)
     notice = conversations.result_now("s", lambda: LOG, tool="fetch", running=str)
 
-    def additions(*texts: str) -> Any:
-        with conversations.of("s") as bag:
-            return conversations.additions(bag, turn=2, texts=lambda: texts)
+    def additions(*texts: str) -> Additions:
+        return request(conversations, *texts)
 
     assert additions(notice).notice == ""
     assert "## Kept Outputs" in additions("a summary").notice
@@ -243,3 +247,191 @@ def test_a_coroutine_function_is_waited_for_since_its_loop_may_end_with_the_call
 
     tools = wrap(slow, home=str(tmp_path), settings=Settings(slow_after_seconds=0.01))
     assert asyncio.run(tools[0]()) == "done"
+
+
+# Calls in the background
+
+
+def in_loop(conversations: Conversations, tool: Callable[[], Any], name: str = "slow", call_id: str = "c") -> Any:
+    """The coroutine by which the frameworks with a loop call a tool."""
+    return conversations.result("s", tool, tool=name, running=str, call_id=call_id)
+
+
+def states(home: Path) -> dict[str, str]:
+    """By tool, as another program finds them."""
+    conversations = of(home)
+    with conversations.of("s") as bag:
+        found = {one.origin.tool: one.state for one in bag.kept.values()}
+    conversations.close()
+    return found
+
+
+@requirement("adapter:background")
+@pytest.mark.parametrize("now", [True, False])
+def test_a_call_is_said_to_run_since_it_was_made(tmp_path: Path, now: bool) -> None:
+    conversations = of(tmp_path, settings=Settings(slow_after_seconds=0.3))
+    end = threading.Event()
+
+    async def run() -> None:
+        await in_loop(conversations, lambda: asyncio.to_thread(end.wait, 60))
+        look()
+
+    def look() -> None:
+        with conversations.of("s") as bag:
+            [running] = bag.jobs.still_running()
+        end.set()
+        assert running.seconds >= 0.3
+
+    if now:
+        conversations.result_now("s", lambda: end.wait(60), tool="slow", running=str)
+        look()
+    else:
+        asyncio.run(run())
+    conversations.close()
+
+
+@requirement("adapter:background")
+def test_what_a_wait_has_just_shown_is_not_said_to_be_ready(tmp_path: Path) -> None:
+    conversations = of(tmp_path, settings=Settings(slow_after_seconds=0.0))
+    end = threading.Event()
+    told = conversations.result_now("s", lambda: str(end.wait(60)), tool="slow", running=str)
+    end.set()
+    with conversations.of("s") as bag:
+        wait_for_end(bag)
+    assert "### Ready (1)" in request(conversations, told).notice
+    assert "True" in conversations.answer_now("s", "wait_for_tool_output", {}).text
+    assert request(conversations, told).notice == ""
+    conversations.close()
+
+
+def wait_for_end(bag: Any) -> None:
+    """Of all calls, without being told of it."""
+    bag.core.shared.portal.call(bag.jobs.ended(list(bag.jobs.calls)))
+
+
+def request(conversations: Conversations, *texts: str) -> Additions:
+    return conversations.request_now("s", turn=2, texts=lambda: texts)
+
+
+@requirement("adapter:lost")
+def test_the_list_of_what_is_kept_prefers_what_has_something_in_it(tmp_path: Path) -> None:
+    conversations = of(tmp_path)
+    with conversations.of("s") as bag:
+        portal = conversations.pool.portal
+        for n in range(3):
+            portal.call(bag.keep(f"{LOG}{n}", tool=f"full{n}"))
+        for n in range(30):
+            writer = portal.call(bag.jobs.begin(tool="empty", call_id=str(n)))
+            bag.core.kept[writer.handle] = writer.finish("interrupted")
+    notice = request(conversations, "a summary").notice
+    assert [tool for tool in ("full0", "full1", "full2") if tool in notice] == ["full0", "full1", "full2"]
+    assert "… and 13 older ones" in notice
+    conversations.close()
+
+
+@requirement("adapter:background")
+def test_a_loop_that_closes_gives_the_calls_on_it_their_grace(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """`asyncio.run` cancels what is left on its loop."""
+    conversations = of(tmp_path, settings=Settings(slow_after_seconds=0.0, grace_seconds=60.0))
+    end = threading.Event()
+
+    async def slow() -> str:
+        await asyncio.to_thread(end.wait, 60)
+        return "done"
+
+    async def run() -> None:
+        await in_loop(conversations, slow)
+        asyncio.get_running_loop().call_later(0.1, end.set)
+
+    asyncio.run(run())
+    conversations.close()
+    assert states(tmp_path) == {"slow": "ready"}
+    assert "slow still runs in the background, and its event loop is closing" in caplog.text
+
+
+@requirement("adapter:background")
+def test_after_its_grace_a_call_is_cancelled_with_its_loop(tmp_path: Path) -> None:
+    conversations = of(tmp_path, settings=Settings(slow_after_seconds=0.0, grace_seconds=0.0))
+    asyncio.run(in_loop(conversations, lambda: asyncio.sleep(60)))
+    conversations.close()
+    assert states(tmp_path) == {"slow": "cancelled"}
+
+
+@requirement("adapter:background")
+def test_a_call_that_ended_while_its_loop_stood_still_is_not_said_to_run(tmp_path: Path) -> None:
+    """`run_sync` of some frameworks runs one loop from time to time."""
+    conversations = of(tmp_path, settings=Settings(slow_after_seconds=0.0))
+    loop, end = asyncio.new_event_loop(), threading.Event()
+    thread = concurrent.futures.ThreadPoolExecutor(1)
+    done = thread.submit(end.wait, 60)
+
+    async def slow() -> str:
+        await asyncio.ensure_future(asyncio.ensure_future(asyncio.wrap_future(done)))
+        return LOG
+
+    loop.run_until_complete(in_loop(conversations, slow))
+    end.set()
+    done.result()
+    added = loop.run_until_complete(conversations.request("s", turn=2, texts=lambda: ()))
+    assert "### Running" not in added.notice
+    assert "### Ready (1)" in added.notice
+    loop.close()
+    thread.shutdown()
+    conversations.close()
+
+
+PROGRAM = """
+import asyncio, logging, sys, threading
+from holdall import Settings
+from holdall.adapters import Conversations
+
+grace, end = float(sys.argv[2]), threading.Event()
+conversations = Conversations(home=sys.argv[1], settings=Settings(slow_after_seconds=0.0, grace_seconds=grace))
+
+class Told(logging.Handler):
+    def emit(self, record):
+        print(record.getMessage(), file=sys.stderr)
+        if grace:
+            end.set()  # not before the program ends
+
+logging.getLogger("holdall").addHandler(Told())
+
+async def run():
+    slow = lambda: asyncio.to_thread(end.wait) if grace else asyncio.Event().wait()
+    await conversations.result("s", slow, tool="loop", running=str)
+
+asyncio.new_event_loop().run_until_complete(run())
+conversations.result_now("s", end.wait, tool="thread", running=str)
+"""
+
+
+@requirement("adapter:background")
+@pytest.mark.parametrize(("grace", "state"), [("60", "ready"), ("0", "cancelled")])
+def test_a_program_that_ends_keeps_what_its_calls_in_the_background_give(
+    tmp_path: Path, grace: str, state: str
+) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), grace]
+    ran = subprocess.run(command, capture_output=True, timeout=60, check=True)
+    assert states(tmp_path) == {"loop": state, "thread": state}
+    said = ran.stderr.decode()
+    assert "The program ends, and 2 calls still run in the background: loop (" in said
+    assert len(said.splitlines()) == 1, said
+
+
+@requirement("adapter:functions")
+def test_the_traceback_of_a_tool_is_its_own(tmp_path: Path) -> None:
+    """ag2 shows it to the model."""
+
+    def fails() -> str:
+        raise ValueError("no such host")
+
+    async def fails_later() -> str:
+        raise ValueError("no such host")
+
+    [now, *_], [later, *_] = wrap(fails, home=str(tmp_path)), wrap(fails_later, home=str(tmp_path))
+    for call in (now, lambda: asyncio.run(later())):
+        with pytest.raises(ValueError, match="no such host") as caught:
+            call()
+        names = [frame.name for frame in traceback.extract_tb(caught.tb)]
+        ours = names.index("now" if call is now else "later")
+        assert names[ours:] in (["now", "fails"], ["later", "fails_later"])

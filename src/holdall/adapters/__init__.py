@@ -6,15 +6,20 @@ these places. Nothing here imports a framework, and nothing decides about an out
 """
 
 import asyncio
+import atexit
 import concurrent.futures
+import contextlib
 import contextvars
 import copy
 import hashlib
 import logging
 import queue
+import sys
 import threading
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from holdall import (
@@ -33,12 +38,14 @@ from holdall import (
 from holdall.bag.sessions import Use
 from holdall.bag.take import is_small_text, take_small, value_as_text
 from holdall.policy.decide import room_of_turn
+from holdall.text.escape import foreign
 from holdall.values.record import record
 from holdall.wire.dialect import with_prefix
 from holdall.wire.dialects import dialect_of
 
 _LOG = logging.getLogger("holdall")
 Result = TypeVar("Result")
+_LOG = logging.getLogger("holdall")
 _LONGEST_NAME = 200
 # Errors by which frameworks stop and ask, by the names of their classes: they are no results.
 _PASSED = frozenset(("ApprovalRequired", "CallDeferred", "GraphBubbleUp", "InterruptException"))
@@ -86,6 +93,7 @@ class Conversations:
         self._pool: Sessions | None = None
         self._rooms: weakref.WeakKeyDictionary[Holdall, int] = weakref.WeakKeyDictionary()
         self._named: weakref.WeakKeyDictionary[Holdall, set[str]] = weakref.WeakKeyDictionary()
+        self._calls: weakref.WeakKeyDictionary[Holdall, dict[str, weakref.ref[_Call]]] = weakref.WeakKeyDictionary()
 
     @property
     def pool(self) -> Sessions:
@@ -95,6 +103,7 @@ class Conversations:
                 pool = self._pool
                 if pool is None or pool.portal.is_forked:
                     pool = self._pool = self._open()
+                    _wind_up_at_exit(self)
         return pool
 
     def close(self) -> None:
@@ -180,6 +189,7 @@ class Conversations:
             except Exception as error:
                 ended = await self._error_shown(bag, error, origin)
                 if ended is error:
+                    error.__traceback__ = _of_tool(error.__traceback__)
                     raise
             if isinstance(ended, Exception):  # here, where the old one is not its context
                 raise ended
@@ -207,6 +217,7 @@ class Conversations:
             except Exception as error:
                 ended = self.pool.portal.call(self._error_shown(bag, error, origin))
                 if ended is error:
+                    error.__traceback__ = _of_tool(error.__traceback__)
                     raise
             if isinstance(ended, Exception):
                 raise ended
@@ -286,7 +297,7 @@ class Conversations:
         seconds = bag.jobs.patience(str(origin["tool"])) if self.background else None
         if seconds is None:
             return Ended(await call())
-        task = asyncio.ensure_future(call())
+        started, task = time.monotonic(), _Call(call, str(origin["tool"]))
         try:
             await asyncio.wait((task,), timeout=seconds)
         except asyncio.CancelledError:
@@ -298,8 +309,14 @@ class Conversations:
         async def rest() -> object:
             return _stored(await task, take)
 
-        raced = await bag.race(asyncio.ensure_future(rest()), **origin, background=True)
-        return raced if isinstance(raced, Running) else Ended(await task)
+        task.grace_seconds = self.settings.grace_seconds
+        raced = await bag.race(
+            asyncio.ensure_future(rest()), **origin, background=True, elapsed_seconds=time.monotonic() - started
+        )
+        if not isinstance(raced, Running):
+            return Ended(await task)
+        self._calls.setdefault(bag, {})[raced.handle] = weakref.ref(task)  # which holds what it returned
+        return raced
 
     def _raced_now(
         self,
@@ -312,6 +329,7 @@ class Conversations:
         if seconds is None:
             return Ended(call())
         done: concurrent.futures.Future[Result] = concurrent.futures.Future()
+        done.set_running_or_notify_cancel()  # a thread cannot be cancelled
         context = contextvars.copy_context()
 
         def work() -> None:
@@ -320,6 +338,7 @@ class Conversations:
             except BaseException as raised:  # whatever it is: it is raised where the call was made
                 done.set_exception(raised)
 
+        started = time.monotonic()
         self._threads.run(work)
         try:
             return Ended(done.result(seconds))
@@ -330,15 +349,51 @@ class Conversations:
         async def rest() -> object:
             return _stored(await asyncio.wrap_future(done), take)
 
-        raced = self.pool.portal.call(_race(bag, rest, origin))
+        raced = self.pool.portal.call(_race(bag, rest, origin, time.monotonic() - started))
         return raced if isinstance(raced, Running) else Ended(done.result())
+
+    def wind_up(self) -> None:
+        """The program ends. Calls in the background have their grace: those in threads, and those on a loop that was
+        left open, which is run for them. What they have given by then is kept.
+        """
+        pool = self._pool
+        if pool is None or pool.portal.is_forked or pool.portal.is_closed or not (busy := pool.busy):
+            return
+        running = [
+            f"{foreign(one.tool)} ({bag.core.shown_handle(one.handle)})"
+            for bag in busy
+            for one in bag.jobs.still_running()
+        ]
+        if running:
+            _LOG.warning(
+                "The program ends, and %s in the background: %s. They have %g s (grace_seconds) to end.",
+                "1 call still runs" if len(running) == 1 else f"{len(running)} calls still run",
+                ", ".join(running), self.settings.grace_seconds,
+            )  # fmt: skip
+        why = "the program has ended"
+        tasks = [one() for bag in busy for one in tuple(self._calls.get(bag, {}).values())]
+        for loop in {task.get_loop() for task in tasks if task is not None}:
+            if not loop.is_running() and not loop.is_closed():
+                loop.run_until_complete(pool.portal.run(_wound_up(busy, why)))
+        pool.portal.call(_wound_up(busy, why))
 
     # Requests to the model
 
-    def additions(self, bag: Holdall, *, turn: int, texts: Callable[[], Iterable[str]]) -> Additions:
+    async def request(self, name: str, *, turn: int, texts: Callable[[], Iterable[str]]) -> Additions:
         """For the request of this turn, whose messages have these texts. `Settings.window` is what they have to fit
         into: with it, results of this turn share the room that is left.
         """
+        async with self.of(name) as bag:
+            if calls := self._calls.get(bag):
+                await _caught_up(bag, calls)
+            return self._additions(bag, turn, texts)
+
+    def request_now(self, name: str, *, turn: int, texts: Callable[[], Iterable[str]]) -> Additions:
+        """`request` for code without a loop."""
+        with self.of(name) as bag:
+            return self._additions(bag, turn, texts)
+
+    def _additions(self, bag: Holdall, turn: int, texts: Callable[[], Iterable[str]]) -> Additions:
         window, used = self.settings.window, None
         if window is not None:
             used = sum(map(bag.core.count, texts()))
@@ -350,8 +405,9 @@ class Conversations:
         here = {handle for handle in bag.kept if bag.core.shown_handle(handle) in now}
         lost = not named <= here  # a compaction has removed a notice, or its transcript was not given again
         named |= here
-        says = bool(bag.jobs.calls) or lost
-        notice = bag.system_notice(turn=turn, tokens_used=used, window=window, kept=lost) if says else ""
+        notice = ""
+        if bag.jobs.calls or lost:
+            notice = bag.system_notice(turn=turn, tokens_used=used, window=window, kept=lost, only_news=True)
         return Additions(tools, bag.instructions(), notice)
 
     def _spend(self, bag: Holdall, content: object) -> bool:
@@ -409,6 +465,91 @@ def _stored(value: Any, take: Callable[[Any], Iterable[object]] | None) -> objec
 
 
 async def _race(
-    bag: Holdall, rest: Callable[[], Coroutine[Any, Any, object]], origin: Mapping[str, Any]
+    bag: Holdall, rest: Callable[[], Coroutine[Any, Any, object]], origin: Mapping[str, Any], elapsed: float
 ) -> Ended | Running:
-    return await bag.race(asyncio.ensure_future(rest()), **origin, background=True)
+    return await bag.race(asyncio.ensure_future(rest()), **origin, background=True, elapsed_seconds=elapsed)
+
+
+_AROUND = frozenset((__name__, f"{__name__}.functions", "concurrent.futures._base", "asyncio.tasks"))
+
+
+def _of_tool(trace: TracebackType | None) -> TracebackType | None:
+    """Without the frames around the tool: a framework may show its model the whole of it."""
+    own = trace
+    while own is not None and own.tb_frame.f_globals.get("__name__") in _AROUND:
+        own = own.tb_next
+    return own or trace
+
+
+# When loops and programs end
+
+
+class _Call(asyncio.Task[Any]):
+    """The call of a tool, on the loop of its framework. `asyncio.run` cancels what is left on its loop when it ends: a
+    call whose handle a model has gets `grace_seconds` first.
+    """
+
+    def __init__(self, call: Callable[[], Awaitable[object]], tool: str) -> None:
+        async def called() -> object:
+            return await call()
+
+        self.tool = tool
+        self.grace_seconds = 0.0
+        self._is_held = False
+        super().__init__(called(), loop=asyncio.get_running_loop())
+
+    def cancel(self, msg: Any = None) -> bool:
+        loop, grace = self.get_loop(), self.grace_seconds
+        # While its loop does not run, only the one who closes that cancels. An interrupt of the user is not held up.
+        if not grace or self.done() or loop.is_running() or isinstance(sys.exception(), KeyboardInterrupt):
+            return super().cancel(msg)
+        if not self._is_held:  # it is cancelled once more by each task that waits for it
+            self._is_held = True
+            loop.call_later(grace, self.cancel)
+            _LOG.warning(
+                "%s still runs in the background, and its event loop is closing: it has %g s (grace_seconds) to end.",
+                foreign(self.tool), grace,
+            )  # fmt: skip
+        return True
+
+
+_TURNS = 20  # of a loop that runs again, in which it hears what came while it stood still
+
+
+async def _caught_up(bag: Holdall, calls: "dict[str, weakref.ref[_Call]]") -> None:
+    """A loop that runs from time to time (`run_sync`) has to hear first what has ended meanwhile."""
+    loop = asyncio.get_running_loop()
+    here = {handle: task for handle, one in calls.items() if (task := one()) is not None and task.get_loop() is loop}
+    for _ in range(_TURNS):
+        if all(task.done() for task in here.values()):
+            break
+        await asyncio.sleep(0)
+    over = [handle for handle, one in calls.items() if (task := one()) is None or task.done()]
+    await bag.jobs.ended(over)
+    for handle in over:
+        calls.pop(handle, None)
+
+
+_open: "weakref.WeakSet[Conversations]" = weakref.WeakSet()
+
+
+def _wind_up_at_exit(conversations: Conversations) -> None:
+    """Before the thread pools of Python refuse work: at exit, what was registered last comes first."""
+    if not _open:
+        concurrent.futures.ThreadPoolExecutor  # noqa: B018 - loads it: those of Python are to be registered before ours
+        register: Callable[[Callable[[], None]], object] = getattr(threading, "_register_atexit", atexit.register)
+        with contextlib.suppress(RuntimeError):  # the program ends already
+            register(_wind_up_all)
+    _open.add(conversations)
+
+
+async def _wound_up(bags: Iterable[Holdall], why: str) -> None:
+    await asyncio.gather(*(bag.jobs.wind_up(why) for bag in bags))
+
+
+def _wind_up_all() -> None:
+    for conversations in tuple(_open):
+        try:
+            conversations.wind_up()
+        except Exception:
+            _LOG.exception("Calls in the background could not be ended.")

@@ -126,8 +126,7 @@ class _Requests(ChatMiddleware):
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         messages, options = context.messages, dict(context.options or {})
         conversations, turn = self.run.conversations, 1 + sum(one.role == "assistant" for one in messages)
-        async with conversations.of(self.run.name) as bag:
-            added = conversations.additions(bag, turn=turn, texts=lambda: _texts(messages, options))
+        added = await conversations.request(self.run.name, turn=turn, texts=lambda: _texts(messages, options))
         if added.instructions:
             own = options.get("instructions")
             options["instructions"] = f"{own}\n\n{added.instructions}" if own else added.instructions

@@ -61,8 +61,8 @@ class HoldallPlugin(BasePlugin):
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         for name, tool in llm_request.tools_dict.items():
             llm_request.tools_dict[name] = self._guarded(tool)
-        async with self.conversations.of(self.name_of(callback_context)) as bag:
-            added = self.conversations.additions(bag, turn=_turn(llm_request), texts=lambda: _texts(llm_request))
+        name = self.name_of(callback_context)
+        added = await self.conversations.request(name, turn=_turn(llm_request), texts=lambda: _texts(llm_request))
         llm_request.append_tools([_Own(self, spec) for spec in added.tools])
         if added.instructions:
             llm_request.append_instructions([added.instructions])

@@ -56,15 +56,15 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        with self.conversations.of(_name(self.conversations, request)) as bag:
-            added = self.conversations.additions(bag, turn=_turn(request.messages), texts=lambda: _texts(request))
+        name, turn = _name(self.conversations, request), _turn(request.messages)
+        added = self.conversations.request_now(name, turn=turn, texts=lambda: _texts(request))
         return handler(_with(request, added))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        async with self.conversations.of(_name(self.conversations, request)) as bag:
-            added = self.conversations.additions(bag, turn=_turn(request.messages), texts=lambda: _texts(request))
+        name, turn = _name(self.conversations, request), _turn(request.messages)
+        added = await self.conversations.request(name, turn=turn, texts=lambda: _texts(request))
         return await handler(_with(request, added))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:

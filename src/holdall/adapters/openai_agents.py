@@ -170,10 +170,10 @@ def _guarded(kind: type[Agent[Any]], copies: _Copies) -> type[Agent[Any]]:
             own = await super().get_system_prompt(run_context)
             run = copies.run(run_context)
             run.turn += 1
-            async with copies.conversations.of(copies.name(run_context)) as bag:
-                added = copies.conversations.additions(
-                    bag, turn=run.turn, texts=lambda: [*_texts(run_context.turn_input), *run.texts]
-                )
+            added = await copies.conversations.request(
+                copies.name(run_context), turn=run.turn,
+                texts=lambda: [*_texts(run_context.turn_input), *run.texts],
+            )  # fmt: skip
             return "\n\n".join(filter(None, (own, added.instructions, added.notice))) or None
 
     Guarded.__name__, Guarded.__qualname__ = kind.__name__, kind.__qualname__

@@ -91,8 +91,7 @@ class Holdall(AbstractCapability[Any]):
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         messages = request_context.messages
-        async with self.conversations.of(self._name(ctx)) as bag:
-            added = self.conversations.additions(bag, turn=ctx.run_step, texts=lambda: _texts(messages))
+        added = await self.conversations.request(self._name(ctx), turn=ctx.run_step, texts=lambda: _texts(messages))
         last = messages[-1] if messages else None
         if not added.notice or not isinstance(last, ModelRequest):
             return request_context

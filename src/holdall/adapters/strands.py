@@ -97,10 +97,9 @@ class HoldallPlugin(Plugin):
                 "Holdall takes the place of ContextOffloader: with both on, leave that one out.", stacklevel=2
             )
         turn = 1 + sum(one["role"] == "assistant" for one in context.messages)
-        async with self.conversations.of(self.session_of(context.agent)) as bag:
-            added = self.conversations.additions(
-                bag, turn=turn, texts=lambda: _texts([context.system_prompt, context.messages])
-            )
+        added = await self.conversations.request(
+            self.session_of(context.agent), turn=turn, texts=lambda: _texts([context.system_prompt, context.messages])
+        )
         listed = {spec.plain_name for spec in added.tools}
         owns = self.conversations.owns
         specs = [one for one in context.tool_specs if one["name"] in listed or not owns(one["name"])]

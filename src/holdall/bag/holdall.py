@@ -267,6 +267,7 @@ class Holdall(KeptNames):
         server: str = "",
         background: bool = False,
         waits: Callable[[], bool] | None = None,
+        elapsed_seconds: float = 0.0,
     ) -> Ended | Running:
         """Run a call against the clock. `Ended` has what it returned, as it is; what it raised is raised, as it was.
 
@@ -275,11 +276,16 @@ class Holdall(KeptNames):
 
         For what is around the tools of a framework: its interrupts, approvals and errors pass. `call` is awaited, or
         called without arguments (a plain function in a thread); `arguments` are only noted. A call that is too slow
-        continues in the background under a handle, as with `run`; `background` and `waits` are as there.
+        continues in the background under a handle, as with `run`; `background` and `waits` are as there. For a task
+        that runs already, `elapsed_seconds` says how long.
         """
         self.core.check_open()
         origin, loop = self._origin(tool, server, arguments, call_id), self.core.loop_of_calls()
-        return await self.core.at_home(self._dispatch.race(call, origin, background=background, waits=waits, loop=loop))
+        return await self.core.at_home(
+            self._dispatch.race(
+                call, origin, background=background, waits=waits, loop=loop, elapsed=elapsed_seconds,
+            )
+        )  # fmt: skip
 
     def turn(self, *, tokens_left: int | None = None, window: int | None = None, tokens_used: int = 0) -> Turn:
         """Calls that run side by side and share the room: `tokens_left`, or half of what is left of `window`."""
@@ -372,15 +378,20 @@ class Holdall(KeptNames):
         window: int | None = None,
         kept: bool = False,
         final_turn: bool = False,
+        only_news: bool = False,
     ) -> str:
         """The ephemeral text for the end of a request; it is not kept in the transcript.
 
         `kept` lists what can be fetched: for a model that no longer has the notices, after a compaction or a resume.
-        The notice of the final turn, which `max_turns` tells too, names no tools: none can be called.
+        The notice of the final turn, which `max_turns` tells too, names no tools: none can be called. With `only_news`
+        it is empty where no call and no output is to be told.
         """
         final = final_turn or self.jobs.is_stopping or (max_turns is not None and turn >= max_turns)
+        work = work_of(self.core, self.jobs.still_running(), self.jobs.calls, listed=kept)
+        if only_news and work.is_empty:
+            return ""
         return system_notice(
-            work_of(self.core, self.jobs.still_running(), self.jobs.calls, listed=kept),
+            work,
             words=self.dialect.status_words, turn=turn, max_turns=max_turns, tokens_used=tokens_used, window=window,
             mark=self.core.mark_text, final=final,
         )  # fmt: skip

@@ -674,7 +674,7 @@ class Dispatch:
         self.keeps_all = False  # nobody may be left who reads a result: small ones are kept, too
         self.cut_off = ""  # why all calls were cancelled, where that is to be recorded
 
-    def dispatch(
+    def dispatch(  # noqa: PLR0913 - what is known of a call
         self,
         call: object,
         origin: Origin,
@@ -685,6 +685,7 @@ class Dispatch:
         loop: asyncio.AbstractEventLoop | None = None,
         messages: Messages | None = None,
         bare: bool = False,
+        elapsed: float = 0.0,
     ) -> Dispatched:
         """Start it, as soon as there is a slot. Whoever does not race it in the same breath watches its job.
 
@@ -717,7 +718,8 @@ class Dispatch:
                 return on_loop(at, inner())
 
         runs = isinstance(call, asyncio.Future)
-        job = self.jobs.start(origin.tool or "call", work, timeout=self._core.settings.tool_timeout_seconds, runs=runs)
+        timeout = self._core.settings.tool_timeout_seconds
+        job = self.jobs.start(origin.tool or "call", work, timeout=timeout, runs=runs, elapsed=elapsed)
         one = Dispatched(origin, sink, job, background=background, waits=waits, messages=messages)
         return one
 
@@ -745,9 +747,10 @@ class Dispatch:
         background: bool,
         waits: Callable[[], bool] | None,
         loop: asyncio.AbstractEventLoop | None,
+        elapsed: float,
     ) -> Ended | Running:
         """What it returned, as it is. Raises what it raised."""
-        one = self.dispatch(call, origin, background=background, waits=waits, loop=loop, bare=True)
+        one = self.dispatch(call, origin, background=background, waits=waits, loop=loop, bare=True, elapsed=elapsed)
         running = await self._goes_on(one)
         if running is not None:
             return running

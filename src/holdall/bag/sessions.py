@@ -141,6 +141,13 @@ class Sessions:
         with self._lock:
             return tuple(name for name, entry in self._entries.items() if entry.usable is not None)
 
+    @property
+    def busy(self) -> tuple[Holdall, ...]:
+        """The open sessions that have calls running, or outputs of calls that are being completed."""
+        with self._lock:
+            bags = [entry.usable for entry in self._entries.values()]
+        return tuple(bag for bag in bags if bag is not None and not bag.jobs.table.is_idle)
+
     async def end(self, name: str) -> None:
         """End the session of that name, open or put away: see `Holdall.close`. Others that use it find it closed."""
         self._check_open()

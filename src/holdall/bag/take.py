@@ -246,7 +246,11 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
     in_all = core.dialect.all_kept_is_ready
     kept = list(core.kept.values())
     ended = [one for one in kept if one.state not in ("running", "queued") and (in_all or one.handle in in_background)]
-    ready, more_ready = _newest(core, [one for one in ended if one.is_whole])
+    whole = [one for one in ended if one.is_whole]
+    if not in_all:  # what a wait, or any other tool, has just shown is no news
+        seen = core.journal.coverages(one.handle for one in whole)
+        whole = [one for one in whole if not seen[one.handle].is_told(one.measure.bytes)]
+    ready, more_ready = _newest(core, whole)
     failed, more_failed = _newest(core, [one for one in ended if not one.is_whole])
     # Where all that is kept is ready or has failed, it is listed already.
     every, more_kept = _newest(core, kept) if listed and not in_all else ([], 0)
@@ -263,14 +267,16 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
 
 
 def _newest(core: Core, outputs: Sequence[Facts]) -> tuple[list[Facts], int]:
-    """Those that are shown, oldest first, and how many are not; what the model never looked at goes before the rest.
+    """Those that are shown, oldest first, and how many are not; what the model never looked at goes before the rest,
+    and what is empty comes last.
 
     Only what is shown is looked up: that reads a record each, and a notice is written every turn.
     """
     shown = range(len(outputs))
     if len(outputs) > _MAX_LISTED:
         seen = core.journal.coverages(one.handle for one in outputs)
-        shown = sorted(shown, key=lambda at: (seen[outputs[at].handle].retrievals > 0, -at))
+        empty = [not one.measure.bytes for one in outputs]
+        shown = sorted(shown, key=lambda at: (empty[at], seen[outputs[at].handle].retrievals > 0, -at))
         shown = sorted(shown[:_MAX_LISTED])
     return [outputs[at] for at in shown if not _has_expired(core, outputs[at])], len(outputs) - len(shown)
 

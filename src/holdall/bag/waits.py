@@ -32,6 +32,7 @@ from holdall.wire.tool import Ask
 if TYPE_CHECKING:
     from holdall.verbs.grep import PatternWatch
 
+_MOST_SECONDS = 60.0  # that storing an output may take
 _MOST_WATCHED = 16  # outputs of other processes at once: the system has few watches
 
 
@@ -200,14 +201,25 @@ class Background:
         core.ending = concurrent.futures.Future()
         try:
             self.is_stopping = True
-            await self.table.wait(self.table.unfinished, seconds=core.settings.grace_seconds, wait_for_all=True)
-            if self.table.unfinished:
-                await self._abort()
-            await self.table.settled()
+            await self.wind_up()
             await core.release(ends=ends)
         finally:
             core.ending.set_result(None)
         self._end_streams()
+
+    async def wind_up(self, why: str = "") -> None:
+        """On the loop of the calls: they have their grace, then they are cancelled, and `why` is recorded."""
+        await self.table.wait(self.table.unfinished, seconds=self._core.settings.grace_seconds, wait_for_all=True)
+        if self.table.unfinished:
+            self._dispatch.cut_off = why
+            await self._abort()
+        await self.table.settled()
+
+    async def ended(self, handles: Sequence[str]) -> None:
+        """Until the outputs of these calls, which have ended, are whole. What ended is still news for a wait."""
+        jobs = [one.job for handle in handles if (one := self.calls.get(handle)) is not None and not one.job.has_ended]
+        if jobs:
+            await self._core.at_home(self.table.wait(jobs, seconds=_MOST_SECONDS, wait_for_all=True))
 
     def let_go(self) -> None:
         """`detach` at once, in any thread, where no call runs."""

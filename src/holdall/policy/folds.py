@@ -22,7 +22,7 @@ from holdall.values.spans import Span
 # as they come: a thousand answers about one output cost little more than one.
 
 
-_OF_OUTPUTS = ("kept", "retrieved", "scanned", "passed", "extracted")
+_OF_OUTPUTS = ("kept", "ended", "retrieved", "scanned", "passed", "extracted")
 WAYS = ("shown", "scanned", "searched", "passed")
 
 
@@ -64,10 +64,15 @@ class Coverage:
 
     ranges: dict[str, Ranges] = field(default_factory=lambda: {way: Ranges() for way in WAYS})
     retrievals: int = 0
+    at_end: int = 0  # how many of them came before its call had ended in the background
 
     @property
     def shown(self) -> Ranges:
         return self.ranges["shown"]
+
+    def is_told(self, total: int) -> bool:
+        """Whether all of it was shown, and some of that since its call has ended."""
+        return self.retrievals > self.at_end and self.share(total) == 1.0
 
     def share(self, total: int, plus: Iterable[Span] = ()) -> float:
         """The part of `total` bytes that was shown, with these ranges too."""
@@ -102,6 +107,7 @@ class Ledger:
             for span in event.spans(way):
                 coverage.ranges[way].add(span)
         coverage.retrievals += event.kind == "retrieved"
+        coverage.at_end = coverage.retrievals if event.kind == "ended" else coverage.at_end
         member, inside = event.data.get("member"), event.data.get("in_member")
         if isinstance(member, str) and isinstance(inside, Mapping):
             data = cast("Mapping[str, Any]", inside)

@@ -48,6 +48,10 @@ class Work:
     more_failed: int = 0
     more_kept: int = 0
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self.running or self.queued or self.ready or self.failed or self.kept)
+
 
 @record
 class StatusWords:
