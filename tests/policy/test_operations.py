@@ -75,6 +75,30 @@ def test_a_call_that_went_to_the_background_is_told_with_its_end() -> None:
     assert "slow · 0.3 s · running k3f9" in "\n".join(drawn_tree(Tree.of("s", [turn, called]).to_json()))
 
 
+@requirement("runtime:operation-tree")
+def test_without_an_agent_of_ours_the_calls_are_those_whose_outputs_came() -> None:
+    tree = Tree.of(
+        "s",
+        [
+            Event(101.0, "kept", handle="k3f9", tool="fetch", call_id="c1", seconds=0.5, data={"bytes": 280_000}),
+            Event(102.0, "inline", tool="small", call_id="c2", data={"chars": 3}),
+            Event(103.0, "retrieved", handle="k3f9", tool="fetch", data={"verb": "grep", "name": "context_grep", "tokens": 846}),
+            Event(104.0, "running", handle="yb4v", tool="slow", call_id="c3"),
+            Event(109.0, "ended", handle="yb4v", tool="slow", seconds=5.25, data={"state": "ready", "bytes": 50}),
+            Event(110.0, "retrieved", data={"verb": "wait", "name": "wait_for_tool_output"}),
+            Event(110.0, "retrieved", handle="yb4v", tool="slow", data={"verb": "wait", "name": "wait_for_tool_output"}),
+        ],
+    ).to_json()  # fmt: skip
+    assert list(drawn_tree(tree)) == [
+        "session s · 5 tool calls · 9.5 s",
+        "├─ tool fetch · 0.5 s · kept k3f9 · 280,000 bytes",
+        "├─ tool small · 0.0 s · inline · 3 chars",
+        "├─ tool context_grep · 0.0 s · about k3f9 · 846 tokens",
+        "├─ tool slow · 5.2 s · in the background, ready yb4v · 50 bytes",
+        "└─ tool wait_for_tool_output · 0.0 s",
+    ]
+
+
 _EVENTS = st.builds(
     Event,
     at=st.floats(0, 1e9),
@@ -98,5 +122,8 @@ def test_any_log_gives_a_tree(events: list[Event]) -> None:
         one = waiting.pop()
         found.append(one.kind)
         waiting += one.children
-    for kind, event_kind in (("model", "asked"), ("extraction", "extracted"), ("tool", "called"), ("turn", "turn")):
+    kinds = [("model", "asked"), ("extraction", "extracted"), ("tool", "called"), ("turn", "turn")]
+    if not {"turn", "called"} & {event.kind for event in events}:
+        kinds.remove(("tool", "called"))  # no agent of ours: its calls are those whose outputs came
+    for kind, event_kind in kinds:
         assert found.count(kind) == sum(event.kind == event_kind for event in events), "each stands somewhere, once"

@@ -57,6 +57,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 _MAX_WIDTH = 200  # if the width is unknown
 _MAX_DEPTH = 8
+_MAX_LOOKED_AT = 100  # sessions, until one is found in which something ran
 
 Node = Mapping[str, Any]
 
@@ -66,11 +67,13 @@ async def show_tree(options: Options, wanted: str | None) -> int:
 
     wanted = wanted or options.session or os.environ.get(SESSION_VARIABLE)
     found = options.configuration()
-    chosen = session_named(found, wanted) if wanted else _newest_run(found)
     known = {one.id: one for one in sessions_at(found)}
-    tree = await _tree(options, chosen, known) if chosen is not None else None
-    if chosen is None or not tree or not tree.get("children"):
-        name = f' in session "{one_line(chosen.name, 100)}"' if chosen is not None else ""
+    chosen, tree = None, dict[str, Any]()
+    for chosen in [session_named(found, wanted)] if wanted else _newest(found):
+        if (tree := await _tree(options, chosen, known)).get("children"):
+            break
+    if chosen is None or not tree.get("children"):
+        name = f' in session "{one_line(chosen.name, 100)}"' if chosen is not None and wanted else ""
         told = f"no agent has run{name} yet: holdall run AGENT.md"
         if options.as_json:
             raise NothingFound(told)
@@ -85,15 +88,13 @@ async def show_tree(options: Options, wanted: str | None) -> int:
     return 0
 
 
-def _newest_run(found: Configuration) -> Known | None:
-    """Only a session that an agent ran in has a snapshot of its tree."""
+def _newest(found: Configuration) -> list[Known]:
+    """Sessions that something may have run in, newest first."""
     from holdall.bag.core import open_existing_store
 
     with open_existing_store(found.home, found.settings) as store:
-        for one in store.sessions() if store is not None else ():
-            if not one.parent and store is not None and store.tree(one) is not None:
-                return Known(one.name, one.id, one.parent)
-    return None
+        sessions = store.sessions() if store is not None else ()
+        return [Known(one.name, one.id, one.parent) for one in sessions if not one.parent][:_MAX_LOOKED_AT]
 
 
 async def _tree(options: Options, chosen: Known, known: Mapping[str, Known], depth: int = 0) -> dict[str, Any]:
@@ -138,8 +139,11 @@ def _below(node: Node, indent: str) -> Iterator[str]:
 def _root(tree: Node) -> str:
     totals = _node(tree.get("totals"))
     turns = sum(1 for one in tree.get("children", ()) if one["op"] == "turn")
+    name, reported = f"session {one_line(str(tree.get('name', '')), 100)}", _node(tree.get("reported"))
+    if not turns and not totals.get("model_calls") and not reported:  # no agent of ours
+        return " · ".join((name, plural(whole(totals.get("tool_calls")), "tool call"), _seconds(tree)))
     parts = [
-        f"session {one_line(str(tree.get('name', '')), 100)}",
+        name,
         plural(turns, "turn"),
         plural(whole(totals.get("model_calls")), "model call"),
         plural(whole(totals.get("tool_calls")), "tool call"),
@@ -149,7 +153,6 @@ def _root(tree: Node) -> str:
     ]
     if "recovered" in tree:
         parts.append("was made shorter for its model")
-    reported = _node(tree.get("reported"))
     if not reported:
         parts.append("no report yet")
     else:
@@ -184,7 +187,7 @@ def _told(node: Node) -> str:
                 _seconds(node),
                 failed,
                 what,
-                f"{_number(node, 'chars')} chars",
+                next((f"{_number(node, one)} {one}" for one in ("chars", "bytes", "tokens") if node.get(one)), ""),
             ]
         case "agent":
             turns = plural(whole(node["turns"]), "turn") if "turns" in node else "did not end"

@@ -302,6 +302,8 @@ class Tree:
     _agents: dict[str, Operation] = field(default_factory=dict[str, Operation])
     _calls: dict[str, Operation] = field(default_factory=dict[str, Operation])  # by handle, those in the background
     _ended: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
+    # Where no agent of ours runs, nobody records calls: then they are those whose outputs came here, and those of ours.
+    _outputs: list[Operation] | None = field(default_factory=list[Operation])
 
     @staticmethod
     def of(name: str, events: Iterable[Event]) -> "Tree":
@@ -310,6 +312,7 @@ class Tree:
             if tree is None:
                 tree = Tree(Operation("session", name, event.at - event.seconds))
             tree.add(event)
+            tree._add_output(event)
         return tree or Tree(Operation("session", name, 0.0))
 
     def add(self, event: Event) -> None:
@@ -357,7 +360,32 @@ class Tree:
         for asked in self._questions.values():
             self.root.children += asked
         self._questions.clear()
+        self.root.children = self.root.children or self._outputs or []
         return {"version": VERSION, "totals": self.root.totals(), **self.root.to_json()}
+
+    def _add_output(self, event: Event) -> None:
+        outputs = self._outputs = None if event.kind in ("turn", "called") else self._outputs
+        if outputs is None:
+            return
+        data: dict[str, Any] = {"call_id": event.call_id, "handle": event.handle}
+        for name in ("bytes", "chars", "tokens", "is_error", "state"):
+            data[name] = event.data.get(name) or None
+        match event.kind:
+            case "inline" | "kept" | "unkept" | "running" if event.tool:
+                data["outcome"] = event.kind
+                outputs.append(Operation("tool", event.tool, event.at - event.seconds, event.seconds, data))
+            case "ended":
+                for call in reversed(outputs):
+                    if call.data["handle"] == event.handle and call.data["outcome"] == "running":
+                        call.data |= data
+                        call.seconds = event.seconds
+                        break
+            case "retrieved" if not (event.data.get("verb") == "wait" and event.handle):  # one wait may tell of many
+                name = str(event.data.get("name") or event.data.get("verb") or "")
+                data["outcome"] = "about" if event.handle else ""
+                outputs.append(Operation("tool", name, event.at - event.seconds, event.seconds, data))
+            case _:
+                pass
 
     def _place_in(self, operation: Operation) -> None:
         """Under the question that it is part of, where it is: a call of its model, or of Read or Grep."""
