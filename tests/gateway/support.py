@@ -15,7 +15,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 HERE = Path(__file__).parent
-PLAIN = str(HERE / "plain_server.py")
+PLAIN = str(HERE / "servers" / "plain_server.py")
 GOOD, BAD = str(HERE.parent / "upstream" / "good_server.py"), str(HERE.parent / "upstream" / "bad_server.py")
 HOLDALL = str(Path(sys.executable).parent / "holdall")
 SOON = 60.0  # seconds: two starts of Python on a busy machine

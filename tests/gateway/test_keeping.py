@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp.types import TextContent
 
-from tests.gateway.plain_server import NEEDLE, SHAPED, items
+from tests.gateway.servers.plain_server import NEEDLE, SHAPED, items
 from tests.gateway.support import Wire, gateway, official, plain, text_of, wire
 from tests.requirements import requirement
 

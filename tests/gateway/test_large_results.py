@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.odd_server import result as answered
-from tests.gateway.odd_server import rows_of
-from tests.gateway.odd_server import text_of as written
+from tests.gateway.servers.odd_server import result as answered
+from tests.gateway.servers.odd_server import rows_of
+from tests.gateway.servers.odd_server import text_of as written
 from tests.gateway.support import HERE, Wire, gateway, text_of, wire
 from tests.gateway.test_keeping import handle_in
 from tests.upstream.support import http_server
@@ -20,7 +20,7 @@ SIZE = 1_500_000  # from a megabyte on a text is taken out of its message
 
 
 def odd(folder: Path) -> list[str]:
-    return [sys.executable, str(HERE / "odd_server.py"), str(folder / "starts")]
+    return [sys.executable, str(HERE / "servers" / "odd_server.py"), str(folder / "starts")]
 
 
 async def stored(client: Wire, result: dict[str, Any]) -> str:

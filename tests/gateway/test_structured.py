@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from mcp import Client, types
 
-from tests.gateway import structured_server
-from tests.gateway.structured_server import NEEDLE, table, text
+from tests.gateway.servers import structured_server
+from tests.gateway.servers.structured_server import NEEDLE, table, text
 from tests.gateway.support import Wire, gateway, official, text_of, wire
 from tests.gateway.test_as_it_came import raw
 from tests.gateway.test_keeping import handle_in
