@@ -1,0 +1,1 @@
+"""One store for many hosts, on a real PostgreSQL and a real S3 server."""
