@@ -30,11 +30,13 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-PACKAGES = ("postgresql", "radosgw", "ceph-mon", "ceph-osd")
-PROGRAMS = ("ceph-mon", "ceph-osd", "radosgw", "radosgw-admin", "ceph-authtool", "monmaptool", "osdmaptool", "setpriv")
+PACKAGES = ("postgresql", "radosgw", "ceph-mon", "ceph-osd", "iproute2", "util-linux")
+CEPH = ("ceph-mon", "ceph-osd", "radosgw", "radosgw-admin", "ceph-authtool", "monmaptool", "osdmaptool")
+PROGRAMS = (*CEPH, "ip", "setpriv", "unshare", "nsenter")
 INSTALL_SECONDS, START_SECONDS, STOP_SECONDS = 600, 120, 30
 REGION = "us-east-1"
 ROLE, ADMIN = "holdall", "admin"  # the first owns the databases that are made for it, and may do nothing else
+LOOPBACK = ("127.0.0.1", "127.0.0.1")
 MEMORY = "/dev/shm"
 
 
@@ -117,6 +119,7 @@ def missing() -> str:
 def install() -> None:
     """Install what is missing where we are root and have apt-get; raises ServersMissing where it cannot be had."""
     if missing() and os.geteuid() == 0 and shutil.which("apt-get"):
+        print(f"servers: installing {' '.join(PACKAGES)}", file=sys.stderr, flush=True)
         get = ["apt-get", "-qq"]
         for command in ([*get, "update"], [*get, "-y", "install", "--no-install-recommends", *PACKAGES]):
             subprocess.run(
@@ -380,11 +383,11 @@ class Ceph:
 class Servers:
     """Both servers, running."""
 
-    def __init__(self, folder: Path, *, host: str = "127.0.0.1", durable: bool = False, inside: Sequence[str] = ()):
+    def __init__(self, folder: Path, *, at: tuple[str, str] = LOOPBACK, durable: bool, inside: Sequence[str]) -> None:
         for name in ("postgres", "ceph"):
             (folder / name).mkdir()
-        self.postgres = Postgres(folder / "postgres", host, durable=durable, inside=inside)
-        self.s3 = Ceph(folder / "ceph", host, durable=durable, inside=inside)
+        self.postgres = Postgres(folder / "postgres", at[0], durable=durable, inside=inside)
+        self.s3 = Ceph(folder / "ceph", at[1], durable=durable, inside=inside)
         self.bucket = "holdall-" + secrets.token_hex(4)
 
     def start(self) -> None:
@@ -414,16 +417,17 @@ class Servers:
 
 
 @contextlib.contextmanager
-def started(*, host: str = "127.0.0.1", durable: bool = False, inside: Sequence[str] = ()) -> Generator[Servers]:
+def started(*, at: tuple[str, str] = LOOPBACK, durable: bool = False, inside: Sequence[str] = ()) -> Generator[Servers]:
     """Both servers, in a folder that is gone afterwards. Raises ServersMissing where they are not installed.
 
-    `inside` is what to put before their commands, to run them in a network namespace that has the address `host`.
+    `inside` is what to put before their commands, to run them in a network namespace that has the addresses `at`, of
+    the database and of the bucket.
     """
     if problem := missing():
         raise ServersMissing(problem)
     with tempfile.TemporaryDirectory(prefix="holdall-servers-", dir=_roomy(), ignore_cleanup_errors=True) as name:
         os.chmod(name, 0o711)  # the database runs as another user
-        servers = Servers(Path(name), host=host, durable=durable, inside=inside)
+        servers = Servers(Path(name), at=at, durable=durable, inside=inside)
         try:
             servers.start()
             yield servers
