@@ -33,10 +33,12 @@ def test_what_was_written_so_far_can_be_read_by_anybody(make_store: StoreMaker) 
     reader = other.open(other.resolve(session, writer.handle))
     assert (reader.totals, reader.read(0, 100)) == (Totals(0, 0, 0), b"")
     writer.write("first é\nsec".encode())
+    writer.flush()
     assert reader.refresh() == 12
     assert (reader.totals, reader.read(0, 100)) == (Totals(12, 11, 2), "first é\nsec".encode())
     # SLICE-016: what is shown does not change later.
     writer.write(b"ond\n" + b"x" * BLOCK)
+    writer.flush()
     assert reader.read(0, 100_000) == "first é\nsec".encode()
     assert reader.refresh() == 4 + BLOCK
     assert reader.totals == Totals(16 + BLOCK, 15 + BLOCK, 3)

@@ -1,4 +1,4 @@
-"""From a stream of bytes to a durable file and its measure, in one pass.
+"""From a stream of bytes to a durable file, its measure and its facts, in one pass.
 
 Small outputs are handled where they stand. Once an output proves large, writing and hashing move to threads of their
 own, which run beside the measuring because both leave the interpreter's lock: the bytes are then touched by two
@@ -8,14 +8,16 @@ cores, and at most a few megabytes are on their way at any time.
 import hashlib
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from holdall.policy.measure import Measurer
+from holdall.policy.measure import Measurer, of_origin
 from holdall.store import files
 from holdall.store.files import write_all
 from holdall.store.protocol import Progress
+from holdall.store.sources import storable
 from holdall.text.tokens import Tokenizer
-from holdall.values.outputs import Measure
+from holdall.values.outputs import Facts, Measure, Origin, State
 from holdall.values.record import record
 from holdall.values.spans import BlockTable
 
@@ -89,8 +91,13 @@ def ingest(
     *,
     progress: Progress | None = None,
     room: Callable[[int], None] | None = None,
+    durable: bool = True,
 ) -> Ingested:
-    """Write all of `chunks` and sync. `room` is asked before each chunk and raises where a quota would be passed."""
+    """Write all of `chunks` and sync. `room` is asked before each chunk and raises where a quota would be passed.
+
+    Without `durable` the file is not synced: its bytes go elsewhere from there.
+    """
+    sync: Callable[[int], None] = files.fsync if durable else _leave
     measurer = Measurer(tokenizer)
     digest = hashlib.sha256()
     helpers: list[WorkThread] = []
@@ -111,7 +118,8 @@ def ingest(
                 room(taken)
             if taken > _LARGE and not helpers:
                 writing = WorkThread(lambda data: write_all(descriptor, data))
-                helpers = [writing, WorkThread(digest.update), PeriodicSync(descriptor)]
+                helpers = [writing, WorkThread(digest.update)]
+                helpers += [PeriodicSync(descriptor)] if durable else []
             if helpers:
                 for helper in helpers:
                     helper.give(chunk)
@@ -126,6 +134,56 @@ def ingest(
     finally:
         for helper in helpers:
             helper.stop()
-    files.fsync(descriptor)
+    sync(descriptor)
     measure, table = measurer.finish(digest.hexdigest())
     return Ingested(measure, table, failure)
+
+
+def _leave(_descriptor: int) -> None:
+    """It is not synced."""
+
+
+class Counted:
+    """The same chunks, and how many bytes were asked to be kept by now."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self._bytes = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self._bytes += len(chunk)
+            yield chunk
+
+    def bytes(self) -> int:
+        return self._bytes
+
+
+def running_facts(id: str, session: str, origin: Origin, file: str, now: float) -> Facts:
+    """Of an output that is about to be written; its handle comes with its record."""
+    origin = replace(origin, arguments=storable(origin.arguments))
+    return Facts(handle="", id=id, session=session, created=now, origin=origin, state="running", file=file)
+
+
+def facts_of(
+    id: str, session: str, origin: Origin, taken: Ingested, notes: Sequence[str], surrogates: str, now: float
+) -> Facts:
+    """The facts of an output that was just taken in; it has no handle yet."""
+    state: State = "ready"
+    error = ""
+    if taken.failure is not None:
+        state = "failed" if isinstance(taken.failure, Exception) else "cancelled"
+        words = str(taken.failure).strip().split("\n", 1)[0][:500]
+        error = f"{type(taken.failure).__name__}: {words}" if words else type(taken.failure).__name__
+    measure = replace(of_origin(taken.measure, origin, notes), surrogates=surrogates)
+    return Facts(
+        handle="",
+        id=id,
+        session=session,
+        created=now,
+        ended=now,
+        origin=replace(origin, arguments=storable(origin.arguments)),
+        measure=measure,
+        state=state,
+        error=error,
+    )

@@ -141,7 +141,9 @@ class Stats:
 
 
 class OutputReader(Protocol):
-    """One output, open for reading. It stays readable while it is open, whatever happens to its name."""
+    """One output, open for reading. It stays readable while it is open, whatever happens to its name; where its bytes
+    are on another machine, until it expires or is removed.
+    """
 
     @property
     def facts(self) -> Facts: ...
@@ -198,7 +200,11 @@ class OutputWriter(Protocol):
         ...
 
     def write(self, chunk: bytes) -> None:
-        """Append. On return other readers see these bytes; they are durable as far as the last sync."""
+        """Append. Other readers see these bytes within a second or so, and are woken then."""
+        ...
+
+    def flush(self) -> None:
+        """On return other readers see all that was written, and it is durable."""
         ...
 
     def finish(

@@ -193,3 +193,54 @@ class FileReader:
             start += len(part)
             length -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class RunningReader:
+    """What a running output holds so far. The part that was measured once never changes; `refresh` adds to it."""
+
+    def __init__(self, descriptor: int, facts: Facts) -> None:
+        self.facts = facts
+        self._descriptor = descriptor
+        self._measurer = Measurer(Estimate())
+        self._partial: tuple[Totals, BlockTable] | None = None
+        self.refresh()
+
+    @property
+    def table(self) -> BlockTable:
+        return self._state()[1]
+
+    @property
+    def totals(self) -> Totals:
+        return self._state()[0]
+
+    def refresh(self) -> int:
+        """Take in what was written since. The number of new bytes."""
+        before = self._taken()
+        while chunk := files.pread(self._descriptor, 16 * BLOCK, self._taken()):
+            self._measurer.feed(chunk)
+        self._partial = None
+        return self._taken() - before
+
+    def read(self, start: int, end: int) -> bytes:
+        deadline.check()
+        start, end = max(0, start), min(end, self.totals.bytes)
+        return files.pread(self._descriptor, end - start, start) if start < end else b""
+
+    def local_file(self) -> AbstractContextManager[int]:
+        return files.local_file(self._descriptor)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            files.close(self._descriptor)
+            self._descriptor = -1
+
+    def _taken(self) -> int:
+        return self._measurer.taken
+
+    def _state(self) -> tuple[Totals, BlockTable]:
+        if self._partial is None:
+            self._partial = self._measurer.so_far()
+        return self._partial

@@ -20,10 +20,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
+from holdall.policy import retention as rules
 from holdall.policy.measure import checksum
-from holdall.store.protocol import BadLine, Log, LogLines
-from holdall.values.errors import REMOVED, OutputDamaged, StoreFault, UsageError
+from holdall.policy.retention import Retention
+from holdall.store.protocol import BadLine, Log, LogLines, SessionInfo
+from holdall.values.errors import REMOVED, BadSetting, OutputDamaged, StoreFault, UsageError
 from holdall.values.events import Event
+from holdall.values.handles import is_mark, is_uuid
 from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import BlockTable
@@ -223,6 +226,13 @@ def tombstone(facts: Facts, now: float) -> Facts:
     return gone if facts.state == "expired" else replace(gone, ended=now, error=REMOVED)
 
 
+def expired(facts: Facts, rule: str, now: float) -> Facts:
+    """What is left of an output whose time is over, by which rule."""
+    origin = replace(facts.origin, arguments=None, traceback="")
+    measure = replace(facts.measure, surrogates="")
+    return replace(facts, state="expired", ended=now, error=rule, file="", origin=origin, measure=measure)
+
+
 def _dumped(flat: Any) -> bytes:
     return json.dumps(flat, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
@@ -266,3 +276,48 @@ def check_name(name: str) -> None:
         raise UsageError(
             f"{name[:40]!r} cannot be the name of a session: write 1 to {LONGEST_NAME} printable characters."
         )
+
+
+# Sessions: JSON that proves itself.
+
+
+def encode_session(info: SessionInfo) -> bytes:
+    flat = {"format": info.format, "id": info.id, "name": info.name, "created": info.created,
+            "retention": str(info.retention), "parent": info.parent}  # fmt: skip
+    flat |= {"mark": info.mark} if info.mark else {}
+    flat |= {"was": list(info.was)} if info.was else {}
+    return json.dumps(flat | {"proof": _proof(flat)}, indent=1).encode()
+
+
+def decode_session(data: bytes, id: str) -> SessionInfo:
+    """Raises KeyError, TypeError or ValueError where it cannot be read, StoreFault where another version wrote it."""
+    flat: dict[str, Any] = json.loads(data)
+    if flat["format"] not in VERSIONS:
+        raise StoreFault(
+            f"{PREFIX}{id} was made by another version of Holdall (session format {flat['format']!r:.20}; "
+            f"this one reads {READS}). Nothing was changed; use the version that made it."
+        )
+    is_intact = flat.pop("proof", None) == _proof(flat)
+    return SessionInfo(
+        id=id,
+        name=str(flat["name"]),
+        created=float(flat["created"]),
+        # Damage could shorten a retention: what cannot be believed removes nothing.
+        retention=_rule(flat["retention"]) if is_intact else Retention(days=None),
+        parent=str(flat["parent"]),
+        format=flat["format"],
+        mark=mark if is_intact and is_mark(mark := str(flat.get("mark", ""))) else "",
+        was=tuple(id for id in flat.get("was", ()) if is_intact and is_uuid(str(id))),
+    )
+
+
+def _proof(flat: dict[str, Any]) -> str:
+    return f"{checksum(json.dumps(flat, sort_keys=True).encode()):016x}"
+
+
+def _rule(value: object) -> Retention:
+    """A rule that cannot be read removes nothing."""
+    try:
+        return rules.parse(value)
+    except BadSetting:
+        return Retention(days=None)

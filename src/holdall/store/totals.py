@@ -1,12 +1,28 @@
-"""What every store can say of itself by its own listing: totals, and whether there is room for more."""
+"""What every store can say of itself by its own listing: totals, whether there is room for more, what is over, and
+whether every byte is as it came.
+"""
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from holdall.store.protocol import BadLine, Log, LogLines, OutputStore, Quota, SessionInfo, Stats
+from holdall.policy.measure import checksum
+from holdall.store.protocol import (
+    BadLine,
+    Log,
+    LogLines,
+    OutputStore,
+    Progress,
+    Quota,
+    SessionInfo,
+    Stats,
+    Verdict,
+)
+from holdall.store.records import LOGS
 from holdall.text.numbers import size
-from holdall.values.errors import QuotaReached
+from holdall.values.errors import OutputDamaged, QuotaReached
 from holdall.values.outputs import Facts
+from holdall.values.spans import BLOCK, BlockTable
 
 
 def stats_of(store: OutputStore, sessions: Sequence[SessionInfo] | None = None) -> Stats:
@@ -81,8 +97,40 @@ def taken(name: str) -> str:
     )
 
 
+def bad_lines(store: Logged, session: SessionInfo) -> Iterator[Verdict]:
+    """Lines of the session's logs that do not prove themselves."""
+    for log, bad in bad_lines_of(store, session):
+        problem = f"line {bad.number:,} (at byte {bad.start:,}): {bad.why}"
+        yield Verdict(session.name, LOGS[log], 0, problem)
+
+
+def is_over(session: SessionInfo, facts: Facts, now: float) -> bool:
+    return facts.state not in ("expired", "running") and session.retention.expires_at(facts.created) <= now
+
+
 def would_free(outputs: Sequence[Facts], over: Sequence[Facts]) -> int:
     """What goes with these outputs of a session: bytes that another one has too stay."""
     going = {facts.handle for facts in over}
     staying = {facts.file for facts in outputs if facts.handle not in going}
     return sum({facts.file: facts.measure.bytes for facts in over if facts.file not in staying}.values())
+
+
+def prove(
+    facts: Facts, table: BlockTable, block: Callable[[int], bytes], progress: Progress | None = None, done: int = 0
+) -> None:
+    """Read every block again and compare every hash. Raises OutputDamaged where one byte is not as it came.
+
+    `done` bytes of other outputs were read before.
+    """
+    digest = hashlib.sha256()
+    for index, proof in enumerate(table.checksums):
+        data = block(index)
+        digest.update(data)
+        if checksum(data) != proof:
+            start = index * BLOCK
+            raise OutputDamaged(facts.handle, f"checksum mismatch in bytes {start:,} to {start + len(data):,}")
+        done += len(data)
+        if progress is not None:
+            progress(done)
+    if digest.hexdigest() != facts.measure.sha256:
+        raise OutputDamaged(facts.handle, "sha256 mismatch")

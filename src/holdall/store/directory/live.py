@@ -1,4 +1,4 @@
-"""Outputs that are still being written: their writer, their reader, and what becomes of them when the writer dies.
+"""Outputs that are still being written: their writer, and what becomes of them when the writer dies.
 
 The writer holds a lock on the file for as long as it lives. So whether a running output still runs is a question to
 the kernel, not to a process id: where nobody holds the file, its writer is gone and the output is interrupted.
@@ -7,17 +7,16 @@ the kernel, not to a process id: where nobody holds the file, its writer is gone
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from holdall.policy.measure import Measurer, of_origin
-from holdall.store import deadline, files
+from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.directory.folder import SessionFolder
-from holdall.text.tokens import Estimate, Tokenizer
+from holdall.text.tokens import Tokenizer
 from holdall.values.errors import OutputDamaged, OutputMissing, UsageError
 from holdall.values.outputs import Facts, State
-from holdall.values.spans import BLOCK, BlockTable, Totals
+from holdall.values.spans import BLOCK, BlockTable
 
 _SYNC_BYTES = 8 * 1024 * 1024
 _SYNC_SECONDS = 1.0
@@ -89,6 +88,10 @@ class LiveWriter:
             self._unsynced += len(taken)
             view = view[len(taken) :]
         if self._unsynced >= _SYNC_BYTES or time.monotonic() - self._synced_at >= _SYNC_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._descriptor >= 0:
             with disk.explained("syncing a running output", self._where):
                 files.fsync(self._descriptor)
             self._unsynced, self._synced_at = 0, time.monotonic()
@@ -122,57 +125,6 @@ class LiveWriter:
         if self._descriptor >= 0:
             files.close(self._descriptor)
             self._descriptor = -1
-
-
-class RunningReader:
-    """What a running output holds so far. The part that was measured once never changes; `refresh` adds to it."""
-
-    def __init__(self, descriptor: int, facts: Facts) -> None:
-        self.facts = facts
-        self._descriptor = descriptor
-        self._measurer = Measurer(Estimate())
-        self._partial: tuple[Totals, BlockTable] | None = None
-        self.refresh()
-
-    @property
-    def table(self) -> BlockTable:
-        return self._state()[1]
-
-    @property
-    def totals(self) -> Totals:
-        return self._state()[0]
-
-    def refresh(self) -> int:
-        """Take in what was written since. The number of new bytes."""
-        before = self._taken()
-        while chunk := files.pread(self._descriptor, 16 * BLOCK, self._taken()):
-            self._measurer.feed(chunk)
-        self._partial = None
-        return self._taken() - before
-
-    def read(self, start: int, end: int) -> bytes:
-        deadline.check()
-        start, end = max(0, start), min(end, self.totals.bytes)
-        return files.pread(self._descriptor, end - start, start) if start < end else b""
-
-    def local_file(self) -> AbstractContextManager[int]:
-        return files.local_file(self._descriptor)
-
-    def fileno(self) -> int:
-        return self._descriptor
-
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            files.close(self._descriptor)
-            self._descriptor = -1
-
-    def _taken(self) -> int:
-        return self._measurer.taken
-
-    def _state(self) -> tuple[Totals, BlockTable]:
-        if self._partial is None:
-            self._partial = self._measurer.so_far()
-        return self._partial
 
 
 def is_running(folder: SessionFolder, facts: Facts) -> bool:

@@ -4,70 +4,22 @@ Everything here happens under the session's lock, after the bytes are durable an
 """
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from holdall.policy.measure import checksum, of_origin
+from holdall.policy.measure import checksum
 from holdall.store import files
 from holdall.store.directory import disk, session_files
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.index import Catalogue
-from holdall.store.ingest import Ingested
 from holdall.store.protocol import Removal
-from holdall.store.records import SUFFIX, file_for, tombstone
-from holdall.store.sources import storable
+from holdall.store.records import SUFFIX, expired, file_for, tombstone
 from holdall.values.errors import OutputInUse, StoreFault
 from holdall.values.handles import is_uuid
-from holdall.values.outputs import Facts, Origin, State
+from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK, BlockTable
 
 _ENDINGS = (".txt", ".json", ".log")
-
-
-class Counted:
-    """The same chunks, and how many bytes were asked to be kept by now."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = chunks
-        self._bytes = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._chunks:
-            self._bytes += len(chunk)
-            yield chunk
-
-    def bytes(self) -> int:
-        return self._bytes
-
-
-def running_facts(id: str, session: str, origin: Origin, file: str, now: float) -> Facts:
-    """Of an output that is about to be written; its handle comes with its record."""
-    origin = replace(origin, arguments=storable(origin.arguments))
-    return Facts(handle="", id=id, session=session, created=now, origin=origin, state="running", file=file)
-
-
-def facts_of(
-    id: str, session: str, origin: Origin, taken: Ingested, notes: Sequence[str], surrogates: str, now: float
-) -> Facts:
-    """The facts of an output that was just taken in; it has no handle yet."""
-    state: State = "ready"
-    error = ""
-    if taken.failure is not None:
-        state = "failed" if isinstance(taken.failure, Exception) else "cancelled"
-        words = str(taken.failure).strip().split("\n", 1)[0][:500]
-        error = f"{type(taken.failure).__name__}: {words}" if words else type(taken.failure).__name__
-    measure = replace(of_origin(taken.measure, origin, notes), surrogates=surrogates)
-    return Facts(
-        handle="",
-        id=id,
-        session=session,
-        created=now,
-        ended=now,
-        origin=replace(origin, arguments=storable(origin.arguments)),
-        measure=measure,
-        state=state,
-        error=error,
-    )
 
 
 def place(
@@ -130,9 +82,7 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
     session_files.forget(contents, [facts.id for facts in going], inside=folder.descriptor)
     session_files.erase(gone, inside=folder.descriptor, version=folder.session.format)
     for facts in going:
-        origin = replace(facts.origin, arguments=None, traceback="")
-        measure = replace(facts.measure, surrogates="")
-        stone = replace(facts, state="expired", ended=now, error=rule, file="", origin=origin, measure=measure)
+        stone = expired(facts, rule, now)
         folder.rewrite(stone, BlockTable())
         catalogue.note(folder, stone)
     if unreadable:

@@ -10,16 +10,17 @@ import json
 import os
 import stat
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from functools import cache
-from typing import NamedTuple
+from functools import partial
 
-from holdall.store import files, records
+from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.directory.root import Root
 from holdall.store.files import write_all
 from holdall.store.ids import new_tag
-from holdall.store.protocol import BadLine, Log, LogLines, Note, SessionInfo
-from holdall.store.records import ANSWERS, LOGS, PREFIX, TREE, erased, lines_in, note_name, sealed, tree_without
+from holdall.store.logs import READ, joined, read_lines
+from holdall.store.logs import whole_lines as lines_of
+from holdall.store.protocol import Log, LogLines, Note, SessionInfo
+from holdall.store.records import ANSWERS, LOGS, PREFIX, TREE, erased, note_name, sealed, tree_without
 from holdall.values.errors import SessionLocked, StoreFault, StoreUnsafe
 from holdall.values.patterns import lazy_pattern
 
@@ -31,7 +32,6 @@ from holdall.values.patterns import lazy_pattern
 
 
 NAME = LOGS["events"]
-_READ = 1 << 20
 _BACK = 64 * 1024
 
 
@@ -69,55 +69,9 @@ def read_from(at: int, *, inside: int, version: int, name: str = NAME) -> Iterat
     except FileNotFoundError:
         return
     try:
-        first = cache(lambda: _lines_before(descriptor, at))  # only asked for a line that is bad
-        passed = 0
-        for piece in _whole_lines(descriptor, at):
-            if piece.data is None:
-                why = f"it is longer than {records.LONGEST_LINE:,} bytes, which no line is"
-                yield LogLines(b"", piece.end, (BadLine(first() + passed + 1, piece.start, why),))
-                passed += 1
-            else:
-                yield lines_in(piece.data, piece.start, version, lambda: first() + passed)  # noqa: B023 - called at once
-                passed += piece.data.count(b"\n")
+        yield from read_lines(partial(files.pread, descriptor), at, version)
     finally:
         files.close(descriptor)
-
-
-class _Piece(NamedTuple):
-    """Whole lines of a log; or, without data, one line that is too long to be read."""
-
-    start: int
-    end: int
-    data: bytes | None
-
-
-def _whole_lines(descriptor: int, at: int) -> Iterator[_Piece]:
-    held: list[bytes] = []  # the beginning of a line
-    start = end = at
-    while part := files.pread(descriptor, _READ, end):
-        end += len(part)
-        cut = part.find(b"\n") + 1
-        line_end = end - len(part) + (cut or len(part))  # at least
-        if line_end - start > records.LONGEST_LINE:
-            held.clear()
-            if not cut:
-                continue
-            yield _Piece(start, line_end, None)
-            start, part = line_end, part[cut:]
-        if cut := part.rfind(b"\n") + 1:
-            data = b"".join((*held, part[:cut]))
-            yield _Piece(start, start + len(data), data)
-            held.clear()
-            start += len(data)
-        if cut < len(part):
-            held.append(part[cut:])
-
-
-def _lines_before(descriptor: int, at: int) -> int:
-    number = 0
-    for start in range(0, at, _READ):
-        number += files.pread(descriptor, min(_READ, at - start), start).count(b"\n")
-    return number
 
 
 def whole_lines(name: str, *, inside: int) -> int:
@@ -161,7 +115,7 @@ def erase(handles: Collection[str], *, inside: int, version: int) -> None:
         try:
             files.flock(descriptor, fcntl.LOCK_EX)
             end = 0
-            for piece in _whole_lines(descriptor, 0):
+            for piece in lines_of(partial(files.pread, descriptor), 0):
                 end = piece.end
                 if piece.data is None:  # nobody can read it, so nobody needs it
                     _blank(descriptor, piece.start, piece.end - 1)
@@ -182,8 +136,8 @@ def erase(handles: Collection[str], *, inside: int, version: int) -> None:
 
 def _blank(descriptor: int, start: int, end: int) -> None:
     files.lseek(descriptor, start)
-    for at in range(start, end, _READ):
-        write_all(descriptor, b" " * min(_READ, end - at))
+    for at in range(start, end, READ):
+        write_all(descriptor, b" " * min(READ, end - at))
 
 
 def remove_all(inside: int) -> None:
@@ -280,14 +234,14 @@ class SessionFiles:
             self._append(session, lines, NAME)
 
     def events_from(self, session: SessionInfo, at: int) -> LogLines:
-        return _joined(self.log_lines(session, "events", at), at)
+        return joined(self.log_lines(session, "events", at), at)
 
     def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
         with self._using("writing the transcript", make=True):
             self._append(session, lines, TRANSCRIPT)
 
     def transcript(self, session: SessionInfo) -> LogLines:
-        return _joined(self.log_lines(session, "transcript"), 0)
+        return joined(self.log_lines(session, "transcript"), 0)
 
     def log_lines(self, session: SessionInfo, log: Log, at: int = 0) -> Iterator[LogLines]:
         with self._using(f"reading the {log}"):
@@ -378,12 +332,6 @@ class SessionFiles:
         with disk.explained(doing, self.home):
             self._root.check(make=make)
             yield
-
-
-def _joined(pieces: Iterable[LogLines], at: int) -> LogLines:
-    found = list(pieces)
-    bad = tuple(one for piece in found for one in piece.bad)
-    return LogLines(b"".join([piece.lines for piece in found]), found[-1].end if found else at, bad)
 
 
 def _take(inside: int, holder: str) -> int:

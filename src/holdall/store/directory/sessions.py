@@ -12,18 +12,24 @@ import json
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Any
 
-from holdall.policy import retention as rules
-from holdall.policy.measure import checksum
 from holdall.policy.retention import Retention
 from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.ids import new_mark, new_tag, new_uuid
 from holdall.store.protocol import SessionInfo
-from holdall.store.records import PREFIX, READS, SUFFIX, VERSION, VERSIONS, check_name, version_in
-from holdall.values.errors import BadSetting, StoreFault
-from holdall.values.handles import is_mark, is_uuid
+from holdall.store.records import (
+    PREFIX,
+    SUFFIX,
+    VERSION,
+    VERSIONS,
+    check_name,
+    decode_session,
+    encode_session,
+    version_in,
+)
+from holdall.values.errors import StoreFault
+from holdall.values.handles import is_uuid
 
 NAMES = "names"
 _FILE = "session.json"
@@ -175,24 +181,7 @@ class Sessions:
         except (FileNotFoundError, StoreFault):
             return None
         try:
-            flat: dict[str, Any] = json.loads(disk.read_file(_FILE, inside=folder))
-            if flat["format"] not in VERSIONS:
-                raise StoreFault(
-                    f"{PREFIX}{id} was made by another version of Holdall (session format {flat['format']!r:.20}; "
-                    f"this one reads {READS}). Nothing was changed; use the version that made it."
-                )
-            is_intact = flat.pop("proof", None) == _proof(flat)
-            return SessionInfo(
-                id=id,
-                name=str(flat["name"]),
-                created=float(flat["created"]),
-                # Damage could shorten a retention: what cannot be believed removes nothing.
-                retention=_rule(flat["retention"]) if is_intact else Retention(days=None),
-                parent=str(flat["parent"]),
-                format=flat["format"],
-                mark=mark if is_intact and is_mark(mark := str(flat.get("mark", ""))) else "",
-                was=tuple(id for id in flat.get("was", ()) if is_intact and is_uuid(str(id))),
-            )
+            return decode_session(disk.read_file(_FILE, inside=folder), id)
         except (FileNotFoundError, KeyError, TypeError, ValueError):
             return self._without_file(id, folder)
         finally:
@@ -211,11 +200,7 @@ class Sessions:
         return next((one for one in reversed(self.all()) if one.name == name), None)
 
     def _save(self, folder: int, info: SessionInfo) -> None:
-        flat = {"format": info.format, "id": info.id, "name": info.name, "created": info.created,
-                "retention": str(info.retention), "parent": info.parent}  # fmt: skip
-        flat |= {"mark": info.mark} if info.mark else {}
-        flat |= {"was": list(info.was)} if info.was else {}
-        data = json.dumps(flat | {"proof": _proof(flat)}, indent=1).encode()
+        data = encode_session(info)
         disk.write_new(_FILE, data, inside=folder, token=new_tag(), replace=True)
 
 
@@ -228,21 +213,9 @@ def _format(records: Sequence[str], folder: int) -> int:
     return VERSION
 
 
-def _proof(flat: dict[str, Any]) -> str:
-    return f"{checksum(json.dumps(flat, sort_keys=True).encode()):016x}"
-
-
 def _claim(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _claiming(info: SessionInfo) -> bytes:
     return json.dumps({"session": info.id, "name": info.name}).encode()
-
-
-def _rule(value: object) -> Retention:
-    """A rule that cannot be read removes nothing."""
-    try:
-        return rules.parse(value)
-    except BadSetting:
-        return Retention(days=None)

@@ -22,15 +22,14 @@ from holdall.policy.retention import Retention
 from holdall.store import files
 from holdall.store.directory import disk, placement, publish, upkeep
 from holdall.store.directory.folder import SessionFolder
-from holdall.store.directory.live import LiveWriter, RunningReader, interrupted, is_running
+from holdall.store.directory.live import LiveWriter, interrupted, is_running
 from holdall.store.directory.publish import StagingFolder
 from holdall.store.directory.root import Root
 from holdall.store.directory.session_files import SessionFiles
 from holdall.store.directory.summaries import NAME as SUMMARIES
 from holdall.store.directory.summaries import Summaries, session_stamps
-from holdall.store.directory.watch import FileWatch, MemoryWatch
 from holdall.store.ids import new_uuid
-from holdall.store.ingest import ingest
+from holdall.store.ingest import Counted, facts_of, ingest, running_facts
 from holdall.store.memory_files import Handle
 from holdall.store.protocol import (
     OutputReader,
@@ -45,9 +44,10 @@ from holdall.store.protocol import (
     Verdict,
     Watch,
 )
-from holdall.store.reader import FileReader
+from holdall.store.reader import FileReader, RunningReader
 from holdall.store.records import TERMINAL
 from holdall.store.totals import room_for, stats_of, used_bytes_of
+from holdall.store.watch import FileWatch, ToldWatch
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.errors import AmbiguousCallId, OutputExpired, StoreFault, StoreGone, UnknownHandle
 from holdall.values.handles import Foreign, Long, Short, parse
@@ -132,7 +132,7 @@ class DirectoryStore(SessionFiles):
         tokenizer: Tokenizer | None = None,
         progress: Progress | None = None,
     ) -> Facts:
-        counted = placement.Counted(chunks)
+        counted = Counted(chunks)
         with self._using("keeping an output", make=True, needed=counted.bytes):
             folder = self._root.folder(session, make=True)
             inside = folder.terminal() if origin.terminal else folder.descriptor
@@ -143,7 +143,7 @@ class DirectoryStore(SessionFiles):
                 taken = ingest(
                     counted, descriptor, tokenizer or self.tokenizer, progress=progress, room=self._room(session)
                 )
-                facts = placement.facts_of(id, session.id, origin, taken, notes(), surrogates(), self.clock())
+                facts = facts_of(id, session.id, origin, taken, notes(), surrogates(), self.clock())
                 with folder.lock():
                     facts = self._root.catalogue.placed(folder, facts)
                     file = placement.place(folder, self._root.catalogue, facts, taken.table, temporary, inside)
@@ -165,7 +165,7 @@ class DirectoryStore(SessionFiles):
             descriptor = disk.create(name, inside=inside)
             try:
                 files.fsync(inside)
-                facts = placement.running_facts(id, session.id, origin, file, self.clock())
+                facts = running_facts(id, session.id, origin, file, self.clock())
                 with folder.lock():
                     facts = folder.publish(self._root.catalogue.placed(folder, facts), BlockTable())
                     self._root.catalogue.note(folder, facts)
@@ -234,7 +234,7 @@ class DirectoryStore(SessionFiles):
                 raise _expired(current)
             descriptor = folder.open_bytes(current)
             try:
-                return MemoryWatch(descriptor) if isinstance(descriptor, Handle) else FileWatch(descriptor)
+                return ToldWatch(descriptor.data.watches) if isinstance(descriptor, Handle) else FileWatch(descriptor)
             finally:
                 files.close(descriptor)
 

@@ -4,19 +4,17 @@ Nothing here runs automatically; `due` says when the next run is due. A dry run 
 """
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from holdall.policy.measure import checksum
-from holdall.store import files, records
+from holdall.store import files
 from holdall.store.directory import disk, publish
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.sessions import NAMES
 from holdall.store.protocol import Progress, SessionInfo, Sweep, Verdict
 from holdall.store.records import PREFIX
-from holdall.store.totals import Logged, bad_lines_of, would_free
+from holdall.store.totals import Logged, bad_lines, is_over, prove, would_free
 from holdall.values.errors import HoldallError, OutputDamaged, StoreFault
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK
@@ -118,17 +116,6 @@ def verify(
         yield from bad_lines(store, session)
 
 
-def bad_lines(store: Logged, session: SessionInfo) -> Iterator[Verdict]:
-    """Lines of the session's logs that do not prove themselves."""
-    for log, bad in bad_lines_of(store, session):
-        problem = f"line {bad.number:,} (at byte {bad.start:,}): {bad.why}"
-        yield Verdict(session.name, records.LOGS[log], 0, problem)
-
-
-def is_over(session: SessionInfo, facts: Facts, now: float) -> bool:
-    return facts.state not in ("expired", "running") and session.retention.expires_at(facts.created) <= now
-
-
 def _leftovers(
     store: MaintainedStore, session: SessionInfo, folder: SessionFolder, now: float
 ) -> Iterator[tuple[str, int]]:
@@ -195,7 +182,6 @@ def _prove(folder: SessionFolder, facts: Facts, progress: Progress | None, done:
     if facts.state == "expired":
         return False
     descriptor = folder.open_bytes(facts)
-    digest = hashlib.sha256()
     try:
         if facts.state == "running":
             # Its writer is gone, and on a full disk its record could not be ended: it has no hash to compare with yet.
@@ -204,19 +190,9 @@ def _prove(folder: SessionFolder, facts: Facts, progress: Progress | None, done:
         if here != facts.measure.bytes:
             what = "truncated" if here < facts.measure.bytes else "grown"
             raise OutputDamaged(facts.handle, f"its file has {here:,} bytes of {facts.measure.bytes:,} ({what})")
-        for index, proof in enumerate(table.checksums):
-            block = files.pread(descriptor, BLOCK, index * BLOCK)
-            digest.update(block)
-            if checksum(block) != proof:
-                start = index * BLOCK
-                raise OutputDamaged(facts.handle, f"checksum mismatch in bytes {start:,} to {start + len(block):,}")
-            done += len(block)
-            if progress is not None:
-                progress(done)
+        prove(facts, table, lambda index: files.pread(descriptor, BLOCK, index * BLOCK), progress, done)
     finally:
         files.close(descriptor)
-    if digest.hexdigest() != facts.measure.sha256:
-        raise OutputDamaged(facts.handle, "sha256 mismatch")
     return True
 
 

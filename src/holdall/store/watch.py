@@ -1,4 +1,4 @@
-"""Watching a file for writes and its close: inotify on Linux, kqueue on macOS and BSD; one in memory tells itself.
+"""Watching a file for writes and its close: inotify on Linux, kqueue on macOS and BSD; others are told by their writer.
 
 For outputs that somebody else writes. Nothing here reads the file, and nothing polls.
 """
@@ -9,9 +9,8 @@ import os
 import select
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
-
-from holdall.store.memory_files import Handle
 
 _MODIFY, _CLOSE_WRITE = 0x2, 0x8
 _NONBLOCK, _CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
@@ -88,15 +87,15 @@ def _inotify(descriptor: int) -> int:
     return queue
 
 
-class MemoryWatch:
-    """Told of every write to a file in memory, and when its writer lets go of it. Close it."""
+class ToldWatch:
+    """Told of every write, and of the end, by whoever calls those in `watches`. Close it."""
 
-    def __init__(self, file: Handle) -> None:
-        self._data = file.data
+    def __init__(self, watches: set[Callable[[], None]]) -> None:
+        self._watches = watches
         self._lock = threading.RLock()  # a writer that nobody has any more is noticed anywhere, also in here
         self._told = False
         self._waiting: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
-        self._data.watches.add(self.notify)
+        self._watches.add(self.notify)
 
     def notify(self) -> None:
         """From any thread."""
@@ -122,4 +121,4 @@ class MemoryWatch:
                 self._waiting, self._told = None, False
 
     def close(self) -> None:
-        self._data.watches.discard(self.notify)
+        self._watches.discard(self.notify)
