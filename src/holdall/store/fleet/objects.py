@@ -1,0 +1,170 @@
+"""The bytes of outputs as objects, through obstore: S3, Google Cloud, Azure, or a folder.
+
+Each object has a name of its own that is never used again, is written once, whole, and is not changed. Credentials and
+endpoints come from the environment that each provider has for it (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …); no text of
+the provider or of obstore leaves this module. Every request has a deadline.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from holdall.values.errors import BadSetting, MissingExtra, StoreFault, StoreFull
+from holdall.values.patterns import lazy_pattern
+
+try:
+    import obstore
+    from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+    from obstore.store import from_url
+except ImportError as missing:  # pragma: no cover
+    raise MissingExtra("obstore", "fleet", "keeping outputs as objects") from missing
+
+SMALL: Final = 8 * 1024 * 1024  # in one request; larger ones in parts of this size
+REQUEST_SECONDS = 30
+RETRY_SECONDS = 20
+_AT_ONCE = 8
+_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "file", "memory")
+_STATUS = lazy_pattern(r"status(?: code)?:? ([1-5][0-9]{2})")
+_OPTIONS: dict[str, Any] = {
+    "client_options": {"timeout": f"{REQUEST_SECONDS}s", "connect_timeout": "5s"},
+    "retry_config": {"max_retries": 4, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
+}
+
+
+def shown(url: str) -> str:
+    """The address of a bucket without what may be secret in it."""
+    try:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+    except ValueError:
+        return "(not an address)"
+
+
+def checked(url: str, *, key: str = "objects") -> str:
+    """The address of a place for objects. It is written into the database, so nothing secret may be in it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in _SCHEMES or not (parts.netloc or parts.path.strip("/") or parts.scheme == "memory"):
+        rule = f"it must be the address of a bucket or folder ({', '.join(_SCHEMES[:4])}://…, file:///…)"
+        raise BadSetting(key, shown(url), rule)
+    if parts.query or parts.fragment or parts.username or parts.password:
+        raise BadSetting(key, shown(url), "credentials and options go into the environment, not into the address")
+    return url
+
+
+def name_of(object: str) -> str:
+    return f"{object[:2]}/{object}"
+
+
+def segment_of(object: str, number: int) -> str:
+    return f"{name_of(object)}/{number:08}"
+
+
+class Objects:
+    """Safe to use from many threads."""
+
+    def __init__(self, url: str) -> None:
+        self.home = shown(checked(url))
+        scheme = urlsplit(url).scheme
+        options = {"mkdir": True} if scheme == "file" else {} if scheme == "memory" else _OPTIONS
+        with self._explained("opening the place for objects"):
+            make: Any = from_url
+            self._store: Any = make(url, **options)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Under a name that nobody else has. A name that is taken is a try of our own that was not answered."""
+        with self._explained("writing an object"):
+            try:
+                obstore.put(self._store, name, data, mode="create")
+            except AlreadyExistsError:
+                if obstore.head(self._store, name)["size"] != len(data):
+                    raise StoreFault(f"an object of another length is in the way in {self.home}.") from None
+
+    def put_file(self, name: str, descriptor: int, length: int) -> None:
+        """The first `length` bytes of an open file: small ones at once, large ones in parts, a few at a time."""
+        if length <= SMALL:
+            self.put(name, os.pread(descriptor, length, 0) if length else b"")
+            return
+        with self._explained("writing an object"), os.fdopen(os.dup(descriptor), "rb") as file:
+            file.seek(0)
+            obstore.put(self._store, name, file, use_multipart=True, chunk_size=SMALL, max_concurrency=4)
+
+    def get(self, name: str, start: int, end: int) -> bytes | None:
+        """These bytes of it, or fewer where it is shorter; None if it is not there."""
+        if start >= end:
+            return b""
+        with self._explained("reading an object"):
+            try:
+                return obstore.get_range(self._store, name, start=start, end=end).to_bytes()
+            except FileNotFoundError:
+                return None
+
+    def length(self, name: str) -> int | None:
+        with self._explained("looking at an object"):
+            try:
+                return obstore.head(self._store, name)["size"]
+            except FileNotFoundError:
+                return None
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Those that are there."""
+        for start in range(0, len(names), 1000):
+            with self._explained("removing objects"), contextlib.suppress(FileNotFoundError):
+                obstore.delete(self._store, list(names[start : start + 1000]))
+
+    def below(self, object: str) -> Iterator[str]:
+        """The names of an object's segments, whoever wrote them."""
+        with self._explained("listing objects"):
+            found: Any = self._store.list(name_of(object), chunk_size=1000)
+            for piece in found:
+                yield from (one["path"] for one in piece)
+
+    def remove_object(self, object: str) -> None:
+        """It, and all of its segments."""
+        self.remove([*self.below(object), name_of(object)])
+
+    @contextlib.contextmanager
+    def _explained(self, doing: str) -> Generator[None]:
+        try:
+            yield
+        except (BaseError, OSError, ValueError) as problem:
+            raise _fault(problem, doing, self.home) from None
+
+
+def in_parallel(work: Any, pieces: Sequence[Any]) -> Iterator[Any]:
+    """The results in their order. Requests wait for the network, so that a few at a time take as long as one."""
+    if len(pieces) < 2:
+        yield from map(work, pieces)
+        return
+    with ThreadPoolExecutor(min(_AT_ONCE, len(pieces)), "holdall-objects") as threads:
+        yield from threads.map(work, pieces)
+
+
+def _fault(problem: Exception, doing: str, home: str) -> StoreFault:
+    text = str(problem)
+    status = match[1] if (match := _STATUS.search(text)) else ""
+    kind: type[StoreFault] = StoreFault
+    if "169.254.169.254" in text:  # where machines of a cloud ask for theirs
+        why = "there are no credentials for it in the environment"
+    elif isinstance(problem, PermissionDeniedError | UnauthenticatedError) or status in ("401", "403"):
+        why = "it refuses the credentials, or they may not do that"
+    elif isinstance(problem, FileNotFoundError) or status == "404":
+        why = "there is no such bucket or folder"
+    elif "timed out" in text or "TimedOut" in text or "deadline" in text:
+        why = f"it did not answer in {REQUEST_SECONDS} s"
+    elif status == "507" or "QuotaExceeded" in text or "No space left" in text:
+        kind, why = StoreFull, "it is full"
+    elif status:
+        why = f"it answers with status {status}"
+    elif re.search("Connect|dns error|error sending request|connection", text):
+        why = "it cannot be reached, or it drops the connection"
+    else:
+        why = "the request failed"
+    return kind(f"the objects in {home} failed while {doing}: {why}.")

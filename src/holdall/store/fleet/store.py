@@ -1,0 +1,503 @@
+"""One store for many hosts. Keeps the promises of `store.protocol` with an object store and PostgreSQL.
+
+    bytes      one object per output, named by a uuid that is drawn for it; of a running output, its segments
+    the rest   rows of PostgreSQL (`fleet.schema`): sessions, outputs, logs, notes, leases
+
+An output is kept in this order: a row says what is intended, the object is written, then one transaction makes the
+record, with a handle that is unique in its session by constraint, and removes the intent. Only then is the handle given
+out. Whatever is killed in between leaves an intent, and the next sweep removes its object once its writer is gone. Who
+removes an object first marks its intent as doomed: a writer that comes back late cannot name it any more.
+
+Order, uniqueness and time are PostgreSQL's. Everybody who changes outputs of a session locks the session's row.
+"""
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import LiteralString, NamedTuple
+
+from holdall.policy.measure import Measurer, of_origin
+from holdall.store.directory import disk
+from holdall.store.fleet import upkeep
+from holdall.store.fleet.cache import CachedFile
+from holdall.store.fleet.database import Connection
+from holdall.store.fleet.objects import name_of, segment_of
+from holdall.store.fleet.pulse import ALIVE
+from holdall.store.fleet.reader import FleetReader, FleetRunningReader, Segment
+from holdall.store.fleet.rows import BY_CALL, BY_ID, LOAD, NEXT, SEGMENTS, FleetRows, Loaded, call_hash, of_bytes
+from holdall.store.fleet.staging import FleetStaging
+from holdall.store.fleet.writer import FleetWriter
+from holdall.store.ids import new_uuid
+from holdall.store.ingest import Counted, facts_of, ingest, running_facts
+from holdall.store.protocol import (
+    OutputReader,
+    Progress,
+    Quota,
+    Removal,
+    SessionInfo,
+    Stats,
+    Sweep,
+    Verdict,
+    Watch,
+)
+from holdall.store.records import TERMINAL, file_for
+from holdall.store.totals import room_for, stats_of
+from holdall.store.watch import ToldWatch
+from holdall.text.tokens import Tokenizer
+from holdall.values.errors import (
+    AmbiguousCallId,
+    OutputDamaged,
+    OutputExpired,
+    OutputMissing,
+    StoreFault,
+    StoreGone,
+    UnknownHandle,
+)
+from holdall.values.handles import Foreign, Long, Short, is_short, is_uuid, parse
+from holdall.values.outputs import Facts, Origin
+from holdall.values.spans import BlockTable
+
+_HANDLES = 64  # tries
+_PROOF_BYTES = 8
+_PIECE = 8 * 1024 * 1024
+
+_INTEND: LiteralString = """WITH sync AS (SELECT set_config('synchronous_commit', 'off', true)),
+twin AS (SELECT object, bytes, parts FROM holdall_outputs WHERE principal = %(principal)s AND session = %(session)s
+    AND sha256 = %(sha256)s AND bytes = %(bytes)s AND object IS NOT NULL AND state <> 'running' LIMIT 1),
+intent AS (INSERT INTO holdall_intents (object, principal, lease, bytes)
+    SELECT %(object)s, %(principal)s, %(lease)s, %(bytes)s FROM sync
+    WHERE %(always)s OR NOT EXISTS (SELECT 1 FROM twin))
+SELECT object::text, parts FROM twin"""
+_TWIN: LiteralString = """SELECT object::text, parts, facts, handle FROM holdall_outputs
+WHERE principal = %(principal)s AND session = %(session)s AND sha256 = %(sha256)s AND bytes = %(bytes)s
+AND object IS NOT NULL AND object <> ALL(%(bad)s::uuid[]) AND state <> 'running' ORDER BY place LIMIT 1"""
+_DONE: LiteralString = """DELETE FROM holdall_intents WHERE object = %(object)s AND principal = %(principal)s
+AND NOT doomed"""
+_GROWN: LiteralString = """UPDATE holdall_outputs SET parts = %(number)s + 1, bytes = %(end)s
+WHERE principal = %(principal)s AND session = %(session)s AND handle = %(handle)s AND id = %(id)s
+AND state = 'running' AND lease = %(lease)s AND parts = %(number)s"""
+_ADD_SEGMENT: LiteralString = """INSERT INTO holdall_segments (principal, object, number, start, length)
+VALUES (%(principal)s, %(object)s, %(number)s, %(start)s, %(length)s)"""
+_FENCE: LiteralString = f"""UPDATE holdall_outputs o SET lease = NULL
+WHERE o.principal = %(principal)s AND o.session = %(session)s AND o.handle = %(handle)s AND o.state = 'running'
+AND NOT EXISTS (SELECT 1 FROM holdall_leases l WHERE l.id = o.lease AND {ALIVE})"""
+_USED: LiteralString = """SELECT coalesce(sum(bytes), 0)::bigint FROM (SELECT DISTINCT session, object, bytes
+FROM holdall_outputs WHERE principal = %(principal)s AND object IS NOT NULL
+AND (%(session)s::uuid IS NULL OR session = %(session)s)) kept"""
+
+
+class FleetStore(FleetRows):
+    """Safe to use from several threads, processes and hosts at once.
+
+    `principal` is whose sessions these are: others are as if they were not there. Without one it is the database user.
+    """
+
+    # Sessions that end
+
+    def end_session(self, session: SessionInfo) -> None:
+        if session.retention.session:
+            self.expire(session, self.outputs(session), "kept for its session, which has ended")
+
+    def leave_session(self, session: SessionInfo) -> None:
+        """Nothing is held open for a session."""
+
+    # Outputs: in
+
+    def put(
+        self,
+        session: SessionInfo,
+        chunks: Iterable[bytes],
+        origin: Origin,
+        *,
+        notes: Callable[[], Sequence[str]] = tuple,
+        surrogates: Callable[[], str] = str,
+        tokenizer: Tokenizer | None = None,
+        progress: Progress | None = None,
+    ) -> Facts:
+        counted = Counted(chunks)
+        with self.cache.incoming() as file:
+            with disk.explained("keeping an output", self.cache.path, needed=counted.bytes):
+                taken = ingest(
+                    counted, file.descriptor, tokenizer or self.tokenizer, progress=progress,
+                    room=self._room(session), durable=False,
+                )  # fmt: skip
+            facts = facts_of(new_uuid(), session.id, origin, taken, notes(), surrogates(), self.clock())
+            return self._keep(session, replace(facts, file=file_for(facts)), taken.table, file)
+
+    def _keep(self, session: SessionInfo, facts: Facts, table: BlockTable, file: CachedFile) -> Facts:
+        object, bad = new_uuid(), list[str]()
+        values = self.about(session, object=object, lease=self.lease_id, always=False, **of_bytes(facts))
+        twin = self.database.row("keeping an output", _INTEND, values)
+        if twin is not None and not self._is_there(twin[0], twin[1], facts.measure.bytes):
+            bad.append(twin[0])
+            twin = self.database.row("keeping an output", _INTEND, {**values, "always": True}) and None
+        for _ in range(2):
+            own = None if twin is not None else object
+            try:
+                if own is not None and facts.measure.bytes:
+                    self.objects.put_file(name_of(object), file.descriptor, facts.measure.bytes)
+                kept, used = self._publish(session, facts, table, own, bad)
+            except _TwinGone:  # it was removed since we looked: then we need a copy of our own
+                twin = self.database.row("keeping an output", _INTEND, {**values, "always": True}) and None
+                continue
+            except BaseException:
+                if own is not None:
+                    upkeep.abandon(self, object)
+                raise
+            if used == object:
+                self.cache.adopt(file, object, facts.measure.bytes)
+            elif own is not None:
+                upkeep.abandon(self, object)
+            return kept
+        raise StoreFault("the same bytes were kept and removed again by others, twice. Try again.")
+
+    def _is_there(self, object: str, parts: int, length: int) -> bool:
+        """Whether bytes that we might share are still there; of segments, the last one."""
+        if not length:
+            return True
+        return self.objects.length(segment_of(object, parts - 1) if parts else name_of(object)) in (
+            {length} if not parts else set(range(1, length + 1))
+        )
+
+    def _publish(
+        self, session: SessionInfo, facts: Facts, table: BlockTable, object: str | None, bad: list[str]
+    ) -> tuple[Facts, str]:
+        """The record, under a handle, in one transaction; and the object that has its bytes."""
+        tries = 0
+
+        def work(connection: Connection) -> tuple[Facts, str]:
+            nonlocal tries
+            tries += 1
+            placed, version = self._placed(connection, session, facts)
+            if tries > 1 and (row := connection.execute(BY_ID, self.about(session, id=facts.id)).fetchone()):
+                done = self.loaded(session.id, row)  # the answer to the first commit was lost
+                return self.readable(done), done.object or ""
+            if (twin := self._twin(connection, facts, bad)) is not None:
+                placed = replace(placed, file=twin.file)
+                return self.insert(connection, placed, table, twin.object, twin.parts, version), twin.object
+            if object is None:
+                raise _TwinGone
+            if connection.execute(_DONE, self.about(session, object=object)).rowcount != 1:
+                raise StoreFault("this host was away for too long while it kept an output; nothing of it is kept.")
+            return self.insert(connection, placed, table, object, 0, version), object
+
+        return self.database.run("keeping an output", work, again=True)
+
+    def _twin(self, connection: Connection, facts: Facts, bad: list[str]) -> "_Twin | None":
+        """Another output of the session with the same bytes."""
+        row = connection.execute(_TWIN, self.about(facts.session, bad=bad, **of_bytes(facts))).fetchone()
+        with contextlib.suppress(StoreFault):  # a damaged record is no copy
+            return _Twin(row[0], row[1], self.readable_facts(facts.session, row[3], row[2]).file) if row else None
+        return None
+
+    def _placed(self, connection: Connection, session: SessionInfo, facts: Facts) -> tuple[Facts, int]:
+        """A new output, behind all others in lists whatever the clock says. The session's row is locked from here."""
+        row = connection.execute(NEXT, self.about(session, created=facts.created)).fetchone()
+        if row is None:
+            raise StoreGone(f'the session "{session.name}" was removed from {self.home}.')
+        return (facts if row[1] == facts.created else replace(facts, order=row[1])), row[0]
+
+    # Outputs that grow
+
+    def begin(self, session: SessionInfo, origin: Origin, *, tokenizer: Tokenizer | None = None) -> FleetWriter:
+        id, object, lease = new_uuid(), new_uuid(), self.lease_id
+        file = f"{TERMINAL}/{id}.log" if origin.terminal else f"{id}.txt"
+        facts = running_facts(id, session.id, origin, file, self.clock())
+        room = self._room(session)
+        intend: LiteralString = """INSERT INTO holdall_intents (object, principal, lease)
+            VALUES (%(object)s, %(principal)s, %(lease)s)"""
+
+        def work(connection: Connection) -> Facts:
+            placed, version = self._placed(connection, session, facts)
+            connection.execute(intend, self.about(session, object=object, lease=lease))
+            return self.insert(connection, placed, BlockTable(), object, 0, version, lease)
+
+        begun = self.database.run("starting an output", work)
+        return FleetWriter(self, begun, object, tokenizer or self.tokenizer, room)
+
+    def put_segment(self, facts: Facts, object: str, segment: Segment, data: bytes) -> None:
+        self.objects.put(segment_of(object, segment.number), data)
+        values = self.about(
+            facts.session, handle=facts.handle, id=facts.id, object=object, lease=self.lease_id,
+            end=segment.start + segment.length, **segment._asdict(),
+        )  # fmt: skip
+
+        def work(connection: Connection) -> bool:
+            if connection.execute(_GROWN, values).rowcount == 1:
+                connection.execute(_ADD_SEGMENT, values)
+                self._notify(connection, facts.id)
+                return True
+            known = connection.execute(SEGMENTS, values).fetchone()  # our own, where an answer was lost
+            return known is not None and tuple(known) == segment
+
+        if not self.database.run("writing a running output", work, again=True):
+            with contextlib.suppress(StoreFault):
+                self.objects.remove([segment_of(object, segment.number)])
+            raise _not_ours(facts)
+
+    def end_output(self, facts: Facts, object: str, parts: int, table: BlockTable) -> Facts:
+        def work(connection: Connection) -> tuple[Facts, bool]:
+            version = self.changed(connection, facts.session)
+            row = connection.execute(LOAD, self.about(facts.session, handle=facts.handle)).fetchone()
+            now = self.loaded(facts.session, row) if row is not None else None
+            if now is not None and isinstance(now.facts, Facts) and now.facts.measure == facts.measure:
+                return now.facts, now.object != object  # the answer to the first commit was lost
+            mine: LiteralString = """SELECT 1 FROM holdall_outputs WHERE principal = %(principal)s
+                AND session = %(session)s AND handle = %(handle)s AND state = 'running' AND lease = %(lease)s"""
+            if connection.execute(
+                mine, self.about(facts.session, handle=facts.handle, lease=self.lease_id)
+            ).fetchone() is None:  # fmt: skip
+                raise _not_ours(facts)
+            return self._settle(connection, facts, table, object, parts, version)
+
+        final, is_shared = self.database.run("ending a running output", work, again=True)
+        if is_shared:
+            upkeep.carry_out(self, [object])
+        return final
+
+    def _settle(
+        self, connection: Connection, facts: Facts, table: BlockTable, object: str, parts: int, version: int
+    ) -> tuple[Facts, bool]:
+        """The last record of a running output; its own object goes where the same bytes are kept already."""
+        if (twin := self._twin(connection, facts, [object])) is not None:
+            facts = replace(facts, file=twin.file)
+            self.rewrite(connection, facts, table, twin.object, twin.parts, version)
+            upkeep.doom(self, connection, [object])
+        else:
+            self.rewrite(connection, facts, table, object, parts, version)
+            connection.execute(_DONE, self.about(facts.session, object=object))
+        self._notify(connection, facts.id)
+        return facts, twin is not None
+
+    def let_go(self, facts: Facts) -> None:
+        """Without an end it is interrupted."""
+        statement: LiteralString = """WITH gone AS (UPDATE holdall_outputs SET lease = NULL
+            WHERE principal = %(principal)s AND session = %(session)s AND handle = %(handle)s AND lease = %(lease)s)
+            SELECT pg_notify(%(channel)s, %(told)s)"""
+        values = self.about(
+            facts.session, handle=facts.handle, lease=self._pulse.id, channel=self.channel, told=facts.id
+        )
+        self._pulse.release(lambda: self.database.rows("letting go of an output", statement, values))
+
+    def _notify(self, connection: Connection, told: str) -> None:
+        connection.execute("SELECT pg_notify(%(channel)s, %(told)s)", {"channel": self.channel, "told": told})
+
+    # Outputs: out
+
+    def resolve(self, session: SessionInfo, reference: str) -> Facts:
+        found = self._named(session, reference)
+        if found is None and reference:
+            found = self._called(session, reference)
+        if found is None:
+            known = [one.facts.handle for one in self.survey(session) if isinstance(one.facts, Facts)
+                     and one.facts.state != "expired"]  # fmt: skip
+            raise UnknownHandle(reference, session=session.name, known=known[::-1])
+        return self._current(found)
+
+    def outputs(self, session: SessionInfo) -> Sequence[Facts]:
+        return [self._listed(one) for one in self.survey(session) if isinstance(one.facts, Facts)]
+
+    def unreadable(self, session: SessionInfo) -> Mapping[str, StoreFault]:
+        return {one.handle: one.facts for one in self.survey(session) if isinstance(one.facts, StoreFault)}
+
+    def open(self, facts: Facts) -> OutputReader:
+        return self._reader(self.load(facts))
+
+    def open_named(self, session: SessionInfo, reference: str) -> OutputReader:
+        match parse(reference, session=session.id):
+            case Short(handle) if (row := self.row_of(session.id, handle)) is not None:
+                return self._reader(row)
+            case _:
+                return self.open(self.resolve(session, reference))
+
+    def stamp(self, facts: Facts) -> str | None:
+        if not is_uuid(facts.session) or not is_short(facts.handle):
+            return None
+        statement: LiteralString = """SELECT version FROM holdall_outputs WHERE principal = %(principal)s
+            AND session = %(session)s AND handle = %(handle)s"""
+        values = self.about(facts.session, handle=facts.handle)
+        row = self.database.row("looking at an output", statement, values)
+        return str(row[0]) if row else None
+
+    def watch(self, facts: Facts) -> Watch:
+        watches = self._wakeups.waiting(facts.id)
+        watching = ToldWatch(watches)
+        try:
+            current = self.readable(self.load(facts))
+            if current.state == "expired":
+                raise _expired(current)
+        except BaseException:
+            watching.close()
+            raise
+        return watching
+
+    def _reader(self, row: Loaded) -> OutputReader:
+        facts = self.readable(row)
+        if facts.state == "running":
+            if row.is_alive and row.object is not None:
+                object = row.object
+                return FleetRunningReader(
+                    self.cache.unnamed(), self.objects, object, lambda at: self.segments(object, at), facts
+                )
+            facts = self._interrupt(facts)
+            row = self.load(facts)
+        if facts.state == "expired":
+            if facts.is_removed:
+                self.cache.forget([facts.id])
+            raise _expired(facts)
+        if row.object is None:
+            raise OutputMissing(facts.handle)
+        return FleetReader(self.cache.open(row.object), self.source(row), facts, self.table(row, facts), self._gone)
+
+    def _gone(self, facts: Facts) -> StoreFault:
+        """Why there are no bytes: the output went after it was opened, or somebody removed its object."""
+        row = self.row_of(facts.session, facts.handle)
+        if row is not None and isinstance(row.facts, Facts) and row.facts.state == "expired":
+            return _expired(row.facts)
+        return OutputMissing(facts.handle)
+
+    def _named(self, session: SessionInfo, reference: str) -> Loaded | None:
+        match parse(reference, session=session.id):
+            case Short(handle):
+                return self.row_of(session.id, handle)
+            case Long(of, id):
+                if of != session.id and of not in session.was:
+                    return None
+                row = self.database.row("looking for an output", BY_ID, self.about(session, id=id))
+                return self.loaded(session.id, row) if row is not None else None
+            case Foreign():
+                return None
+
+    def _called(self, session: SessionInfo, call_id: str) -> Loaded | None:
+        rows = self.database.rows("looking for an output", BY_CALL, self.about(session, call=call_hash(call_id)))
+        loaded = [self.loaded(session.id, row) for row in rows]
+        found = [one for one in loaded if isinstance(one.facts, Facts) and one.facts.origin.call_id == call_id]
+        if len(found) > 1:
+            in_order = sorted((self.readable(one) for one in found), key=lambda facts: (facts.place, facts.handle))
+            raise AmbiguousCallId(call_id, [facts.handle for facts in in_order])
+        return found[0] if found else None
+
+    # Outputs whose writer is gone
+
+    def _current(self, row: Loaded) -> Facts:
+        facts = self.readable(row)
+        return facts if facts.state != "running" or row.is_alive else self._interrupt(facts)
+
+    def _listed(self, row: Loaded) -> Facts:
+        """The same for lists: one output whose bytes are gone does not hide the others."""
+        try:
+            return self._current(row)
+        except StoreFault as fault:
+            return replace(self.readable(row), state="interrupted", error=str(fault))
+
+    def _interrupt(self, facts: Facts) -> Facts:
+        """A running output whose lease is over becomes interrupted, with every committed byte, when it is next read.
+
+        First its writer is shut out, so that nothing is added while its bytes are measured.
+        """
+        values = self.about(facts.session, handle=facts.handle)
+        self.database.rows("ending an interrupted output", _FENCE, values)
+        row = self.load(facts)
+        if row.state != "running" or row.is_alive:
+            return self.readable(row)
+        measurer, digest = Measurer(self.tokenizer), hashlib.sha256()
+        for segment in self.segments(row.object or "") if row.parts else ():
+            data = self.objects.get(segment_of(row.object or "", segment.number), 0, segment.length)
+            if data is None or len(data) != segment.length:
+                raise OutputDamaged(facts.handle, f"its segment {segment.number} is missing or cut off")
+            measurer.feed(data)
+            digest.update(data)
+        measure, table = measurer.finish(digest.hexdigest())
+        why = "its writer ended before it did; what had been written is kept"
+        measure = of_origin(measure, facts.origin)
+        final = replace(facts, state="interrupted", measure=measure, ended=self.clock(), error=why)
+
+        def work(connection: Connection) -> Facts:
+            version = self.changed(connection, facts.session)
+            found = connection.execute(LOAD, values).fetchone()
+            now = self.loaded(facts.session, found) if found is not None else None
+            if now is None or now.state != "running":
+                return self.readable(now or row)
+            self.rewrite(connection, final, table, now.object, now.parts, version)
+            self._notify(connection, facts.id)
+            return final
+
+        return self.database.run("ending an interrupted output", work, again=True)
+
+    # Upkeep
+
+    def expire(self, session: SessionInfo, outputs: Sequence[Facts], rule: str) -> int:
+        return upkeep.expire(self, session, outputs, rule)
+
+    def remove(self, session: SessionInfo, outputs: Sequence[Facts]) -> Removal:
+        for facts in outputs:
+            if facts.session == session.id and (row := self.row_of(session.id, facts.handle)) is not None:
+                self._current(row)  # one whose writer is gone is over
+        return upkeep.remove(self, session, [facts.handle for facts in outputs if facts.session == session.id])
+
+    def remove_session(self, session: SessionInfo) -> Removal:
+        self.outputs(session)
+        removed = upkeep.remove(self, session, None)
+        self.forget_summaries([session.id])
+        return removed
+
+    def sweep_due(self) -> bool:
+        return upkeep.due(self)
+
+    def sweep(self, *, dry_run: bool = False) -> Sweep:
+        return upkeep.sweep(self, self.outputs, dry_run=dry_run)
+
+    def verify(
+        self, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
+    ) -> Iterator[Verdict]:
+        return upkeep.verify(self, sessions, progress)
+
+    def stats(self, sessions: Sequence[SessionInfo] | None = None) -> Stats:
+        return stats_of(self, sessions)
+
+    def used_bytes(self, session: SessionInfo | None = None) -> int:
+        values = {"principal": self.principal, "session": session.id if session is not None else None}
+        row = self.database.row("looking for room", _USED, values)
+        return row[0] if row else 0
+
+    def free_bytes(self) -> int | None:
+        return None
+
+    @contextlib.contextmanager
+    def staging(self) -> Generator[FleetStaging]:
+        staged = FleetStaging(self)
+        try:
+            yield staged
+        finally:
+            staged.close()
+
+    def _room(self, session: SessionInfo) -> Callable[[int], None] | None:
+        """None if there is no quota: nothing is counted then. The quota of the store is that of the principal."""
+        if self._quota == Quota():
+            return None
+        in_all = self.used_bytes() if self._quota.store_bytes is not None else 0
+        return room_for(self._quota, self.used_bytes(session), in_all)
+
+
+class _Twin(NamedTuple):
+    object: str
+    parts: int
+    file: str
+
+
+class _TwinGone(Exception):
+    """The output whose bytes we meant to share was removed meanwhile."""
+
+
+def _expired(facts: Facts) -> OutputExpired:
+    when = time.strftime("%Y-%m-%d", time.gmtime(facts.ended or facts.created))
+    return OutputExpired(facts.handle, when, facts.error)
+
+
+def _not_ours(facts: Facts) -> StoreGone:
+    return StoreGone(
+        f"output {facts.handle} was ended as interrupted while this host was away from the database; what had been "
+        "written by then is kept."
+    )

@@ -1,0 +1,285 @@
+"""Upkeep of the fleet's store: expiry and removal, what killed writers left, verification.
+
+Rows go first, then objects: a transaction leaves tombstones and marks the objects that nobody names any more as doomed;
+after its commit they are removed, and their marks last. Whatever is killed in between is carried out by the next sweep.
+Two that sweep at once do each other no harm.
+"""
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import LiteralString
+
+from holdall.store import records
+from holdall.store.fleet.database import Connection
+from holdall.store.fleet.objects import name_of, segment_of
+from holdall.store.fleet.pulse import ALIVE
+from holdall.store.fleet.rows import FleetRows, Loaded
+from holdall.store.protocol import Progress, Removal, SessionInfo, Sweep, Verdict
+from holdall.store.totals import bad_lines, is_over, prove, would_free
+from holdall.values.errors import HoldallError, OutputDamaged, OutputInUse, OutputMissing, StoreFault
+from holdall.values.outputs import Facts
+from holdall.values.spans import BLOCK, BlockTable
+
+_EVERY_SECONDS = 86_400.0
+_PIECE = 128  # blocks that are read at a time
+
+_DOOM: LiteralString = """INSERT INTO holdall_intents (object, principal, doomed, bytes)
+SELECT DISTINCT one, %(principal)s, true, 0::bigint FROM unnest(%(objects)s::uuid[]) one
+WHERE NOT EXISTS (SELECT 1 FROM holdall_outputs o WHERE o.object = one)
+ON CONFLICT (object) DO UPDATE SET doomed = true RETURNING object::text"""
+_UNDOOM: LiteralString = (
+    "DELETE FROM holdall_intents WHERE principal = %(principal)s AND doomed AND object = ANY(%(objects)s)"
+)
+_DEAD: LiteralString = f"""FROM holdall_intents i LEFT JOIN holdall_leases l ON l.id = i.lease
+WHERE i.principal = %(principal)s AND (i.doomed OR NOT {ALIVE}) ORDER BY i.object LIMIT 1000"""
+_LEFT: LiteralString = f"""SELECT i.object::text, i.bytes, i.doomed,
+EXISTS (SELECT 1 FROM holdall_outputs o WHERE o.object = i.object AND o.state = 'running'),
+(SELECT max(o.parts) FROM holdall_outputs o WHERE o.object = i.object) {_DEAD}"""
+_DOOM_DEAD: LiteralString = f"""UPDATE holdall_intents i SET doomed = true WHERE i.principal = %(principal)s
+AND i.object = ANY(%(objects)s) AND NOT EXISTS (SELECT 1 FROM holdall_outputs o WHERE o.object = i.object)
+AND NOT EXISTS (SELECT 1 FROM holdall_leases l WHERE l.id = i.lease AND {ALIVE}) RETURNING i.object::text"""
+_UNSTAGE: LiteralString = f"""DELETE FROM holdall_sessions s WHERE s.principal = %(principal)s AND s.name IS NULL
+AND NOT EXISTS (SELECT 1 FROM holdall_leases l WHERE l.id = s.lease AND {ALIVE})"""
+_FORGET_CLAIMS: LiteralString = f"""DELETE FROM holdall_claims c WHERE c.principal = %(principal)s
+AND NOT EXISTS (SELECT 1 FROM holdall_leases l WHERE l.id = c.lease AND {ALIVE})"""
+_FORGET_LEASES: LiteralString = """DELETE FROM holdall_leases WHERE principal = %(principal)s
+AND renewed < clock_timestamp() - interval '1 day'"""
+_NOTES_OF: LiteralString = """DELETE FROM holdall_notes n WHERE n.principal = %(principal)s AND n.session = %(session)s
+AND (n.key = ANY(%(ids)s) OR (%(contents)s::text[] IS NULL OR n.content = ANY(%(contents)s)) AND NOT EXISTS (
+    SELECT 1 FROM holdall_outputs o WHERE o.principal = n.principal AND o.session = n.session
+    AND o.sha256 = n.content AND o.object IS NOT NULL AND o.state <> 'running'))"""
+_SWEPT: LiteralString = """INSERT INTO holdall_sweeps VALUES (%(principal)s, %(now)s)
+ON CONFLICT (principal) DO UPDATE SET at = excluded.at"""
+
+
+# Objects
+
+
+def doom(store: FleetRows, connection: Connection, objects: Collection[str]) -> list[str]:
+    """Mark those that no output names as to be removed. From the commit on nobody can name them."""
+    values = {"principal": store.principal, "objects": list(objects)}
+    return [row[0] for row in connection.execute(_DOOM, values).fetchall()]
+
+
+def carry_out(store: FleetRows, objects: Sequence[str]) -> None:
+    """Remove objects that are doomed, here and in the cache. What cannot be removed now is left for the next sweep."""
+    store.cache.forget(list(objects))
+    with contextlib.suppress(StoreFault):
+        for object in objects:
+            store.objects.remove_object(object)
+        store.database.rows("removing objects", _UNDOOM, {"principal": store.principal, "objects": list(objects)})
+
+
+def abandon(store: FleetRows, object: str) -> None:
+    """An object of ours that is not needed after all."""
+    with contextlib.suppress(StoreFault):
+        carry_out(store, store.database.run("removing objects", lambda one: doom(store, one, [object]), again=True))
+
+
+# Expiry and removal
+
+
+def expire(store: FleetRows, session: SessionInfo, outputs: Sequence[Facts], rule: str) -> int:
+    handles = {facts.handle for facts in outputs if facts.session == session.id}
+
+    def work(connection: Connection) -> tuple[list[str], int]:
+        version = store.changed(connection, session.id)
+        going = [
+            one for one in store.survey(session, connection)
+            if one.handle in handles and isinstance(one.facts, Facts) and one.state not in ("expired", "running")
+        ]  # fmt: skip
+        if not going:
+            return [], 0
+        now = store.clock()
+        for one in going:
+            store.rewrite(connection, records.expired(store.readable(one), rule, now), BlockTable(), None, 0, version)
+        facts = [store.readable(one) for one in going]
+        _forget_notes(store, connection, session, facts, [one.measure.sha256 for one in facts])
+        store.erase(connection, session, {one.handle for one in going})
+        return _doomed(store, connection, going)
+
+    objects, freed = store.database.run("removing an output", work, again=True)
+    carry_out(store, objects)
+    return freed
+
+
+def remove(store: FleetRows, session: SessionInfo, handles: Sequence[str] | None) -> Removal:
+    """Tombstones in place of outputs, or of all, and nothing left of what they held."""
+
+    def work(connection: Connection) -> tuple[Removal, list[str]]:
+        version = store.changed(connection, session.id)
+        rows = store.survey(session, connection)
+        going = [one for one in rows if handles is None or one.handle in handles]
+        for one in going:
+            if one.state == "running":
+                raise OutputInUse(one.handle)
+        stones: list[Facts] = []
+        for one in going:
+            if isinstance(one.facts, StoreFault):
+                if handles is not None:
+                    raise one.facts
+                _delete_row(store, connection, session, one.handle)
+                continue
+            stones.append(records.tombstone(one.facts, store.clock()))
+            if stones[-1] != one.facts:
+                store.rewrite(connection, stones[-1], BlockTable(), None, 0, version)
+        _forget_notes(store, connection, session, stones, None)
+        if handles is None:
+            _remove_logs(store, connection, session)
+        else:
+            store.erase(connection, session, {one.handle for one in going})
+        objects, freed = _doomed(store, connection, going)
+        gone = {one.handle for one in going}
+        held = {
+            one.handle: tuple(other.handle for other in rows if other.object == one.object and other.handle not in gone)
+            for one in going if one.object is not None
+        }  # fmt: skip
+        return Removal(tuple(stones), freed, {handle: others for handle, others in held.items() if others}), objects
+
+    removed, objects = store.database.run("removing an output", work, again=True)
+    carry_out(store, objects)
+    return removed
+
+
+def _doomed(store: FleetRows, connection: Connection, going: Sequence[Loaded]) -> tuple[list[str], int]:
+    sizes = {one.object: one.facts.measure.bytes for one in going if one.object and isinstance(one.facts, Facts)}
+    objects = doom(store, connection, [one.object for one in going if one.object])
+    return objects, sum(sizes.get(object, 0) for object in objects)
+
+
+def _forget_notes(
+    store: FleetRows, connection: Connection, session: SessionInfo, gone: Sequence[Facts], contents: list[str] | None
+) -> None:
+    """Notes about outputs that are gone, and about contents that no output has any more: these, or all."""
+    ids = [facts.id.replace("-", "") for facts in gone]
+    connection.execute(_NOTES_OF, store.about(session, ids=ids, contents=contents))
+
+
+def _remove_logs(store: FleetRows, connection: Connection, session: SessionInfo) -> None:
+    statement: LiteralString = "DELETE FROM holdall_logs WHERE principal = %(principal)s AND session = %(session)s"
+    connection.execute(statement, store.about(session))
+    statement = "UPDATE holdall_sessions SET tree = NULL WHERE principal = %(principal)s AND id = %(session)s"
+    connection.execute(statement, store.about(session))
+
+
+def _delete_row(store: FleetRows, connection: Connection, session: SessionInfo, handle: str) -> None:
+    statement: LiteralString = """DELETE FROM holdall_outputs WHERE principal = %(principal)s
+        AND session = %(session)s AND handle = %(handle)s"""
+    connection.execute(statement, store.about(session, handle=handle))
+
+
+# Sweeps
+
+
+def due(store: FleetRows) -> bool:
+    statement: LiteralString = "SELECT at FROM holdall_sweeps WHERE principal = %(principal)s"
+    row = store.database.row("looking at the last sweep", statement, {"principal": store.principal})
+    return row is None or store.clock() - row[0] >= _EVERY_SECONDS
+
+
+def sweep(store: FleetRows, outputs_of: Callable[[SessionInfo], Sequence[Facts]], *, dry_run: bool) -> Sweep:
+    now = store.clock()
+    sessions = store.sessions()
+    if not dry_run:
+        store.database.rows("sweeping", _SWEPT, {"principal": store.principal, "now": now})
+    expired: list[tuple[str, Facts]] = []
+    freed = 0
+    for session in sessions:
+        outputs = outputs_of(session)
+        over = [facts for facts in outputs if is_over(session, facts, now)]
+        expired += [(session.name, facts) for facts in over]
+        if not over:
+            continue
+        if dry_run:
+            freed += would_free(outputs, over)
+        else:
+            freed += expire(store, session, over, f"kept for {session.retention}")
+    leftovers, more = _sweep_intents(store, dry_run=dry_run)
+    if not dry_run:
+        values = {"principal": store.principal, "lease_seconds": store.lease_seconds}
+        for statement in (_FORGET_CLAIMS, _FORGET_LEASES):
+            store.database.rows("sweeping", statement, values)
+    return Sweep(tuple(expired), tuple(leftovers), freed + more, dry_run)
+
+
+def _sweep_intents(store: FleetRows, *, dry_run: bool) -> tuple[list[str], int]:
+    """What killed writers, imports and removals left: of those whose lease is over, and no others."""
+    values = {"principal": store.principal, "lease_seconds": store.lease_seconds}
+    if not dry_run:
+        store.database.rows("sweeping", _UNSTAGE, values)
+    found = store.database.rows("sweeping", _LEFT, values)
+    left = {object: size for object, size, is_doomed, _, parts in found if is_doomed or parts is None}
+    if dry_run:
+        return [name_of(object) for object in left], sum(left.values())
+    with contextlib.suppress(StoreFault):
+        for object, _, is_doomed, is_running, parts in found:
+            if not is_doomed and parts is not None and not is_running:
+                _remove_stray_segments(store, object, parts)
+    fresh = [object for object, _, is_doomed, _, parts in found if not is_doomed and parts is None]
+    doomed = store.database.rows("sweeping", _DOOM_DEAD, {**values, "objects": fresh})
+    gone = [object for object in left if object not in fresh or (object,) in doomed]
+    carry_out(store, gone)
+    return [name_of(object) for object in gone], sum(left[object] for object in gone)
+
+
+def _remove_stray_segments(store: FleetRows, object: str, parts: int) -> None:
+    """Of an output that was interrupted: segments that its writer put and could not commit."""
+    named = {segment_of(object, number) for number in range(parts)}
+    store.objects.remove([name for name in store.objects.below(object) if name not in named])
+    statement: LiteralString = """DELETE FROM holdall_intents WHERE principal = %(principal)s AND object = %(object)s
+        AND NOT doomed"""
+    store.database.rows("sweeping", statement, {"principal": store.principal, "object": object})
+
+
+# Verification
+
+
+def verify(store: FleetRows, sessions: Sequence[SessionInfo] | None, progress: Progress | None) -> Iterator[Verdict]:
+    """Every byte as it is in the bucket: the cache of this host proves nothing."""
+    if sessions is None:
+        for name, fault in store.unreadable_sessions().items():
+            yield Verdict(name, "-", 0, str(fault))
+    done = 0
+    for session in store.sessions() if sessions is None else sessions:
+        for row in store.survey(session):
+            if isinstance(row.facts, StoreFault):
+                yield Verdict(session.name, row.handle, 0, str(row.facts))
+                continue
+            facts = row.facts
+            if facts.state in ("expired", "running"):
+                continue
+            problem = ""
+            try:
+                _prove(store, facts, progress, done)
+            except HoldallError as found:
+                problem = str(found)
+            yield Verdict(session.name, facts.handle, facts.measure.bytes, problem)
+            done += facts.measure.bytes
+        yield from bad_lines(store, session)
+
+
+def _prove(store: FleetRows, facts: Facts, progress: Progress | None, done: int) -> None:
+    row = store.load(facts)
+    facts = store.readable(row)
+    if facts.state == "expired":
+        return
+    if row.object is None:
+        raise OutputMissing(facts.handle)
+    source, piece, first = store.source(row), b"", -1
+    total = facts.measure.bytes
+    if total and not row.parts and (here := store.objects.length(name_of(row.object))) != total:
+        if here is None:
+            raise OutputMissing(facts.handle)
+        what = "truncated" if here < total else "grown"
+        raise OutputDamaged(facts.handle, f"its object has {here:,} bytes of {total:,} ({what})")
+
+    def block(index: int) -> bytes:
+        nonlocal piece, first
+        if first < 0 or not first <= index < first + _PIECE:
+            read = source.read(index * BLOCK, min(total, (index + _PIECE) * BLOCK))
+            if read is None:
+                raise OutputMissing(facts.handle)
+            piece, first = read, index
+        return piece[(index - first) * BLOCK : (index - first + 1) * BLOCK]
+
+    prove(facts, store.table(row, facts), block, progress, done)
