@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import dataclasses
 import itertools
 import json
 import re
@@ -256,6 +257,42 @@ async def test_a_large_object_is_kept_and_its_notice_says_what_could_not_be_read
         assert json.loads(await in_background(bag, Response(LOG)))["text"] == LOG
         [*_, facts] = await bag.outputs()
         assert facts.measure.notes == ("1 part of a Response could not be read: raw (Opaque)",)
+
+
+@dataclasses.dataclass
+class Page:
+    title: str
+    connection: object
+
+
+class Attr:
+    def __init__(self) -> None:
+        self.name, self.sock = "a", Opaque()
+
+
+async def _pages() -> AsyncIterator[object]:
+    yield LOG
+    yield Opaque()
+
+
+@requirement("store:source-objects", "way:nothing-lost-silently")
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"x": Opaque(), "y": LOG}, "1 part of the output could not be read: x (Opaque)"),
+        ({"rows": [{"a": 1}, {"b": Page(LOG, Opaque())}]}, "1 part of the output could not be read: rows[1].b.connection (Opaque)"),
+        ({1: LOG, None: Opaque()}, "1 part of the output could not be read: null (Opaque)"),
+        ([LOG, *[Opaque() for _ in range(50)]],
+         "50 parts of the output could not be read: [1] (Opaque), [2] (Opaque), [3] (Opaque) and 47 more"),
+        ({"a": Attr(), "b": LOG}, "1 part of an Attr could not be read: sock (Opaque)"),
+        ({"a": Attr(), "b": LOG, "c": Opaque()}, "2 parts of the output could not be read: sock (Opaque), c (Opaque)"),
+        (_pages(), "1 part of the output could not be read: an item (Opaque)"),
+    ],
+    ids=["key", "path", "not-text", "many", "attribute", "both", "stream"],
+)  # fmt: skip
+async def test_a_notice_names_the_parts_that_could_not_be_read(tmp_path: Path, value: object, said: str) -> None:
+    async with opened(tmp_path) as bag:
+        assert f"Kept whole, but {said}" in (await bag.take(value, tool="t")).content
 
 
 @requirement("store:source-objects")

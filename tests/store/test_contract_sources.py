@@ -346,7 +346,7 @@ def test_a_read_that_gives_neither_text_nor_bytes_is_refused_with_its_type(
     facts = keep(store, session, Numbers())
     assert (facts.state, facts.measure.bytes) == ("failed", 0)
     assert facts.error.startswith("UsageError: read() of a ")
-    assert facts.error.endswith("Numbers gave a int, not text or bytes.")
+    assert facts.error.endswith("Numbers gave an int, not text or bytes.")
 
 
 # ── Sources that end early ──────────────────────────────────────────────────────────────────────────────────

@@ -21,6 +21,7 @@ import dataclasses
 import enum
 import fcntl
 import hashlib
+import itertools
 import json
 import threading
 import types
@@ -29,7 +30,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
 from holdall.text.escape import UNREAD, foreign
-from holdall.text.numbers import plural
+from holdall.text.numbers import plural, with_article
 from holdall.text.utf8 import REPLACED, Surrogates
 from holdall.values.errors import UsageError
 
@@ -156,10 +157,12 @@ class Source:
         _widen(file)
         while part := cast("object", file.read(CHUNK)):
             if not isinstance(part, (str, *_BYTES)):
-                raise UsageError(f"read() of a {_type(file)} gave a {_type(part)}, not text or bytes.")
+                given = f"{with_article(_type(file))} gave {with_article(_type(part))}"
+                raise UsageError(f"read() of {given}, not text or bytes.")
             yield self._part(cast("object", part))
         if part is None:  # not the end: what is still to come must not count as not there
-            raise UsageError(f"read() of a {_type(file)} gave nothing yet; a file to be kept must be a blocking one.")
+            whose = with_article(_type(file))
+            raise UsageError(f"read() of {whose} gave nothing yet; a file to be kept must be a blocking one.")
 
     def _iterated(self, parts: Iterator[object]) -> Iterator[bytes]:
         for part in parts:
@@ -170,7 +173,7 @@ class Source:
             return self._encoded(str.__str__(part))
         if isinstance(part, _BYTES):
             return self._lone.passed(bytes(cast("bytes", part)))
-        return self._encoded("".join(json_text(part, self._objects)))
+        return self._encoded("".join(json_text(part, self._objects, "an item")))
 
 
 def surrogate_notes(lone: Surrogates) -> tuple[str, ...]:
@@ -178,11 +181,11 @@ def surrogate_notes(lone: Surrogates) -> tuple[str, ...]:
     return (f"{plural(lone.count, 'lone surrogate')} {were} {REPLACED}",) if lone.count else ()
 
 
-def unread_note(parts: Mapping[str, str], kind: str) -> str:
-    """Of objects that JSON has no form for: the parts that nothing could be read of, each with its type."""
-    named = [f"{foreign(name, 25)} ({foreign(of, 25)})" for name, of in list(parts.items())[:3]]
-    more = f" and {len(parts) - 3:,} more" if len(parts) > 3 else ""
-    return f"{plural(len(parts), 'part')} of {kind}{UNREAD}{', '.join(named)}{more}"
+def unread_note(parts: Sequence[tuple[str, str]], count: int, of: str) -> str:
+    """Of objects that JSON has no form for: the first parts that nothing could be read of, each with its type."""
+    named = [f"{foreign(name, 25)} ({foreign(kind, 25)})" for name, kind in parts[:_NAMED]]
+    more = f" and {count - len(named):,} more" if count > len(named) else ""
+    return f"{plural(count, 'part')} of {of}{UNREAD}{', '.join(named)}{more}"
 
 
 def _widen(file: Any) -> None:
@@ -226,17 +229,22 @@ def _slices(view: memoryview) -> Iterator[bytes]:
         yield bytes(view[start : start + CHUNK])
 
 
-def json_text(value: object, objects: "Objects | None" = None) -> Iterator[str]:
-    """JSON in pieces. Deep nesting is no matter: where the library's encoder gives up, ours walks with a stack."""
+def json_text(value: object, objects: "Objects | None" = None, root: str = "all of it") -> Iterator[str]:
+    """JSON in pieces; `root` is what the value is of the output.
+
+    Deep nesting is no matter: where the library's encoder gives up, ours walks with a stack.
+    """
     objects = objects or Objects()
     try:
         try:
             yield json.dumps(value, ensure_ascii=False, default=objects.plain, skipkeys=False)
         except (RecursionError, TypeError):
             # A TypeError is a mapping whose keys are not text: ours writes them as text.
+            objects.start_again()
             yield from _walk(value, objects)
     except ValueError as problem:  # it holds itself, or a number that Python does not write
-        raise UsageError(f"a {_type(value)} cannot be kept as JSON: {problem}.") from problem
+        raise UsageError(f"{with_article(_type(value))} cannot be kept as JSON: {problem}.") from problem
+    objects.find_places(value, root)
 
 
 class Objects:
@@ -247,18 +255,37 @@ class Objects:
     """
 
     def __init__(self) -> None:
-        self._unread: dict[str, str] = {}
-        self._of = ""
+        self._unread: dict[tuple[str, str], str] = {}  # types, by whose part it is and what it is called
+        self._lost: list[object] = []  # objects of the value that is being written: where they are in it is found later
+        self._parts = 0
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (unread_note(self._unread, self._of),) if self._unread else ()
+        if not self._unread:
+            return ()
+        holders = {of for of, _ in self._unread}
+        parts = [(name, kind) for (_, name), kind in self._unread.items()]
+        return (unread_note(parts, self._parts, holders.pop() if len(holders) == 1 else _OUTPUT),)
 
     def plain(self, value: object) -> object:
         found = _data_of(value)
         return self._read(value, ()) if found is _FOREIGN else found
 
-    def _read(self, value: Any, above: tuple[object, ...], name: str = "all of it") -> object:
+    def start_again(self) -> None:
+        """With the same value."""
+        self._lost.clear()
+
+    def find_places(self, value: object, root: str) -> None:
+        """Name those parts of `value` that nothing could be read of by their paths, once it is written."""
+        if not self._lost:
+            return
+        self._parts += len(self._lost)
+        places = itertools.islice(_places({id(one) for one in self._lost}, value), _NAMED)
+        for place, one in list(places) or [("a value", self._lost[0])]:
+            self._unread.setdefault((_OUTPUT, place or root), _type(one))
+        self._lost.clear()
+
+    def _read(self, value: Any, above: tuple[object, ...], name: str = "") -> object:
         """What can be read of an object whose class says nothing: its attributes and its text, or its items."""
         attributes = _attributes(value)
         text = _text_of(value, attributes)
@@ -267,9 +294,9 @@ class Objects:
             items: list[object] = [*value]
             return {**told, "items": items} if told else items
         if not told:
-            return self._said(value, name, f"a {_type(above[-1])}" if above else "the output")
+            return self._said(value, name, above)
         if not text:
-            self._leave_out(_private(value), f"a {_type(value)}")
+            self._leave_out(_private(value), value)
         return {"str": _str(value), **told} if type(value).__str__ is not object.__str__ and not text else told
 
     def _member(self, value: object, name: str, above: tuple[object, ...], depth: int = 0) -> object:
@@ -287,21 +314,59 @@ class Objects:
             return found
         if depth and len(above) < _DEEPEST:
             return self._read(value, above, name)
-        return self._said(value, name, f"a {_type(above[-1])}")
+        return self._said(value, name, above)
 
-    def _said(self, value: object, name: str, of: str) -> str:
+    def _said(self, value: object, name: str, above: tuple[object, ...]) -> str:
         said = _str(value)
         if said.startswith("<"):  # as Python writes what it has no words for
-            self._leave_out({name: value}, of)
+            if above:
+                self._leave_out({name: value}, above[-1])
+            else:
+                self._lost.append(value)
         return said
 
-    def _leave_out(self, parts: Mapping[str, object], of: str) -> None:
+    def _leave_out(self, parts: Mapping[str, object], holder: object) -> None:
+        of = with_article(_type(holder))
         for name, value in parts.items():
-            self._of = self._of or of
-            self._unread.setdefault(name, _type(value))
+            if (of, name) not in self._unread:
+                self._parts += 1
+                self._unread[of, name] = _type(value)
+
+
+def _places(wanted: AbstractSet[int], value: object) -> Iterator[tuple[str, object]]:
+    """Where these objects are in a value, in the order in which they were written: `rows[3].file`.
+
+    Only as far as it is quickly found: what a class makes of itself is not made again.
+    """
+    stack: list[Iterator[tuple[str, object]]] = [iter([("", value)])]
+    for _ in range(_MOST_LOOKED_AT):
+        path, one = next(stack[-1], (None, None))
+        if path is None:
+            stack.pop()
+            if not stack:
+                return
+        elif id(one) in wanted:
+            yield path, one
+        else:
+            stack.append(_inside(path[:80], one))  # no more of it is shown, and it may be deep
+
+
+def _inside(path: str, value: object) -> Iterator[tuple[str, object]]:
+    """The members of a value, each with its path."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        for key, member in cast("Mapping[object, object]", value).items():
+            yield f"{path}.{_key(key)}" if path else _key(key), member
+    elif isinstance(value, list | tuple):
+        for at, member in enumerate(cast("Sequence[object]", value)):
+            yield f"{path}[{at}]", member
 
 
 _FOREIGN = object()
+_OUTPUT = "the output"
+_NAMED = 3  # parts that a note names
+_MOST_LOOKED_AT = 20_000  # values
 _DEEPEST = 4  # objects in lists of objects
 _DATA_METHODS = ("to_pylist", "to_dicts", "tolist", "_asdict", "to_dict")  # of pyarrow, polars, numpy, pandas
 _TEXTS = ("text", "content", "body", "data")

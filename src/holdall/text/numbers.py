@@ -85,6 +85,10 @@ def exact_age(seconds: float) -> str:
     return plural(int(seconds // _AGES[unit]), unit) if unit else f"{seconds:g} seconds"
 
 
+def with_article(noun: str) -> str:
+    return f"an {noun}" if noun[:1] in "aeioAEIO" else f"a {noun}"  # not u: a user, a Union
+
+
 def parse_size(text: str) -> int:
     """`50 KiB`, `2GB`, `1024`: a size in bytes."""
     match = _SIZE.fullmatch(text)

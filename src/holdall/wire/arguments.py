@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
+from holdall.text.numbers import with_article
+
 # Functions as tools: pydantic finds what is wrong, the words are here. They repeat no value: it may be a megabyte.
 
 
@@ -133,7 +135,7 @@ def _problem(schema: Mapping[str, Any], value: object) -> str:
     kind = schema.get("type")
     kinds = cast("Sequence[str]", kind if isinstance(kind, list) else [kind] if kind else [])
     if kinds and not any(_is(value, one) for one in kinds):
-        return f"must be {' or '.join(_article(one) for one in kinds)}"
+        return f"must be {' or '.join(with_article(one) for one in kinds)}"
     if "enum" in schema and value not in schema["enum"]:
         return f"must be one of {', '.join(map(str, cast('Sequence[object]', schema['enum'])))}"
     if isinstance(value, str | list) and not value and (schema.get("minLength", 0) or schema.get("minItems", 0)):
@@ -156,10 +158,6 @@ def _is(value: object, kind: str) -> bool:
     if kind == "integer" and isinstance(value, float):
         return value.is_integer()
     return isinstance(value, _TYPES.get(kind, (object,)))
-
-
-def _article(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aio" else f"a {kind}"
 
 
 def coerced(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
