@@ -267,14 +267,26 @@ async def test_a_user_who_switched_references_off_has_them_off(write: Any, tmp_p
 
 
 @requirement("extract:model-unusable")
-async def test_a_model_for_extraction_that_cannot_be_used_is_warned_of_before_the_run(
-    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        ("openai:gpt-5", "OPENAI_API_KEY is not set"),
+        ("foo:bar", 'no model is named "foo:bar"'),
+        ("openai:m@http://127.0.0.1:9/v1?tools=maybe", 'tools is "maybe"; it must be yes or no'),
+    ],
+)
+async def test_a_model_for_extraction_that_cannot_be_used_is_warned_of_once_before_the_run(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, model: str, why: str
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     warnings: list[str] = []
-    file = write("extraction_model: openai:gpt-5", REPORT)
-    async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of(), warn=warnings.append):
-        pass
+    file = write(f"extraction_model: {model}", REPORT)
+    own = settings_of()
+    async with (
+        build_agent(file, home=str(tmp_path / "home"), settings_of=own, warn=warnings.append) as agent,
+        agent.open_bag("s1", "", agent.model),
+    ):
+        warnings += [record.getMessage() for record in caplog.records]
     (warning,) = warnings
-    assert warning.startswith("extraction_model cannot be used, so questions about outputs get both ends of them: ")
-    assert "OPENAI_API_KEY" in warning
+    assert "cannot be used" in warning
+    assert why in warning

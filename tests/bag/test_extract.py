@@ -387,6 +387,7 @@ async def test_an_answer_keeps_to_the_room_that_is_left(tmp_path: Path) -> None:
         ("nonsense", "the model for extraction cannot be used"),
         ("gguf:/nowhere/secret.gguf", "the model for extraction cannot be used"),
         ("openai:gpt-nonexistent", "the model for extraction cannot be used"),
+        ("foo:bar", "the model for extraction cannot be used"),
     ],
 )
 @pytest.mark.parametrize("mode", ["auto", "read-grep"])
@@ -409,8 +410,28 @@ async def test_where_no_model_can_be_asked_a_model_gets_both_ends_and_a_warning(
         assert "secret.gguf" not in answer.text
         assert (await bag.counters()).fallbacks == 1
     assert "falling back to truncate" in caplog.text
-    if model in ("nonsense", "gguf:/nowhere/secret.gguf"):  # what can be told without loading a library
+    if model:  # else a model of the session's own may come
         assert f"extraction_model {model} cannot be used" in at_start
+
+
+@requirement("extract:model-unusable")
+async def test_a_session_that_is_opened_says_which_key_its_model_for_extraction_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: dict[str, str] = {}
+    for name in ("openai:gpt-5", "anthropic/claude-5", "google:gemini-3", "openai:m@http://127.0.0.1:9/v1"):
+        for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+            monkeypatch.delenv(variable, raising=False)
+        caplog.clear()
+        async with opened(tmp_path, extraction_model=name):
+            told[name] = caplog.text.partition("(")[2].partition(")")[0]
+    assert list(told.values()) == [
+        "OPENAI_API_KEY is not set", "ANTHROPIC_API_KEY is not set", "GOOGLE_API_KEY is not set", ""
+    ]  # fmt: skip
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    caplog.clear()
+    async with opened(tmp_path, extraction_model="openai:gpt-5"):
+        assert caplog.text == ""
 
 
 @requirement("extract:question-bounded")

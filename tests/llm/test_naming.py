@@ -6,11 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pydantic_ai
 import pytest
 from inline_snapshot import snapshot
 
 from holdall.llm.gguf import GgufModel
-from holdall.llm.model_names import model_named
+from holdall.llm.model_names import VARIABLES, model_named
 from holdall.llm.providers import ProviderModel
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.errors import NoSuchModel
@@ -106,6 +107,14 @@ def test_what_is_said_to_a_name_that_is_none(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @requirement("cli:missing-extra")
+@requirement("extract:model-unusable")
+def test_the_variables_that_are_looked_at_are_those_of_the_library() -> None:
+    modules = Path(pydantic_ai.__file__).parent / "providers"
+    for provider, variables in VARIABLES.items():
+        source = (modules / f"{provider.partition('-')[0]}.py").read_text()
+        assert all(f"'{variable}'" in source for variable in variables), provider
+
+
 @pytest.mark.parametrize(
     ("package", "name", "extra"),
     [

@@ -10,7 +10,9 @@ Options follow a question mark: `gguf:PATH?context=4096&threads=4`, `openai:NAME
 
 import difflib
 import importlib
+import importlib.util
 import logging
+import os
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,7 +20,7 @@ from typing import Any
 
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Model
-from holdall.values.errors import NoSuchModel
+from holdall.values.errors import MissingExtra, NoSuchModel
 from holdall.values.patterns import lazy_pattern
 
 FORMS = (
@@ -29,6 +31,15 @@ MODEL_KEY = "HOLDALL_MODEL_KEY"  # the variable with the key for openai:NAME@URL
 _OURS = ("gguf", "scripted")
 _OPTIONS = lazy_pattern(r"\?(\w+=[^&?=]*(?:&\w+=[^&?=]*)*)\Z")
 _SLASHED = lazy_pattern(r"(?!gateway/)(?P<form>[A-Za-z][\w.-]*)/(?P<rest>.+)", re.ASCII)
+VARIABLES = {
+    **dict.fromkeys(("openai", "openai-chat", "openai-responses"), ("OPENAI_API_KEY", "OPENAI_BASE_URL")),
+    "anthropic": ("ANTHROPIC_API_KEY",), "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "groq": ("GROQ_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY",), "cohere": ("CO_API_KEY",), "deepseek": ("DEEPSEEK_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY",), "xai": ("XAI_API_KEY",), "cerebras": ("CEREBRAS_API_KEY",),
+    "fireworks": ("FIREWORKS_API_KEY",), "together": ("TOGETHER_API_KEY",), "huggingface": ("HF_TOKEN",),
+    "moonshotai": ("MOONSHOTAI_API_KEY",), "zai": ("ZAI_API_KEY",),
+}  # fmt: skip
+"""Where the providers that most people use have their key: looked at when a session is opened, without a library."""
 _YES_NO = {"yes": True, "no": False}
 _LONGEST_SHOWN = 200
 
@@ -59,13 +70,21 @@ def model_named(
 
 
 def problem_with(name: str) -> str:
-    """What is wrong with a name, as far as that can be told without loading a library; empty if nothing is."""
+    """What is wrong with a name: its form, its provider, a file or a key that is not there; empty if nothing is.
+
+    It asks no server. A library is loaded only for a provider that few people use, or that there is not.
+    """
     try:
         form, rest = _form_of(name)
-    except NoSuchModel as problem:
+        if form in _OURS:
+            path = Path(_split(rest)[0]).expanduser()
+            return "" if path.is_file() else f"there is no file {path}"
+        if importlib.util.find_spec("pydantic_ai") is None or form not in VARIABLES:
+            _check_provider(name, form, rest)
+    except (NoSuchModel, MissingExtra) as problem:
         return str(problem)
-    path = Path(_split(rest)[0]).expanduser()
-    return f"there is no file {path}" if form in _OURS and not path.is_file() else ""
+    variables = () if url_of(name) else VARIABLES.get(form, ())
+    return f"{variables[0]} is not set" if variables and not any(map(os.environ.get, variables)) else ""
 
 
 def warn_of(name: str) -> None:
@@ -92,12 +111,18 @@ def url_of(name: str) -> str:
     return _split(name[at + 1 :])[0] if at >= 0 else ""
 
 
-def _of_provider(name: str, form: str, rest: str, options: dict[str, Any]) -> Model:
+def _check_provider(name: str, form: str, rest: str) -> Any:
+    """The module of providers, if this is one of them."""
     if near := difflib.get_close_matches(form, _OURS, n=1, cutoff=0.75):
         raise NoSuchModel(f'{_unknown(name)} Did you mean "{near[0]}:{rest}"?')
     providers: Any = importlib.import_module("holdall.llm.providers")
     if not providers.is_known(form):
         raise NoSuchModel(_unknown(name, near=providers.known_providers(), rest=rest))
+    return providers
+
+
+def _of_provider(name: str, form: str, rest: str, options: dict[str, Any]) -> Model:
+    providers = _check_provider(name, form, rest)
     url = url_of(name)
     if "//" in rest.removesuffix(f"@{url}") or "\\" in rest:
         # Some providers take a URL for a name, and send their key to it: nobody would have been asked about that.
