@@ -32,6 +32,16 @@ for line in sys.stdin:
                                 "serverInfo": info})
     elif message["method"] == "tools/list":
         send(id=number, result={"tools": [{"name": "env", "inputSchema": {"type": "object"}}]})
+    elif message["method"] == "tools/call" and "task" in params:
+        task = {"taskId": "t1", "status": "working", "statusMessage": params["arguments"]["said"], "ttl": 60000}
+        later = params["arguments"]["answer"]
+        send(id=number, result={"task": task})
+    elif message["method"] == "tasks/get":
+        send(id=number, result=task)
+    elif message["method"] == "tasks/list":
+        send(id=number, result={"tasks": [task]})
+    elif message["method"] == "tasks/result":
+        send(id=number, **later)
     elif message["method"] == "tools/call":
         given = params["arguments"]
         for _ in range(LOGS):
@@ -108,3 +118,24 @@ async def test_no_secret_passes_in_whatever_place_of_whatever_answer(tmp_path: P
     assert SECRET.encode() not in stored
     assert packed not in stored
     assert not seen.exists(), seen.read_text()[:1000]  # a hostile text would stop all clients of a gateway over HTTP
+
+
+@requirement("store:tool-redacts")
+async def test_what_a_task_comes_to_has_the_limits_and_the_mask_of_its_tool(tmp_path: Path) -> None:
+    """It is asked for by a method of its own, and passed as it was, of any size."""
+    (tmp_path / "server.py").write_text(SERVER)
+    before = ["--set", "tools.env.redact=true", "--set", "slow_after_seconds=600"]
+    words = gateway(tmp_path / "home", before=before, server=[sys.executable, str(tmp_path / "server.py")])
+    async with wire(words) as client:
+        await client.greet()
+        for name in ("a text", "a large text", "a refusal"):
+            given = {"said": LINE, "answer": ANSWERS[name]}
+            made = await client.result("tools/call", {"name": "env", "arguments": given, "task": {"ttl": 60_000}})
+            assert made["task"]["taskId"] == "t1"
+            assert (await client.result("tasks/get", {"taskId": "t1"}))["taskId"] == "t1"
+            assert (await client.result("tasks/list"))["tasks"][0]["taskId"] == "t1"
+            said = json.dumps(await client.ask("tasks/result", {"taskId": "t1"}))
+            assert len(said) < 4000
+            assert ("handle: " in said) == (name == "a large text")
+        assert (await client.ask("tasks/result", {"taskId": "t2"}))["error"]["code"] == -32602
+        assert SECRET.encode() not in b"".join(client.lines)

@@ -5,7 +5,7 @@ and reads of what is kept.
 import base64
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdall.bag import Holdall
 from holdall.bag.core import Core
@@ -33,6 +33,9 @@ from holdall.wire.notes import (
     structured_note,
     with_notice,
 )
+
+if TYPE_CHECKING:
+    from holdall.bag.redaction import Redaction
 
 # What a client gets of a tool's result: the result itself, or the notice in its place, in the form that MCP has.
 #
@@ -240,6 +243,7 @@ _TOO_LATE = "asks its user something first, and the call had gone to the backgro
 _AGAIN = "Call it again, or let its calls wait (never_async)."
 _LONGEST_CALL_ID = 200  # signs; longer ones are nobody's id
 _CALL_IDS = ("toolUseId", "toolCallId", "tool_use_id", "tool_call_id")  # how the keys of clients end
+_MAX_TASK = 4096  # bytes of a task
 _MAX_MESSAGE = 300  # signs of a message, and of data: in what is one line. More than that is an output
 _MAX_BESIDE = 1024 * 1024  # bytes of a result beside its content that pass as they are
 _MAX_WRITTEN = 10 * _MAX_MESSAGE  # as much where each of them is an escape
@@ -262,28 +266,52 @@ def _call_id(asked: ClientRequest) -> str:
     return next((value for value in named if value), str(asked.id))[:_LONGEST_CALL_ID]
 
 
-class ToolCall:
-    """One call of a server's tool. `shown` is its name for the client."""
+class Begun(NamedTuple):
+    """Which tool of which server is called, under which name for the client, and with what."""
 
-    def __init__(self, relay: Relay, connection: Connection, asked: ClientRequest, *, tool: str, shown: str) -> None:
+    server: str
+    tool: str
+    shown: str
+    arguments: dict[str, Any]
+
+
+def task_in(result: Mapping[str, Any]) -> str:
+    """The id of the task that stands in place of a result; empty if it is a result."""
+    task = table(result.get("task")).get("taskId") if "content" not in result else None
+    return task if isinstance(task, str) else ""
+
+
+def with_masked_status(found: Mapping[str, Any], redaction: "Redaction") -> dict[str, Any]:
+    """A task, or a list of them, in which nothing but the ids is as the server wrote it."""
+    masked = redaction.masked(codec.plain(dict(found)))
+    tasks = [
+        {**cast("Mapping[str, Any]", new), "taskId": cast("Mapping[str, Any]", old).get("taskId")}
+        for old, new in zip(entries(found.get("tasks")), entries(masked.get("tasks")), strict=True)
+        if isinstance(old, Mapping) and isinstance(new, Mapping)
+    ]
+    return masked | ({"tasks": tasks} if tasks else {}) | ({"taskId": found["taskId"]} if "taskId" in found else {})
+
+
+class ToolCall:
+    """One call of a server's tool, or the request for what a task of it has come to."""
+
+    def __init__(self, relay: Relay, connection: Connection, asked: ClientRequest, begun: Begun) -> None:
         self._relay = relay
         self._connection = connection
         self._asked = asked
-        self._tool = tool
-        self._shown = shown
+        self._tool = begun.tool
+        self._shown = begun.shown
+        self._arguments = begun.arguments
         self._original: dict[str, Any] | None = None
         self._untouched: dict[str, Any] | None = None
         self._refusal: Refusal | None = None
 
     async def run(self, bag: Holdall, listed: Mapping[str, Any]) -> dict[str, Any]:
         """`listed` is the tool as its server lists it; empty if it has not been listed."""
-        arguments = self._asked.params.get("arguments")
-        if not isinstance(arguments, dict | None):
-            raise Refusal(INVALID_PARAMS, "The arguments of a tool must be an object")
         schema = table(listed.get("inputSchema"))
         self._asked.messages = bag.jobs.messages(self._shown)
         taken = await bag.run(
-            self._called, tool=self._shown, arguments=arguments or {}, call_id=_call_id(self._asked),
+            self._called, tool=self._shown, arguments=self._arguments, call_id=_call_id(self._asked),
             server=configured_name(self._connection.spec),
             schema=schema or None, messages=self._asked.messages,
             waits=lambda: self._relay.waits_for_client(self._connection.name),
@@ -307,7 +335,9 @@ class ToolCall:
         return result if result is original else self._completed(result)
 
     async def _called(self, **arguments: Any) -> object:
-        params = {**self._asked.params, "name": self._tool, "arguments": arguments}
+        params = dict(self._asked.params)
+        if self._asked.method == "tools/call":
+            params |= {"name": self._tool, "arguments": arguments}
         try:
             result = await self._relay.forward(self._connection, self._asked, params)
         except Refusal as refusal:
@@ -316,7 +346,11 @@ class ToolCall:
                 return self._failed(refusal)
             self._refusal = Refusal(refusal.code, refusal.message, refusal.data)  # without the frames, which hold us
             return of_refusal(refusal)
-        # Only a question is no output. A task, or a kind that is still to come, passes while it is small.
+        if (task := task_in(result)) and self._asked.open and len(messages.encode(result)) <= _MAX_TASK:
+            masked = await self._masked(codec.plain(result))
+            self._untouched = {**masked, "task": {**table(masked.get("task")), "taskId": task}}
+            return ""
+        # Else only a question is no output. A kind that is still to come passes while it is small.
         if messages.is_question(result) and not result.keys() & set(_ENVELOPE):
             if not self._asked.open:
                 raise UpstreamFault(self._connection.name, _TOO_LATE, advice=_AGAIN)

@@ -7,9 +7,10 @@ by names for tools and prompts, by who has listed it for resources, and by tryin
 import asyncio
 import logging
 import secrets
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from holdall.bag import Holdall
 from holdall.bag.holdall import use_plain_names
@@ -18,7 +19,7 @@ from holdall.mcp.client.handshake import Greeting
 from holdall.mcp.client.server_process import Bounds
 from holdall.mcp.client.spec import ServerSpec
 from holdall.mcp.gateway import calls, listing, messages
-from holdall.mcp.gateway.calls import ToolCall
+from holdall.mcp.gateway.calls import Begun, ToolCall
 from holdall.mcp.gateway.client_side import Client, ClientRequest, Send
 from holdall.mcp.gateway.known import KnownServers
 from holdall.mcp.gateway.listeners import LISTEN, Listeners, follow, is_change, uris_of
@@ -174,6 +175,7 @@ def _text(content: object) -> str:
 _LOG = logging.getLogger("holdall.gateway")
 _TOOLS_CHANGED = "notifications/tools/list_changed"
 _START_SECONDS = 8.0  # how long a client waits for the slowest of several servers
+_MAX_TASKS = 1000  # that a client may ask for
 _EVERYWHERE = frozenset(("logging/setLevel",))
 _BY_URI = frozenset(("resources/read", "resources/subscribe", "resources/unsubscribe"))
 
@@ -210,6 +212,7 @@ class Front:
         self._relay: Relay | None = None
         self._listeners = Listeners(self.client)
         self._conversations = Conversations()
+        self._tasks: OrderedDict[str, Begun] = OrderedDict()  # by the ids of their servers, newest last
         names = [spec.name for spec in gateway_state.servers]
         reserved = {tool.plain_name for tool in bag.dialect.tools} | {tool.name for tool in bag.dialect.tools}
         use_plain_names(bag)  # as they are listed
@@ -299,6 +302,8 @@ class Front:
         if method in _BY_URI:
             place = catalogue.place_of(str(params.get("uri")))
             return await self._tried(relay, asked, first=place)
+        if method.startswith("tasks/"):
+            return await self._task(relay, catalogue, asked)
         if method == "completion/complete":
             return await self._complete(relay, catalogue, asked)
         if method in _EVERYWHERE:
@@ -323,8 +328,29 @@ class Front:
             answer = calls.of_answer(await self._bag.call(name, asked.params.get("arguments")))
             return messages.completed(asked.method, answer, {}) if relay.caller.modern else answer
         server, tool = self._meant(self._names, name, "tool")
-        call = ToolCall(relay, relay.servers[server], asked, tool=tool, shown=str(name))
-        return await call.run(self._bag, catalogue.tool(str(name)))
+        arguments = asked.params.get("arguments")
+        if not isinstance(arguments, dict | None):
+            raise Refusal(INVALID_PARAMS, "The arguments of a tool must be an object")
+        begun = Begun(server, tool, str(name), cast("dict[str, Any]", arguments or {}))
+        result = await ToolCall(relay, relay.servers[server], asked, begun).run(self._bag, catalogue.tool(begun.shown))
+        if task := calls.task_in(result):
+            self._tasks[task] = begun
+            if len(self._tasks) > _MAX_TASKS:
+                self._tasks.popitem(last=False)
+        return result
+
+    async def _task(self, relay: Relay, catalogue: Catalogue, asked: ClientRequest) -> dict[str, Any]:
+        """What a task comes to is the result of its call: it has the limits and the policy of its tool."""
+        begun = self._tasks.get(str(asked.params.get("taskId")))
+        if asked.method != "tasks/result":
+            found = await self._tried(relay, asked, first=begun.server if begun is not None else "")
+            redaction = self._bag.core.redaction_of(None)
+            return found if redaction is None else await asyncio.to_thread(calls.with_masked_status, found, redaction)
+        if begun is None:
+            raise Refusal(INVALID_PARAMS, "Unknown task: its call did not come through this session")
+        return await ToolCall(relay, relay.servers[begun.server], asked, begun).run(
+            self._bag, catalogue.tool(begun.shown)
+        )
 
     async def _complete(self, relay: Relay, catalogue: Catalogue, asked: ClientRequest) -> dict[str, Any]:
         reference = table(asked.params.get("ref"))
