@@ -50,7 +50,8 @@ KEYS_SETTING = "key_urls"
 
 def check_writers(path: str, about: os.stat_result, what: str = "the file") -> None:
     """Raises UsageError where others could change the file, or put another one in its place."""
-    _check(os.path.realpath(path), about, other_writer(about, (os.geteuid(), 0)), what)
+    real = os.path.realpath(path)
+    _check(real, about, other_writer(real, about, (os.geteuid(), 0)), what)
     check_folders(path, what)
 
 
@@ -59,7 +60,7 @@ def check_folders(path: str, what: str) -> None:
     owners = trusted_owners()
     for folder, link in way_to(path):
         above = os.stat(folder)
-        _check(folder, above, other_writer(above, owners), f"a folder of {what}", file=path)
+        _check(folder, above, other_writer(folder, above, owners), f"a folder of {what}", file=path)
         if link and os.lstat(link).st_uid not in owners:
             raise UsageError(
                 f"the link {one_line(link)} to {what} {one_line(path)} belongs to another user; so it is not read."

@@ -353,3 +353,15 @@ def test_the_reference_to_the_output_of_a_command_has_an_id_that_leads_to_it(hol
         assert not given or call_id == "toolu_7"
         assert f"Tool: seq (toolCallId: {call_id})\n" in told
         assert holdall("show", "--json", call_id).json["handle"] == reference["id"]
+
+
+@requirement("store:tool-redacts", "way:nothing-lost-silently")
+def test_what_exec_cannot_keep_of_a_tool_with_redact_is_not_shown(holdall: Program) -> None:
+    """It passed unmasked from the moment in which the store refused."""
+    secret = "ghp_" + "Ab3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
+    code = f"print('x' * 3_000_000); print('GITHUB_TOKEN={secret}')"
+    flags = ("--set", "session_quota_bytes=1000000", "--set", "tools.py.redact=true")
+    ran = holdall(*flags, "exec", "--tool", "py", "--", sys.executable, "-c", code)
+    assert ran.code == 3
+    assert secret not in ran.text + ran.err
+    assert "could not be kept, and are not shown: secrets of this tool are masked" in ran.err

@@ -6,6 +6,7 @@ import marshal
 import os
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -551,8 +552,29 @@ def test_who_owns_a_folder_like_tmp_can_replace_what_is_in_it(tmp_path: Path) ->
     tmp_path.chmod(0o1777)
     about = tmp_path.stat()
     theirs = os.stat_result((*about[:4], os.geteuid() + 4321, *about[5:]))
-    assert owners.other_writer(about, owners.trusted_owners()) == ""
-    assert owners.other_writer(theirs, owners.trusted_owners()) == owners.OWNER
+    assert owners.other_writer(str(tmp_path), about, owners.trusted_owners()) == ""
+    assert owners.other_writer(str(tmp_path), theirs, owners.trusted_owners()) == owners.OWNER
+
+
+@requirement("trust:others-can-write")
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="access lists of POSIX are Linux's")
+def test_another_user_who_may_write_by_an_access_list_is_another_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bits of the group are then the mask of the list, which the user's own group does not explain."""
+    monkeypatch.setattr(owners, "_is_private_group", lambda _: True)
+    path = tmp_path / "agent.md"
+    path.touch(0o644)
+
+    def listed(tag: int, rights: int, who: int) -> bytes:
+        nobody = 0xFFFFFFFF
+        entries = [(1, 7, nobody), (tag, rights, who), (4, 5, nobody), (16, 7, nobody), (32, 5, nobody)]
+        return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *one) for one in sorted(entries))
+
+    for tag, rights, who, is_open in [(2, 6, 4321, True), (8, 6, 4321, True), (2, 4, 4321, False), (2, 6, 0, False)]:
+        os.setxattr(path, "system.posix_acl_access", listed(tag, rights, who))
+        found = owners.other_writer(str(path), path.stat(), owners.trusted_owners())
+        assert found == ("another user, by its access list," if is_open else "")
 
 
 @requirement("trust:others-can-write")

@@ -120,11 +120,12 @@ async def _execute(
         if report is not None:
             report(writer.handle)
         stopped = _stopping(process, alone=report is not None)
-        live = show.is_terminal(sys.stdout) and not options.as_json
+        masks = bag.core.policy_of(name).redact  # then nobody gets what did not go through the store
+        live = show.is_terminal(sys.stdout) and not options.as_json and not masks
         if show.is_terminal(sys.stderr):
             show.about(f"{writer.handle} running: holdall tail -f {writer.handle}")
         with _ignoring_interrupts():
-            fault, stdout_failure = await asyncio.to_thread(_copy, process, writer.write, live)
+            fault, stdout_failure = await asyncio.to_thread(_copy, process, writer.write, live, masks)
             code = await asyncio.to_thread(process.wait)
         facts = await asyncio.to_thread(_finish, writer.handle, writer.finish, code, fault, stopped.is_set())
         if report is not None:
@@ -234,9 +235,11 @@ def _widen(descriptor: int) -> None:
 
 
 def _copy(
-    process: subprocess.Popen[bytes], keep: Any, live: bool
+    process: subprocess.Popen[bytes], keep: Any, live: bool, masks: bool
 ) -> tuple[StoreFault | OSError | None, StdoutError | None]:
     """All that the command writes, kept and, on a terminal, shown. Neither a store nor a stream that refuses stops it.
+
+    What cannot be kept is passed on to our standard output; with `masks` it is counted only.
 
     Gives what the store said, and what standard output said.
     """
@@ -245,6 +248,7 @@ def _copy(
     stdout_failure: StdoutError | None = None
     if pipe is None:
         return None, None
+    lost = 0
     _widen(pipe.fileno())
     while chunk := os.read(pipe.fileno(), _PIPE_BYTES):
         if fault is None:
@@ -252,8 +256,9 @@ def _copy(
                 keep(chunk)
             except (StoreFault, OSError) as problem:
                 fault = problem
-        if live or fault is not None:
-            # What cannot be kept is still passed on to our standard output.
+        if fault is not None and masks:
+            lost += len(chunk)
+        elif live or fault is not None:
             try:
                 show.content(chunk)
             except BrokenPipeError:
@@ -261,6 +266,9 @@ def _copy(
             except StdoutError as problem:
                 stdout_failure = problem
                 drop_output()
+    if lost:
+        why = "could not be kept, and are not shown: secrets of this tool are masked where it is kept."
+        fault = StoreFault(f"{fault} The last {plural(lost, 'byte')} {why}")
     return fault, stdout_failure
 
 

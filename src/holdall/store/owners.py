@@ -5,18 +5,21 @@ For the store, and for files that say what is run. It says who; it refuses, open
 
 import os
 import stat
+import struct
 from collections.abc import Iterator
 
 from holdall.values.errors import UsageError
 
 OWNER = "its owner"  # in place of who may write, where it belongs to somebody else
+_ACL = "system.posix_acl_access"
+_USER, _GROUP, _WRITE = 0x02, 0x08, 0x02  # of an entry: a user by name, a group by name; that it may write
 _NOBODY = 65534  # what root looks like in a user namespace that does not have it
 _UID_MAP = "/proc/self/uid_map"
 _MAX_LINKS = 40  # as the kernel has it
 
 
-def other_writer(about: os.stat_result, owners: tuple[int, ...]) -> str:
-    """Who can change it besides its `owners`; empty if nobody can.
+def other_writer(path: str, about: os.stat_result, owners: tuple[int, ...]) -> str:
+    """Who can change what is at `path` besides its `owners`; empty if nobody can.
 
     In a folder with the sticky bit, like /tmp, others can add files but not replace ours; its owner still can.
     """
@@ -26,8 +29,23 @@ def other_writer(about: os.stat_result, owners: tuple[int, ...]) -> str:
         return ""
     if about.st_mode & stat.S_IWOTH:
         return "anybody"
-    by_group = about.st_mode & stat.S_IWGRP and not _is_private_group(about.st_gid)
-    return f"the group {about.st_gid}" if by_group else ""
+    if not about.st_mode & stat.S_IWGRP:
+        return ""
+    if not _is_private_group(about.st_gid):
+        return f"the group {about.st_gid}"
+    return "another user, by its access list," if _is_open_by_acl(path, owners) else ""
+
+
+def _is_open_by_acl(path: str, owners: tuple[int, ...]) -> bool:
+    """Whether an access list lets anybody else write: with one, the bits of the group are the most that it gives."""
+    try:
+        data = os.getxattr(path, _ACL)
+    except (AttributeError, OSError):  # macOS keeps its lists elsewhere; most files have none
+        return False
+    entries = list(struct.iter_unpack("<HHI", data[4 : len(data) - (len(data) - 4) % 8]))
+    return any(
+        rights & _WRITE and (tag == _GROUP or (tag == _USER and who not in owners)) for tag, rights, who in entries
+    )
 
 
 def way_to(path: str) -> Iterator[tuple[str, str]]:

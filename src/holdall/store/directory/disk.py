@@ -66,7 +66,7 @@ def _open_to_others(path: str) -> str:
     """The first folder, or link, on the way to it that others could put another one in the place of; else empty."""
     owners = trusted_owners()
     for folder, link in way_to(path):
-        if other_writer(os.stat(folder), owners):
+        if other_writer(folder, os.stat(folder), owners):
             return folder
         if link and os.lstat(link).st_uid not in owners:
             return link
