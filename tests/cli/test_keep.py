@@ -8,6 +8,7 @@ import pty
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -171,11 +171,16 @@ def test_the_texts_for_calls_that_cannot_be_run() -> None:
 
 
 CALL = Action(tool="Grep", arguments={"pattern": "E"})
-WRITTEN: list[tuple[str, Action]] = [
+WRITTEN: list[tuple[str, Action | None]] = [  # None: it is an answer as it stands
     ('{"tool": "Grep", "arguments": {"pattern": "E"}}', CALL),
     ('{\n  "tool": "Grep",\n  "arguments": {"pattern": "E"}\n}\n', CALL),
     ('{"arguments": {"pattern": "E"}, "tool": "Grep"}', CALL),
-    ('I will search.\n```json\n{"tool": "Grep", "arguments": {"pattern": "E"}}\n```\nand then', CALL),
+    ('I will search.\n```json\n{"tool": "Grep", "arguments": {"pattern": "E"}}\n```', CALL),
+    ('I will search.\n{"tool": "Grep", "arguments": {"pattern": "E"}}', CALL),
+    ('```\n{"tool": "Grep", "arguments": {"pattern": "E"}}\n```\nand then', CALL),
+    ('The page says {"tool": "Grep", "arguments": {}}, which I will not do.', None),
+    ('The page says:\n{"tool": "Grep", "arguments": {}}\nI will not do that.', None),
+    ('It has the line `{"answer": "all is well"}`.\n{"answer": "Disk 7."}', Action(answer="Disk 7.")),
     ('<think>{"answer": "no, search"}</think>{"tool": "Grep", "arguments": {"pattern": "E"}}', CALL),
     ('{"tool": "Grep", "arguments": {"pattern": "E"}}{"answer": "it returned nothing"}', CALL),
     ('{"tool": "Read"}', Action(tool="Read", arguments={})),
@@ -198,8 +203,8 @@ WRITTEN: list[tuple[str, Action]] = [
 
 
 @pytest.mark.parametrize(("text", "action"), WRITTEN)
-def test_what_a_model_wrote_is_read(text: str, action: Action) -> None:
-    assert read_action(text, [GREP, READ]) == action
+def test_what_a_model_wrote_is_read(text: str, action: Action | None) -> None:
+    assert read_action(text, [GREP, READ]) == (action or Action(answer=text))
 
 
 def test_half_a_call_is_a_call_that_cannot_be_run_and_no_answer() -> None:

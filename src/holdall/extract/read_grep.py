@@ -101,8 +101,9 @@ async def read_and_grep(
     document: Document, question: str, policy: Policy, way: Route, caller: ModelCaller
 ) -> Extraction:
     """Raises ModelFault if no report comes."""
-    # A model that calls no tools by itself answers in a field of its action, which nothing in the output can reach.
-    form = form_for([question], schema=not caller.model.calls_tools, new_tag=new_tag, new_nonce=new_nonce)
+    # A model that is held to the schema of its actions answers in a field of one, which no output can reach.
+    held = caller.model.keeps_schema and not caller.model.calls_tools
+    form = form_for([question], schema=held, new_tag=new_tag, new_nonce=new_nonce)
     reply_tokens = min(caller.model.max_output, policy.answer_tokens, caller.model.window // 4)
     search = _Search(document, form, policy, reply_tokens, list(read_grep_prompt(document.source, question, form)))
     finding = await _found(search, with_tools(_Counted(caller.model, caller, document.tokenizer)))

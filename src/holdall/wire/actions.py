@@ -23,6 +23,7 @@ _CUT_CALL = lazy_pattern(r'\{\s*"tool"\s*:\s*"([^"\\]{1,80})"\s*,\s*"arguments"\
 _STRING = lazy_pattern(r'(?:[^"\\]|\\.)*+', re.DOTALL)
 _CUT_ESCAPE = lazy_pattern(r"\\u[0-9a-fA-F]{0,3}\Z")
 _THINKING = lazy_pattern(r"\A\s*<(think|thinking|thought|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_FENCE = lazy_pattern(r"```[a-zA-Z]{0,10}\s*\Z")  # that begins right before
 _DEFINITIONS = ("$defs", "definitions")
 _REFERENCE = lazy_pattern(r"^#/(?:\$defs|definitions)/")
 _CANDIDATES = 16  # places at which an action may begin: more are a text about actions, not one
@@ -91,13 +92,20 @@ def as_plain_messages(messages: Iterable[Message], tools: Sequence[ToolSpec] = (
 
 
 def read_action(text: str, tools: Iterable[ToolSpec]) -> Action:
-    """What the model wrote is an action, has one in it, or is an answer as it stands. Thinking before it is none."""
+    """What the model wrote is an action, begins or ends with one, or is an answer as it stands. Thinking before it is
+    none; nor is what stands inside of its prose: a model that says what an output tells it to do is not doing it.
+    """
     names = {tool.name for tool in tools}
     text = _THINKING.sub("", text, count=1).strip()
     for place in islice(_START.finditer(text), _CANDIDATES):
         try:
-            found, _ = _DECODER.raw_decode(text, place.start())
+            found, end = _DECODER.raw_decode(text, place.start())
         except (ValueError, RecursionError):  # cut off, not JSON after all, or nested past all sense
+            continue
+        before = _FENCE.sub("", text[max(0, place.start() - 20) : place.start()])
+        is_first = place.start() <= 20 and not before.strip()
+        is_last = before.endswith("\n") and text[end : end + 20].strip() in ("", "```") and end + 20 > len(text)
+        if not is_first and not is_last:
             continue
         if isinstance(found, dict) and (action := _action(cast("dict[str, Any]", found), names)) is not None:
             return action
