@@ -90,3 +90,12 @@ def test_a_name_that_every_column_has_is_numbered_in_one_pass() -> None:
     assert (len(set(names)), names[:3], names[-1]) == (30_000, ["a", "a_1", "a_2"], "a_29999")
     assert time.process_time() - before < 2.0  # minutes, where each begins at a_1
     assert column_names(["a", "a_1", "a", "A"], 4) == ["a", "a_1", "a_2", "A_3"]
+
+
+def test_a_line_of_nothing_but_separators_is_no_table() -> None:
+    """A column for each of them took 2 GB, where somebody said that it is CSV."""
+    for sign in ("\t", ",", ";"):
+        assert table_of(sample_of(b"(((" + sign.encode() * 10_001, 64 * 1024), forced=True) is None
+    table = table_of(sample_of(b"a" + b",b" * 9_999 + b"\n1" + b",2" * 9_999, 1 << 20), forced=True)
+    assert table is not None
+    assert len(table.columns) == 10_000

@@ -9,7 +9,7 @@ import html
 import re
 import unicodedata
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -455,19 +455,24 @@ class Stretch:
         spans: list[Span] = []
         at = 0
         for form in forms:
-            place = next((place for place in self._loose_places(form) if place[0] >= at), None)
+            place = next(self._loose_places(form, at), None)
             if place is None:
                 return []
             spans.append(self._span(place))
             at = place[1]
         return spans
 
-    def _loose_places(self, form: str) -> Iterator[Place]:
-        """Where the shown text has this loose form, in order."""
+    def _loose_places(self, form: str, since: int = 0) -> Iterator[Place]:
+        """Where the shown text has this loose form, in order, from the character `since` on."""
         for start, end in possible(form, self._shown.text, reach_of(form)):
+            if end <= since:
+                continue
             whole = end - start == len(self._shown.text)
             loose = self._loose if whole else Loose(self._shown.text[start:end])
-            at = loose.form.find(form)
+            first = 0  # what came before is not walked through: a part may stand in a million places
+            if since > start:
+                first = bisect_left(range(len(loose.form)), since - start, key=lambda at: loose.place(at, at + 1)[0])
+            at = loose.form.find(form, first)
             while at >= 0:
                 first, last = loose.place(at, at + len(form))
                 yield start + first, start + last

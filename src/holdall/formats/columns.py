@@ -329,6 +329,7 @@ def _look(cell: str) -> str:
 
 # ── The table ───────────────────────────────────────────────────────────────────────────────────────────────
 
+_WIDEST = 10_000  # a line with more separators is no row of a table that anybody could ask
 _CELLS = 160_000  # up to so many, all are taken apart where every row is a line with as many cells, …
 _SOME = 60_000  # … up to so many in any case, and of more so many
 _VERIFIED = 2 * 1024 * 1024  # up to so many bytes the types of some rows are compared with all others
@@ -385,7 +386,7 @@ def table_of(sample: Sample, *, kind: str = "csv", forced: bool = False) -> Tabl
         positions = positions_of(head, whole=is_all)
         return _aligned(sample, positions) if positions else None
     sign = "\t" if kind == "tsv" and forced else separator_of(head, whole=is_all, forced=forced)
-    if sign is None:
+    if sign is None or _first_line(sample.head).count(sign.encode()) > _WIDEST:
         return None
     values = _lined_up(sample.head, sign) if sample.whole else None
     if values is not None:
@@ -405,6 +406,11 @@ def table_of(sample: Sample, *, kind: str = "csv", forced: bool = False) -> Tabl
         return _verified(sample, table, width)
     lines = _lines_of(sample.head, width, sign)
     return table if lines is None else replace(table, all_rows=lines - header)
+
+
+def _first_line(data: bytes) -> bytes:
+    end = data.find(b"\n")
+    return data if end < 0 else data[:end]
 
 
 def _lined_up(data: bytes, sign: str) -> list[list[str]] | None:
