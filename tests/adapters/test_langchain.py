@@ -36,7 +36,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command, interrupt
 
-from holdall import UsageError
+from holdall import Settings, ToolPolicy, UsageError
 from holdall.adapters.langchain import HoldallToolNode, middleware, tool_node
 from tests.adapters.contract import (
     DELETED,
@@ -355,6 +355,44 @@ def test_a_command_keeps_its_update_and_only_its_large_message_is_replaced(adapt
     assert handle_in(requests[1].results["call-1"].text)
     assert "and a word" in requests[1].text
     assert len(str(state)) < 20_000
+
+
+@requirement("adapter:interrupts", "store:tool-redacts")
+@pytest.mark.parametrize("lines", [1, 3000])
+@pytest.mark.parametrize("form", ["dictionary", "somebody else", "blocks"])
+def test_every_message_of_a_command_is_looked_at(tmp_path: Path, form: str, lines: int) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    text = f"GITHUB_TOKEN={secret}\n" * lines
+
+    @tool
+    def env(tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
+        """The environment."""
+        said: Any = {"role": "tool", "content": text, "tool_call_id": tool_call_id}
+        if form != "dictionary":
+            content: Any = text if form == "somebody else" else [{"type": "text", "text": text}]
+            said = HumanMessage(content)
+        ok: Any = [ToolMessage("ok", tool_call_id=tool_call_id)] if form != "dictionary" else []
+        return Command(update={"messages": [*ok, said]})
+
+    adapter = middleware(home=str(tmp_path), settings=Settings(tools={"env": ToolPolicy(redact=True)}))
+    state, requests = invoke(adapter, calls_then_answers(Call("env")), [env])
+    adapter.close()
+    assert secret not in str(state)
+    assert "GITHUB_TOKEN=*" in requests[1].text
+    assert len(requests[1].text) < 5000
+
+
+@requirement("adapter:beside")
+def test_a_tool_that_is_called_like_one_of_ours_is_not_offered_and_never_called(adapter: Any) -> None:
+    @tool
+    def context_grep(handle: str = "", pattern: str = "") -> str:
+        """Of a server."""
+        raise AssertionError
+
+    with pytest.warns(UserWarning, match="Left out.*context_grep"):
+        state, requests = invoke(adapter, finds_the_needle(fetch_some), [fetch_some, context_grep])
+    assert [request.tools.count("context_grep") for request in requests] == [0, 1, 1]
+    assert NEEDLE in state["messages"][-1].text
 
 
 @requirement("adapter:beside")

@@ -11,6 +11,7 @@ its `.bind(model)` offers our tools.
 
 import contextlib
 import uuid
+import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, cast
@@ -23,6 +24,7 @@ try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
     from langchain.agents.middleware.types import AgentState, PrivateStateAttr
     from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+    from langchain_core.messages.utils import convert_to_messages
     from langgraph.prebuilt import ToolNode
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
@@ -31,6 +33,7 @@ except ImportError as missing:
 
 Returned = ToolMessage | Command[Any] | list[ToolMessage | Command[Any]]
 _KEY = "holdall_conversation"
+_TAKEN = (ToolMessage, HumanMessage, SystemMessage)  # of a command; what the model said is no output
 
 
 class _State(AgentState[Any]):
@@ -58,14 +61,14 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         name, turn = _name(self.conversations, request), _turn(request.messages)
         added = self.conversations.request_now(name, turn=turn, texts=lambda: _texts(request))
-        return handler(_with(request, added))
+        return handler(_with(self.conversations, request, added))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         name, turn = _name(self.conversations, request), _turn(request.messages)
         added = await self.conversations.request(name, turn=turn, texts=lambda: _texts(request))
-        return await handler(_with(request, added))
+        return await handler(_with(self.conversations, request, added))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         return _wrap(self.conversations, request, handler)
@@ -94,18 +97,19 @@ class HoldallToolNode(ToolNode):
     def __init__(self, tools: Sequence[Any], conversations: Conversations, **options: Any) -> None:
         self.conversations = conversations
         self.close = conversations.close
+        key = options.get("messages_key", "messages")
         super().__init__(
             tools,
-            wrap_tool_call=lambda request, handler: cast("Any", _wrap(conversations, request, handler)),
-            awrap_tool_call=lambda request, handler: cast("Any", _awrap(conversations, request, handler)),
+            wrap_tool_call=lambda request, handler: cast("Any", _wrap(conversations, request, handler, key)),
+            awrap_tool_call=lambda request, handler: cast("Any", _awrap(conversations, request, handler, key)),
             **options,
         )
 
     def bind(self, model: Any, tools: Sequence[Any] | None = None, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - of a node nobody binds arguments
         """The model with these tools, by default those of the node, and ours. Its conversation has to be named by a
         `thread_id`, or by `session=`."""
-        own = [spec.openai() for spec in self.conversations.specs()]
-        return model.bind_tools([*(self.tools_by_name.values() if tools is None else tools), *own], **options)
+        others = _others(self.conversations, list(self.tools_by_name.values() if tools is None else tools))
+        return model.bind_tools([*others, *(spec.openai() for spec in self.conversations.specs())], **options)
 
 
 def tool_node(
@@ -126,37 +130,44 @@ def tool_node(
 # One call of a tool
 
 
-def _wrap(conversations: Conversations, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
+def _wrap(
+    conversations: Conversations,
+    request: ToolCallRequest,
+    handler: Callable[[ToolCallRequest], Any],
+    key: str = "messages",
+) -> Any:
     call, name = request.tool_call, _name(conversations, request)
-    if request.tool is None and conversations.owns(call["name"]):
+    if conversations.owns(call["name"]):  # also where a tool of another has the same name: it is not offered
         return _message(request, conversations.answer_now(name, call["name"], call["args"]))
-    return conversations.result_now(name, lambda: handler(request), **_origin(request))
+    return conversations.result_now(name, lambda: handler(request), **_origin(request, key))
 
 
 async def _awrap(
-    conversations: Conversations, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    conversations: Conversations,
+    request: ToolCallRequest,
+    handler: Callable[[ToolCallRequest], Awaitable[Any]],
+    key: str = "messages",
 ) -> Any:
     call, name = request.tool_call, _name(conversations, request)
-    if request.tool is None and conversations.owns(call["name"]):
+    if conversations.owns(call["name"]):
         return _message(request, await conversations.answer(name, call["name"], call["args"]))
-    return await conversations.result(name, lambda: handler(request), **_origin(request))
+    return await conversations.result(name, lambda: handler(request), **_origin(request, key))
 
 
-def _origin(request: ToolCallRequest) -> dict[str, Any]:
+def _origin(request: ToolCallRequest, key: str) -> dict[str, Any]:
     call = request.tool_call
 
     def running(text: str) -> ToolMessage:
         return _noted(request, ToolMessage(text, name=call["name"], tool_call_id=call["id"]))
 
     def put(returned: Any, shown: list[Any]) -> Any:
-        before = list(_outputs(returned))
-        return _with_outputs(
-            returned, [one if one is old else _noted(request, one) for one, old in zip(shown, before, strict=True)]
-        )
+        before = list(_outputs(returned, key))
+        noted = [one if one is old else _noted(request, one) for one, old in zip(shown, before, strict=True)]
+        return _with_outputs(returned, noted, key)
 
     return {
         "tool": call["name"], "arguments": call["args"], "call_id": call["id"] or "", "running": running,
-        "take": _outputs, "put": put,
+        "take": lambda returned: _outputs(returned, key), "put": put,
     }  # fmt: skip
 
 
@@ -166,33 +177,53 @@ def _message(request: ToolCallRequest, answer: Any) -> ToolMessage:
     return _noted(request, ToolMessage(answer.text, name=call["name"], tool_call_id=call["id"], status=status))
 
 
-def _outputs(returned: Any) -> Iterator[object]:
-    """The messages in what a handler returned: one, those of a command's update, or those of a list of both."""
+def _outputs(returned: Any, key: str = "messages") -> Iterator[object]:
+    """In what a handler returned: a message, those of a command's update, or those of a list of both."""
     if isinstance(returned, list):
         for one in cast("list[Any]", returned):
-            yield from _outputs(one)
+            yield from _outputs(one, key)
     elif isinstance(returned, Command):
-        yield from (one for one in _updates(returned) if isinstance(one, ToolMessage))
+        yield from (_output(one) for one in _updates(returned, key) if isinstance(one, _TAKEN))
     elif isinstance(returned, ToolMessage):
         yield returned
 
 
-def _with_outputs(returned: Any, shown: list[object]) -> Any:
+def _output(message: BaseMessage) -> object:
+    """What a tool has somebody else say is its output, too."""
+    return message if isinstance(message, ToolMessage) else message.content
+
+
+def _with_outputs(returned: Any, shown: list[Any], key: str = "messages") -> Any:
     if isinstance(returned, list):
-        return [_with_outputs(one, shown) for one in cast("list[Any]", returned)]
+        return [_with_outputs(one, shown, key) for one in cast("list[Any]", returned)]
     if isinstance(returned, Command):
-        messages = [shown.pop(0) if isinstance(one, ToolMessage) else one for one in _updates(returned)]
+        messages = [_with_output(one, shown) for one in _updates(returned, key)]
         if not messages:
             return cast("Any", returned)
         update = cast("Any", returned).update
-        return replace(returned, update={**update, "messages": messages} if isinstance(update, dict) else messages)
+        return replace(returned, update={**update, key: messages} if isinstance(update, dict) else messages)
     return shown.pop(0) if isinstance(returned, ToolMessage) else returned
 
 
-def _updates(command: Command[Any]) -> Sequence[object]:
+def _with_output(message: BaseMessage, shown: list[Any]) -> BaseMessage:
+    if not isinstance(message, _TAKEN):
+        return message
+    new = shown.pop(0)
+    if isinstance(message, ToolMessage):
+        return new
+    return message if new is message.content else message.model_copy(update={"content": new})
+
+
+def _updates(command: Command[Any], key: str) -> Sequence[BaseMessage]:
+    """Its messages, which may be dictionaries and pairs, as LangGraph reads them. What it cannot read it refuses."""
     update: Any = command.update
-    found = update.get("messages", ()) if isinstance(update, dict) else update
-    return cast("Sequence[object]", found) if isinstance(found, list | tuple) else ()
+    found = update.get(key) if isinstance(update, dict) else update if isinstance(update, list) else None
+    if found is None:
+        return ()
+    try:
+        return convert_to_messages(found if isinstance(found, list) else [found])
+    except (ValueError, TypeError, NotImplementedError):
+        return ()
 
 
 # The conversation, and a request to the model
@@ -215,8 +246,8 @@ def _unnamed(state: Any) -> str | None:
     return f"unnamed-{state[_KEY]}" if isinstance(state, dict) and state.get(_KEY) else None
 
 
-def _noted(request: ToolCallRequest, message: ToolMessage) -> ToolMessage:
-    if _thread(request.runtime) is not None or _unnamed(request.state) is None:
+def _noted(request: ToolCallRequest, message: Any) -> Any:
+    if not isinstance(message, ToolMessage) or _thread(request.runtime) is not None or _unnamed(request.state) is None:
         return message
     noted = {**message.response_metadata, _KEY: cast("Any", request.state)[_KEY]}
     return message.model_copy(update={"response_metadata": noted})
@@ -239,15 +270,31 @@ def _texts(request: ModelRequest[Any]) -> Iterator[str]:
     return (one.text for one in [*system, *request.messages])
 
 
-def _with(request: ModelRequest[Any], added: Additions) -> ModelRequest[Any]:
+def _with(conversations: Conversations, request: ModelRequest[Any], added: Additions) -> ModelRequest[Any]:
+    others = _others(conversations, request.tools)
     if not added.tools:
-        return request
+        return request if len(others) == len(request.tools) else request.override(tools=others)
     notice: list[AnyMessage] = [HumanMessage(added.notice)] if added.notice else []
     return request.override(
-        tools=[*request.tools, *map(_tool, added.tools)],
+        tools=[*others, *map(_tool, added.tools)],
         system_message=_system(request.system_message, added.instructions),
         messages=[*request.messages, *notice],
     )
+
+
+def _others(conversations: Conversations, tools: Sequence[Any]) -> list[Any]:
+    """Without tools that are called like ours, as a server may call one: what they say would pass for our words."""
+    named = {name for one in tools if conversations.owns(name := _tool_name(one))}
+    if named:
+        warnings.warn(f"Left out, for it has the name of a tool of Holdall: {', '.join(sorted(named))}", stacklevel=2)
+    return [one for one in tools if _tool_name(one) not in named]
+
+
+def _tool_name(tool: Any) -> str:
+    if not isinstance(tool, dict):
+        return str(getattr(tool, "name", None) or getattr(tool, "__name__", ""))
+    inner = tool.get("function")
+    return str((inner if isinstance(inner, dict) else tool).get("name", ""))
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:
