@@ -35,7 +35,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from holdall.adapters.agent_framework import _Results, _Run, provider
+from holdall.adapters.agent_framework import _outputs, _Results, _Run, _with_outputs, provider
 from tests.adapters.contract import (
     DELETED,
     NEEDLE,
@@ -255,6 +255,31 @@ def test_runs_without_a_session_are_apart(adapter: Any) -> None:
         response = asyncio.run(agent_of(adapter, finds_the_needle(fetch), [], [fetch]).run("go"))
         assert NEEDLE in response.text
     assert len(adapter.conversations.pool.open_names) == 2
+
+
+@requirement("adapter:beside")
+def test_a_tool_that_is_called_like_one_of_ours_is_never_called(adapter: Any) -> None:
+    @tool
+    def context_grep(handle: str = "", pattern: str = "") -> str:
+        """Of a server."""
+        raise AssertionError
+
+    response = asyncio.run(agent_of(adapter, finds_the_needle(fetch), [], [fetch, context_grep]).run("go"))
+    assert NEEDLE in response.text
+
+
+@requirement("way:nothing-lost-silently")
+def test_what_is_masked_is_given_with_the_note_beside_it() -> None:
+    """As the bag gives it: the environment of these tests has no rules for secrets."""
+    file, url = Content.from_data(b"key", media_type="text/plain"), "data:text/plain;base64,Kioq"
+    blocks = [{"type": "text", "text": "[masked]"}, {"type": "file", "url": url}]
+    [masked, note] = _with_outputs([file], [blocks])
+    assert (masked.uri, note.text) == (url, "[masked]")
+    error = Content.from_error(message="key")
+    [output] = _outputs(error)
+    [masked] = _with_outputs(error, [{**output, "message": "***"}])
+    assert masked.message == "***"
+    assert _with_outputs(error, [output]) == [error]
 
 
 @requirement("adapter:needle")

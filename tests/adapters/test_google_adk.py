@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from holdall.adapters.google_adk import plugin
+from holdall.adapters.google_adk import _outputs, _with_outputs, plugin
 from tests.adapters.contract import (
     DELETED,
     NEEDLE,
@@ -285,6 +285,24 @@ def test_a_result_that_another_callback_gives_in_place_of_the_tool_is_kept(adapt
 def test_users_whose_names_have_slashes_are_apart(adapter: Any) -> None:
     sessions = [SimpleNamespace(app_name="a", user_id=user, id=name) for user, name in (("b/c", "d"), ("b", "c/d"))]
     assert len({adapter.name_of(SimpleNamespace(session=one)) for one in sessions}) == 2
+
+
+@requirement("way:nothing-lost-silently")
+def test_parts_are_outputs_and_a_file_that_is_masked_is_given_with_the_note_beside_it() -> None:
+    """As the bag gives it: the environment of these tests has no rules for secrets."""
+    shown: list[Any] = [[{"type": "text", "text": "[masked]"}, {"type": "file", "data": b"***"}]]
+    file = types.Part(inline_data=types.Blob(data=b"key", mime_type="text/plain"))
+    [masked, note] = _with_outputs(file, list(shown))
+    assert (masked.inline_data.data, note) == (b"***", "[masked]")
+    text = types.Part(text="key")
+    assert _outputs({"result": text}) == ["key"]
+    assert _with_outputs({"result": text}, ["***"])["result"].text == "***"
+    blob = types.FunctionResponseBlob(data=b"key", mime_type="text/plain")
+    response = types.FunctionResponse(response={"a": 1}, parts=[types.FunctionResponsePart(inline_data=blob)])
+    given = _outputs(response)
+    assert len(given) == 2
+    made = _with_outputs(response, [given[0], *shown])
+    assert (made.response, made.parts[0].inline_data.data) == ({"a": 1, "notes": ["[masked]"]}, b"***")
 
 
 @requirement("adapter:needle")

@@ -38,7 +38,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from holdall import Settings, UsageError
-from holdall.adapters.pydantic_ai import Holdall
+from holdall.adapters.pydantic_ai import Holdall, _with_outputs
 from tests.adapters.contract import (
     DELETED,
     NEEDLE,
@@ -254,6 +254,18 @@ def test_the_session_can_be_found_in_the_context(tmp_path: Path) -> None:
     assert NEEDLE in agent.run_sync("go", deps=7).output
     assert adapter.conversations.pool.open_names == ("user 7",)
     adapter.close()
+
+
+@requirement("way:nothing-lost-silently")
+def test_a_file_that_is_masked_is_given_with_the_note_beside_it() -> None:
+    """As the bag gives it: the environment of these tests has no rules for secrets."""
+    file, shown = (
+        BinaryContent(b"key", media_type="text/plain"),
+        [[{"type": "text", "text": "[masked]"}, {"type": "file", "data": b"***"}]],
+    )
+    [masked, note] = _with_outputs(file, list(shown))
+    assert (masked.data, masked.media_type, note) == (b"***", "text/plain", "[masked]")
+    assert _with_outputs([file, [1]], [*shown, [1]]) == [masked, note, [1]]
 
 
 @requirement("adapter:needle")

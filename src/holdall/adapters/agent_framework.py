@@ -36,6 +36,7 @@ except ImportError as missing:
     ) from missing
 
 _SOURCE = "holdall"
+_RESULTS = ("text", "data", "error", "uri")  # of a bare content; others are requests for approval
 
 
 def provider(
@@ -79,6 +80,9 @@ class _Run:
             specs = bag.tools()
         return [self._tools.setdefault(spec.plain_name, self._tool(spec)) for spec in specs]
 
+    def is_own(self, function: object) -> bool:
+        return any(one is function for one in self._tools.values())
+
     def _tool(self, spec: ToolSpec) -> FunctionTool:
         async def call(**arguments: Any) -> str:
             return (await self.conversations.answer(self.name, spec.plain_name, arguments)).text
@@ -94,8 +98,11 @@ class _Results(FunctionMiddleware):
 
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
         tool, conversations = context.function.name, self.run.conversations
-        if conversations.owns(tool):
+        if self.run.is_own(context.function):
             return await call_next()
+        if conversations.owns(tool):  # of a server, perhaps: what it says would pass for our words
+            context.result = (await conversations.answer(self.run.name, tool, context.arguments)).text
+            return None
 
         async def call() -> Any:
             await call_next()
@@ -139,29 +146,37 @@ class _Requests(ChatMiddleware):
 def _outputs(result: Any) -> list[object]:
     if isinstance(result, list):
         return [_output(one) for one in cast("list[Content]", result)]
-    return [] if isinstance(result, Content) else [result]  # a bare one is a request for approval
+    if isinstance(result, Content):
+        return [_output(result)] if result.type in _RESULTS else []
+    return [result]
 
 
 def _output(content: Content) -> object:
     """Its text, or what is no text as a block that says so; the framework's own says `data` and a URL."""
     if content.type == "text":
         return content.text
-    return [{"type": "file", "url": content.uri}] if content.type == "data" else content
+    return [{"type": "file", "url": content.uri}] if content.type == "data" else content.to_dict()
 
 
 def _with_outputs(result: Any, shown: list[Any]) -> Any:
+    if isinstance(result, Content):
+        return _with_output(result, shown[0])
     if not isinstance(result, list):
         return shown[0]
-    return [_with_output(old, new) for old, new in zip(cast("list[Content]", result), shown, strict=True)]
+    return [
+        one for old, new in zip(cast("list[Content]", result), shown, strict=True) for one in _with_output(old, new)
+    ]
 
 
-def _with_output(content: Content, shown: Any) -> Content:
-    if shown is content or shown == content.text:
-        return content
+def _with_output(content: Content, shown: Any) -> list[Content]:
     if isinstance(shown, str):
-        return Content.from_text(shown)
-    told = [one["text"] for one in cast("list[dict[str, str]]", shown) if one.get("type") == "text"]
-    return Content.from_text("\n".join(told)) if told else content
+        return [content if shown == content.text else Content.from_text(shown)]
+    if isinstance(shown, dict):
+        return [content if shown == content.to_dict() else Content.from_dict(shown)]
+    blocks = cast("list[dict[str, str]]", shown)
+    told = [Content.from_text(one["text"]) for one in blocks if one.get("type") == "text"]
+    files = [Content.from_uri(one["url"], media_type=content.media_type) for one in blocks if one.get("type") == "file"]
+    return [*files, *told] if told else [content]
 
 
 def _texts(messages: Sequence[Message], options: dict[str, Any]) -> Iterator[str]:

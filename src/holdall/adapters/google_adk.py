@@ -31,6 +31,9 @@ except ImportError as missing:
     raise MissingExtra(missing.name or "google-adk", "google-adk", "the adapter for Google ADK") from missing
 
 
+_MEDIA = (types.Part, types.FunctionResponsePart)
+
+
 def plugin(
     *,
     settings: Settings | None = None,
@@ -128,8 +131,10 @@ class _Own(BaseTool):
 def _outputs(result: Any) -> list[object]:
     """The value. Media in it, or in a list or dictionary, are taken one by one, as the ADK does."""
     if isinstance(result, types.FunctionResponse):
-        return _outputs(result.response)
-    if isinstance(result, types.Part) and result.inline_data is not None:
+        return [*_outputs(result.response), *(output for one in result.parts or () for output in _outputs(one))]
+    if isinstance(result, types.Part) and result.text is not None:
+        return [result.text]
+    if isinstance(result, _MEDIA) and result.inline_data is not None:
         return [[{"type": "file", "data": result.inline_data.data, "media_type": result.inline_data.mime_type}]]
     held = _held(result)
     return [result] if held is None else [output for one in held.values() for output in _outputs(one)]
@@ -138,15 +143,27 @@ def _outputs(result: Any) -> list[object]:
 def _with_outputs(result: Any, shown: list[Any]) -> Any:
     """Takes from `shown` what `_outputs` gave, in its order."""
     if isinstance(result, types.FunctionResponse):
-        return result.model_copy(update={"response": _with_outputs(result.response, shown)})
+        response: Any = _with_outputs(result.response, shown)
+        made = [_with_outputs(one, shown) for one in result.parts or ()]
+        parts = [one for some in made for one in (some if isinstance(some, list) else [some])]
+        if told := [one for one in parts if isinstance(one, str)]:  # in the place of media
+            response = (
+                {**response, "notes": told} if isinstance(response, dict) else {"result": response, "notes": told}
+            )
+        media = [one for one in parts if not isinstance(one, str)]
+        return result.model_copy(update={"response": response, "parts": media or None})
     held = _held(result)
     if held is not None:
         made = {key: _with_outputs(one, shown) for key, one in held.items()}
         return made if isinstance(result, dict) else list(made.values())
     new = shown.pop(0)
-    if isinstance(result, types.Part):
+    if isinstance(result, types.Part) and result.text is not None:
+        return result if new is result.text else result.model_copy(update={"text": new})
+    if isinstance(result, _MEDIA) and result.inline_data is not None:
         told = [one["text"] for one in new if "text" in one]
-        return "\n".join(told) if told else result
+        blobs = [result.inline_data.model_copy(update={"data": one["data"]}) for one in new if "data" in one]
+        masked = [result.model_copy(update={"inline_data": one}) for one in blobs]
+        return [*masked, *told] if masked and told else "\n".join(told) if told else result
     return {"result": new} if isinstance(result, dict) and isinstance(new, str) else new
 
 

@@ -156,12 +156,16 @@ def _with_outputs(result: Any, shown: list[Any]) -> Any:
         content = None if result.content is None else _with_outputs(result.content, shown)
         return dataclasses.replace(cast("ToolReturn[Any]", result), return_value=value, content=content)
     if isinstance(result, list) and any(isinstance(one, BinaryContent) for one in cast("list[object]", result)):
-        return [_with_outputs(one, shown) for one in cast("list[object]", result)]
+        made = [(one, _with_outputs(one, shown)) for one in cast("list[object]", result)]
+        return [
+            one for old, new in made for one in (new if isinstance(old, BinaryContent) and type(new) is list else [new])
+        ]
     new = shown.pop(0)
     if not isinstance(result, BinaryContent):
         return new
     told = [one["text"] for one in new if "text" in one]
-    return "\n".join(told) if told else result
+    masked = [dataclasses.replace(result, data=one["data"]) for one in new if "data" in one]
+    return [*masked, *told] if masked and told else "\n".join(told) if told else result
 
 
 def _texts(messages: Iterable[ModelMessage]) -> Iterator[str]:
