@@ -327,6 +327,13 @@ def test_no_row_of_csv_is_taken_for_a_comment(ask: Ask) -> None:
     assert rows(ask(b"a,b\n#1,2\n3,4\n", "select * from t")) == [["#1", 2], ["3", 4]]
 
 
+@requirement("query:sql-csv")
+@pytest.mark.parametrize("head", ['id,name,"c" # note', 'id,"size 6"in,c', 'id,name,"c"\t', 'id,"a\nb"x,c'])
+def test_a_header_with_something_behind_a_quote_hides_no_row(ask: Ask, head: str) -> None:
+    data = f"{head}\n" + "".join(f"{n},n{n},{n % 3}\n" for n in range(50))
+    assert rows(ask(data.encode(), "select count(*), sum(id) from t")) == [[50, 1225]]
+
+
 def test_quotes_that_come_late_are_still_quotes(ask: Ask) -> None:
     data = b"a,b\n" + b"1,x\n" * 30_000 + b'2,"y, z"\n'
     assert rows(ask(data, "select b from t where a = 2")) == [["y, z"]]

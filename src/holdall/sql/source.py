@@ -290,7 +290,7 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
     check()
     if table is None:
         return lines_of(reader, check)
-    if not (rewrite or table.positions or table.ragged or _has_odd_ends(sample)):
+    if not (rewrite or table.positions or table.ragged or _has_odd_ends(sample) or _has_odd_header(reader, table)):
         return _records(reader, {"form": "csv", "delimiter": table.separator, **table.shape()}, check)
     widest = len(table.columns)
     try:
@@ -307,6 +307,15 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
     types = [one.type for one in table.columns] + ["VARCHAR"] * (widest - len(table.columns))
     shape = {"form": "csv", "header": False, "columns": list(zip(names, types, strict=True)), "checked": table.exact}
     return _copied(reader, shape | {"rewritten": True, "longest_line": 3 * _longest_line(reader)}, copy)
+
+
+def _has_odd_header(reader: OutputReader, table: Table) -> bool:
+    """Whether anything follows a closing quote in it: DuckDB, which refuses that in rows, then finds none at all."""
+    try:
+        next(csv.reader(_lines_in([reader.read(0, SAMPLE)]), delimiter=table.separator, strict=True), None)
+    except csv.Error:
+        return table.header
+    return False
 
 
 def _has_odd_ends(sample: Sample) -> bool:
