@@ -8,8 +8,11 @@ from weakref import WeakValueDictionary
 import pytest
 
 from holdall.store.directory.store import DirectoryStore
+from holdall.store.fleet.store import FleetStore
 from holdall.store.memory import MemoryStore
 from holdall.store.protocol import OutputStore, SessionInfo
+from tests.fleet.fixtures import Place, fleet_servers, new_place
+from tests.fleet.servers import Address
 from tests.store.support import Clock, StoreMaker
 
 
@@ -23,8 +26,36 @@ def _memory(home: Path, **options: Any) -> OutputStore:
     return store
 
 
+def _fleet(home: Path, **options: Any) -> OutputStore:
+    """One database for all tests of a run: those of other tests are those of another principal."""
+    (place,) = _PLACES
+    cache = {"cache_dir": f"{home}-cache", "cache_bytes": 1 << 30}
+    return FleetStore(place.home, objects=place.objects, principal=str(home), **(cache | options))
+
+
+_PLACES: list[Place] = []
 _IN_MEMORY: WeakValueDictionary[Path, MemoryStore] = WeakValueDictionary()  # the first store that a test opened
-STORES: dict[str, StoreMaker] = {"directory": _directory, "memory": _memory}
+STORES: dict[str, StoreMaker] = {"directory": _directory, "memory": _memory, "fleet": _fleet}
+
+
+__all__ = ["fleet_servers"]
+
+
+@pytest.fixture(scope="session")
+def fleet_database(fleet_servers: Address) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in fleet_servers.environment().items():
+            patch.setenv(name, value)
+        _PLACES.append(new_place(fleet_servers))
+        yield
+        _PLACES.clear()
+
+
+@pytest.fixture(autouse=True)
+def servers_of_the_fleet(request: pytest.FixtureRequest) -> None:
+    """Real ones, started with the first test that needs them."""
+    if "fleet" in getattr(getattr(request.node, "callspec", None), "params", {}).values():
+        request.getfixturevalue("fleet_database")
 
 
 @pytest.fixture

@@ -30,10 +30,6 @@ RETRY_SECONDS = 20
 _AT_ONCE = 8
 _SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "file", "memory")
 _STATUS = lazy_pattern(r"status(?: code)?:? ([1-5][0-9]{2})")
-_OPTIONS: dict[str, Any] = {
-    "client_options": {"timeout": f"{REQUEST_SECONDS}s", "connect_timeout": "5s"},
-    "retry_config": {"max_retries": 4, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
-}
 
 
 def shown(url: str) -> str:
@@ -73,7 +69,7 @@ class Objects:
     def __init__(self, url: str) -> None:
         self.home = shown(checked(url))
         scheme = urlsplit(url).scheme
-        options = {"mkdir": True} if scheme == "file" else {} if scheme == "memory" else _OPTIONS
+        options = {"mkdir": True} if scheme == "file" else {} if scheme == "memory" else _options()
         with self._explained("opening the place for objects"):
             make: Any = from_url
             self._store: Any = make(url, **options)
@@ -138,6 +134,15 @@ class Objects:
             raise _fault(problem, doing, self.home) from None
 
 
+def _options() -> dict[str, Any]:
+    """Deadlines. Options that are given here take the place of those in the environment, all but the one for HTTP."""
+    client: dict[str, Any] = {"timeout": f"{REQUEST_SECONDS}s", "connect_timeout": "5s"}
+    if any(os.environ.get(name, "").lower() in ("true", "1") for name in ("AWS_ALLOW_HTTP", "ALLOW_HTTP")):
+        client["allow_http"] = True
+    retries = {"max_retries": 4, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
+    return {"client_options": client, "retry_config": retries}
+
+
 def in_parallel(work: Any, pieces: Sequence[Any]) -> Iterator[Any]:
     """The results in their order. Requests wait for the network, so that a few at a time take as long as one."""
     if len(pieces) < 2:
@@ -165,6 +170,8 @@ def _fault(problem: Exception, doing: str, home: str) -> StoreFault:
         why = f"it answers with status {status}"
     elif re.search("Connect|dns error|error sending request|connection", text):
         why = "it cannot be reached, or it drops the connection"
+    elif "builder error" in text:
+        why = "its address is refused (an endpoint without TLS needs AWS_ALLOW_HTTP=true)"
     else:
         why = "the request failed"
     return kind(f"the objects in {home} failed while {doing}: {why}.")
