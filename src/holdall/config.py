@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from holdall.policy.setting_values import IN_SECONDS, OF_A_TOOL, SETTINGS, TABLES, is_looser, unknown, value_of
 from holdall.store.opening import VARIABLE as HOME_VARIABLE
-from holdall.store.opening import checked, default_home
+from holdall.store.opening import checked, default_home, is_fleet, local_home, shown
 from holdall.values.errors import BadSetting, UsageError, short
 from holdall.values.record import record
 from holdall.values.settings import CEILING, USER_ONLY, Settings, ToolPolicy, kind_of, rule_of
@@ -46,6 +46,21 @@ class Configuration:
     sources: Mapping[str, str]
     file: str
     notes: tuple[str, ...] = ()
+
+    @property
+    def shown_home(self) -> str:
+        """For people: never with a password."""
+        return shown(self.home)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the home is a folder of this host."""
+        return not is_fleet(self.home)
+
+    @property
+    def local_folder(self) -> str:
+        """For what is of this host only, wherever outputs are."""
+        return self.home if self.is_folder else local_home()
 
 
 def load(
@@ -83,6 +98,11 @@ def load(
         if named
     )
     return Configuration(settings, folder, name, _placed(sources, places or {}), path, tuple(merge.notes))
+
+
+def without_password(home: str) -> str:
+    """A home as it is shown."""
+    return shown(home)
 
 
 class _Merge:
@@ -166,9 +186,7 @@ def _placed(sources: Mapping[str, str], places: Mapping[str, str]) -> Mapping[st
 def _home(flag: str | None, settings: Settings, source: str, env: Mapping[str, str]) -> tuple[str, str]:
     """The data folder and who named it: HOLDALL_HOME wins over `store_dir`, unless that comes from nearer."""
     if flag is not None:
-        if "://" in flag:  # as a path it would make folders of that name here
-            raise BadSetting("--home", flag, "must be a folder; other stores are not supported")
-        return checked(os.path.abspath(flag), key="--home"), "--home"
+        return checked(flag if "://" in flag else os.path.abspath(flag), key="--home"), "--home"
     if settings.store_dir and (source == FLAG or HOME_VARIABLE not in env):
         return settings.store_dir, source
     return default_home(), ENVIRONMENT if env.get(HOME_VARIABLE) else "default"

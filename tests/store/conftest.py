@@ -29,7 +29,7 @@ def _memory(home: Path, **options: Any) -> OutputStore:
 def _fleet(home: Path, **options: Any) -> OutputStore:
     """One database for all tests of a run: those of other tests are those of another principal."""
     (place,) = _PLACES
-    cache = {"cache_dir": f"{home}-cache", "cache_bytes": 1 << 30}
+    cache: dict[str, Any] = {"cache_dir": f"{home}-cache", "cache_bytes": 1 << 30}
     return FleetStore(place.home, objects=place.objects, principal=str(home), **(cache | options))
 
 

@@ -20,7 +20,7 @@ from holdall.store.bundle.export import export_session as write_bundle
 from holdall.store.bundle.redact import Redactor, usual_rules
 from holdall.store.bundle.restore import import_bundle as read_bundle
 from holdall.store.bundle.stream import BundleReader
-from holdall.store.opening import default_home, is_store, open_store
+from holdall.store.opening import default_home, is_store, open_store, shown
 from holdall.store.protocol import OutputStore, Progress, Quota, SessionInfo
 from holdall.text.escape import one_line
 from holdall.text.tokens import tokenizer_named
@@ -62,7 +62,7 @@ async def export_session(  # noqa: PLR0913 - the options of one command
     def work(tick: Progress) -> Exported:
         rules = usual_rules() if redact else None
         if not is_store(where):
-            raise UsageError(f"there is nothing to export: {where} is not there.")
+            raise UsageError(f"there is nothing to export: {shown(where)} is not there.")
         with _opened(where, settings) as store:
             found = _session(store, session)
 
@@ -149,7 +149,7 @@ async def _run_in_thread(work: Callable[[Progress], Done], progress: Progress | 
 
 @contextlib.contextmanager
 def _opened(home: str, settings: Settings) -> Generator[OutputStore]:
-    store = open_store(home, tokenizer=tokenizer_named(settings.tokenizer))
+    store = open_store(home, tokenizer=tokenizer_named(settings.tokenizer), settings=settings)
     try:
         yield store
     finally:

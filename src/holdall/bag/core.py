@@ -599,6 +599,7 @@ def store_of(
         retention=retention_of(settings, session=dialect.keeps_for_session),
         quota=Quota(settings.quota_bytes, settings.session_quota_bytes),
         clock=clock,
+        settings=settings,
     )
 
 
@@ -625,7 +626,7 @@ def open_existing_store(home: str, settings: Settings) -> Generator[OutputStore 
     if not has_sessions(home):
         yield None
         return
-    store = open_store(home, tokenizer=tokenizer_named(settings.tokenizer))
+    store = open_store(home, tokenizer=tokenizer_named(settings.tokenizer), settings=settings)
     try:
         yield store
     finally:

@@ -472,7 +472,7 @@ def open_read_only(session: str, *, home: str | None = None, settings: Settings 
     if not is_uuid(session):
         raise NothingFound("there is no such session.")
     settings = settings or Settings()
-    store = open_store(home or settings.store_dir or default_home(), read_only=True)
+    store = open_store(home or settings.store_dir or default_home(), read_only=True, settings=settings)
     try:
         return Holdall.open(session=f"session-{session}", settings=replace(settings, retention=None), store=store)
     except BaseException:

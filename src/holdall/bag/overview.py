@@ -19,6 +19,7 @@ from holdall.store.protocol import OutputStore, SavedSummary, SessionInfo, Stamp
 from holdall.values.errors import StoreFault, StoreGone
 from holdall.values.outputs import Facts
 from holdall.values.record import record
+from holdall.values.settings import Settings
 
 _MAX_TOOLS = 6  # named in a summary
 _MAX_DEPTH = 8  # agents of agents; a session that claims to be its own ancestor ends there too
@@ -70,8 +71,9 @@ class Listed:
 class Overview:
     """Safe to use from many threads; it blocks. Close it."""
 
-    def __init__(self, home: str) -> None:
+    def __init__(self, home: str, settings: Settings | None = None) -> None:
         self._home = home
+        self._settings = settings
         self._opened: OutputStore | None = None
         self._known: dict[str, tuple[str, Summary]] | None = None
         self._unreadable: dict[str, str] = {}  # stamps of folders that hold no session which can be read
@@ -134,7 +136,7 @@ class Overview:
             except StoreGone:
                 self._close()
         if self._opened is None:
-            self._opened = open_store(self._home, read_only=True)
+            self._opened = open_store(self._home, read_only=True, settings=self._settings)
         return self._opened
 
     def _close(self) -> None:

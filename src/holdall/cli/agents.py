@@ -455,8 +455,10 @@ class RunOptions(NamedTuple):
 
     def again(self, options: Options, session: str) -> str:
         """The command that goes on in this session."""
+        from holdall.config import without_password
+
         words = ["holdall", "run", self.file, "--resume", session]
-        for option, value in (("--home", options.home), ("--model", self.model)):
+        for option, value in (("--home", without_password(options.home or "")), ("--model", self.model)):
             words += [option, value] if value else []
         words += ["--trust"] if self.trust else []
         return shlex.join(words)

@@ -122,6 +122,9 @@ def main(
     home: Home = None,
     session: Session = None,
     as_json: Json = False,
+    objects: Annotated[
+        str | None, typer.Option("--objects", help="Where the bytes of postgresql://… go (default: HOLDALL_OBJECTS).")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting for this command (see config).")
     ] = None,
@@ -140,4 +143,4 @@ def main(
     use, 3 a fault of the store or of standard output.
     """
     del version
-    ctx.obj = Options(home, session, as_json, tuple(settings or ()))
+    ctx.obj = Options(home, session, as_json, (*((f"objects={objects}",) if objects else ()), *(settings or ())))

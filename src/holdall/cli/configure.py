@@ -82,7 +82,7 @@ async def show(options: Options) -> int:
     _print(rows)
     there = "" if _exists(found.file) else " (not there)"
     screen.about(f"file     {found.file}{there}")
-    screen.about(f"home     {found.home} ({found.sources['home']})")
+    screen.about(f"home     {found.shown_home} ({found.sources['home']})")
     screen.about(f"session  {found.session} ({found.sources['session']})")
     return 0
 
@@ -110,6 +110,7 @@ def _exists(file: str) -> bool:
 
 def _rows(settings: Settings, sources: Mapping[str, str]) -> list[Row]:
     """Every setting as it is in use: a limit that nobody set is the dialect's."""
+    from holdall.config import without_password
     from holdall.policy.decide import limits_of
     from holdall.values.settings import Settings, ToolPolicy
     from holdall.wire.dialects import dialect_of
@@ -119,6 +120,8 @@ def _rows(settings: Settings, sources: Mapping[str, str]) -> list[Row]:
     rows: list[Row] = []
     for one in fields(Settings):
         value = getattr(settings, one.name)
+        if one.name == "store_dir":
+            value = without_password(value)
         source = sources.get(one.name, _DEFAULT)
         if value is None and by_dialect.get(one.name) is not None:
             value, source = by_dialect[one.name], f"dialect {settings.dialect}"
@@ -154,7 +157,7 @@ def _as_json(found: Configuration, rows: list[Row]) -> dict[str, Any]:
                 tools.setdefault(tool, {})[one.name] = {"value": getattr(policy, one.name), "source": source}
     return {
         "file": {"path": found.file, "exists": _exists(found.file)},
-        "home": {"value": found.home, "source": found.sources["home"]},
+        "home": {"value": found.shown_home, "source": found.sources["home"]},
         "session": {"value": found.session, "source": found.sources["session"]},
         "settings": {
             row.name: {"value": row.value, "source": row.source} for row in rows if not row.name.startswith("tools.")

@@ -331,14 +331,21 @@ async def _start_keeper(options: Options, command: list[str], tool: str, call_id
     import asyncio
 
     reading, writing = os.pipe()
-    given = {"--home": options.home, "--session": options.session, "--tool": tool, "--call-id": call_id}
+    # The address of a database goes by the environment: everybody can see the arguments of a process.
+    is_address = "://" in (options.home or "")
+    given = {
+        "--home": None if is_address else options.home,
+        "--session": options.session,
+        "--tool": tool,
+        "--call-id": call_id,
+    }
     flags = [part for name, value in given.items() if value for part in (name, value)]
     flags += ["--json"] if options.as_json else []
     settings = [part for one in options.settings for part in ("--set", one)]
     keeper = subprocess.Popen(  # noqa: ASYNC220 - it is not waited for
         [sys.executable, "-P", "-m", "holdall", *settings, "exec", *flags, "--report-to", str(writing), "--", *command],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=(writing,),
-        start_new_session=True,
+        start_new_session=True, env={**os.environ, "HOLDALL_HOME": options.home or ""} if is_address else None,
     )  # fmt: skip
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:

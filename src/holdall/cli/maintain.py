@@ -261,18 +261,18 @@ def _store(options: Options) -> str:
     async def try_it() -> int:
         async with options.read_bag() as bag:
             kept = len(await bag.outputs())
-        with _trial(found.home) as folder:
-            async with Holdall.open(home=os.path.join(folder, "home"), settings=found.settings) as bag:
+        with _trial(found.home) if found.is_folder else contextlib.nullcontext("") as folder:
+            home, name = (os.path.join(folder, "home"), None) if folder else (found.home, "holdall doctor")
+            async with Holdall.open(home=home, session=name, settings=found.settings) as bag:
                 facts = await bag.keep("holdall doctor\n", tool="doctor")
                 if (await bag.read(facts.handle)).text != "holdall doctor\n":
                     raise OSError("what was kept did not come back as it was")
+                await bag.forget(facts.handle)
         return kept
 
     kept = asyncio.run(try_it())
-    free = shutil.disk_usage(_nearest(found.home)).free
-    return (
-        f"{found.home}, {plural(kept, 'output')} in session {found.session!r}, {size(free)} free, keeps and gives back"
-    )
+    free = f"{size(shutil.disk_usage(_nearest(found.home)).free)} free, " if found.is_folder else ""
+    return f"{found.shown_home}, {plural(kept, 'output')} in session {found.session!r}, {free}keeps and gives back"
 
 
 @contextlib.contextmanager

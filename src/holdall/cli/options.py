@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 FOUND_NOTHING, WRONG_USE, FAULT = 1, 2, 3
 _LISTED = 5
 
-Home = Annotated[str | None, typer.Option("--home", help="Data folder (default: HOLDALL_HOME, or one of your own).")]
+Home = Annotated[
+    str | None,
+    typer.Option("--home", help="Data folder, or postgresql://… (default: HOLDALL_HOME, or a folder of your own)."),
+]
 Session = Annotated[
     str | None, typer.Option("--session", "-s", help="Session by name (default: HOLDALL_SESSION, or 'cli').")
 ]
@@ -76,7 +79,7 @@ class Options:
             home=found.home, session=found.session, settings=found.settings, dialect=lasting(found.settings)
         )
         bag.core.ends_session = False
-        given = (("--home", found.home, self.home), ("--session", found.session, self.session))
+        given = (("--home", found.shown_home, self.home), ("--session", found.session, self.session))
         bag.core.shell = "".join(f" {flag} {shell_quoted(str(value))}" for flag, value, told in given if told)
         return bag
 

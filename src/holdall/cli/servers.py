@@ -164,7 +164,8 @@ def _print_hook(options: Options, done: Done, what: str, *, dry_run: bool) -> No
 
 
 def _folder(options: Options) -> str:
-    return os.path.join(options.configuration().home, "clients")
+    """Beside the outputs, or where they would be: what is known of clients is of this host."""
+    return os.path.join(options.configuration().local_folder, "clients")
 
 
 @command(app, home=None, session=None, as_json=None)

@@ -52,7 +52,7 @@ async def view(
 
         def ready(at: "Ready") -> None:
             print(at.address, flush=True)
-            screen.about(f"looking at {found.home}; Ctrl-C ends it")
+            screen.about(f"looking at {found.shown_home}; Ctrl-C ends it")
             if not no_open:
                 page = Path(folder, "open.html")
                 page.touch(0o600)

@@ -149,6 +149,20 @@ class Settings:
     store_dir: str = _setting(
         "", "the data folder; a folder of the user's own by default", also=("storeDir",), stricter=USER_ONLY
     )
+    objects: str = _setting(
+        "", "where the bytes go when the data is in PostgreSQL: s3://bucket/prefix, gs://…, az://…, file:///…",
+        stricter=USER_ONLY,
+    )  # fmt: skip
+    principal: str = _setting(
+        "", "whose sessions are seen in PostgreSQL; the database's user by default", stricter=USER_ONLY
+    )
+    cache_dir: str = _setting(
+        "", "the folder for copies of objects; in the user's own cache by default", stricter=USER_ONLY
+    )
+    cache_bytes: int = _setting(
+        4 * 1024 * MIB, "the most that copies of objects take on this host", least=64 * MIB, most=2**50,
+        stricter=USER_ONLY,
+    )  # fmt: skip
     quota_bytes: int | None = _setting(
         None, "refuse to keep more than this in the whole store", least=0, most=2**60, stricter=LESS
     )

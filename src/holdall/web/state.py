@@ -57,7 +57,7 @@ class ViewerState:
     _templates: Environment | None = None
 
     def __post_init__(self) -> None:
-        self.overview = Overview(self.home)
+        self.overview = Overview(self.home, self.settings)
         self._files = _static_files()
         self._templates = _environment()
 

@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, LiteralString, TypeVar
-from urllib.parse import unquote, urlsplit
 
+from holdall.store.addresses import shown, shown_objects
 from holdall.store.fleet.schema import MIGRATIONS, VERSION
 from holdall.values.errors import BadSetting, MissingExtra, StoreFault, StoreFull
 from holdall.values.record import record
@@ -93,16 +93,6 @@ class Opened:
     objects: str
     seconds: float  # its clock
     user: str
-
-
-def shown(home: str) -> str:
-    """A connection string without what is secret, for messages."""
-    try:
-        parts = urlsplit(home)
-        host, port, user = parts.hostname or "", parts.port, unquote(parts.username or "")
-    except ValueError:
-        return "postgresql://…"
-    return f"postgresql://{user + '@' if user else ''}{host}{f':{port}' if port else ''}{parts.path}"
 
 
 class Database:
@@ -232,7 +222,7 @@ class Database:
             raise StoreFault(f"the tables in {self.home} were removed while they were made.")
         if objects and _plain(objects) != _plain(found[1]):
             raise StoreFault(
-                f"the objects of {self.home} are in {_shown_objects(found[1])}, not in {_shown_objects(objects)}: "
+                f"the objects of {self.home} are in {shown_objects(found[1])}, not in {shown_objects(objects)}: "
                 "nothing was read or written. Leave out `objects`, or name the same place."
             )
         return Opened(found[1], found[2], found[3])
@@ -310,9 +300,3 @@ def _parameters(home: str) -> dict[str, Any]:
 
 def _plain(objects: str) -> str:
     return objects.rstrip("/")
-
-
-def _shown_objects(url: str) -> str:
-    from holdall.store.fleet.objects import shown as shown_objects  # noqa: PLC0415 - only for a message
-
-    return shown_objects(url)

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from holdall.store.addresses import shown_objects
 from holdall.values.errors import BadSetting, MissingExtra, StoreFault, StoreFull
 from holdall.values.patterns import lazy_pattern
 
@@ -32,15 +33,6 @@ _SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "file", "m
 _STATUS = lazy_pattern(r"status(?: code)?:? ([1-5][0-9]{2})")
 
 
-def shown(url: str) -> str:
-    """The address of a bucket without what may be secret in it."""
-    try:
-        parts = urlsplit(url)
-        return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
-    except ValueError:
-        return "(not an address)"
-
-
 def checked(url: str, *, key: str = "objects") -> str:
     """The address of a place for objects. It is written into the database, so nothing secret may be in it."""
     try:
@@ -49,9 +41,11 @@ def checked(url: str, *, key: str = "objects") -> str:
         parts = urlsplit("")
     if parts.scheme not in _SCHEMES or not (parts.netloc or parts.path.strip("/") or parts.scheme == "memory"):
         rule = f"it must be the address of a bucket or folder ({', '.join(_SCHEMES[:4])}://…, file:///…)"
-        raise BadSetting(key, shown(url), rule)
+        raise BadSetting(key, shown_objects(url), rule)
     if parts.query or parts.fragment or parts.username or parts.password:
-        raise BadSetting(key, shown(url), "credentials and options go into the environment, not into the address")
+        raise BadSetting(
+            key, shown_objects(url), "credentials and options go into the environment, not into the address"
+        )
     return url
 
 
@@ -67,7 +61,7 @@ class Objects:
     """Safe to use from many threads."""
 
     def __init__(self, url: str) -> None:
-        self.home = shown(checked(url))
+        self.home = shown_objects(checked(url))
         scheme = urlsplit(url).scheme
         options = {"mkdir": True} if scheme == "file" else {} if scheme == "memory" else _options()
         with self._explained("opening the place for objects"):
