@@ -46,6 +46,7 @@ _TIMEOUTS = (
 _LOOK = "SELECT version, objects, extract(epoch FROM clock_timestamp())::float8, session_user FROM holdall_store"
 # What a refused connection says, and what we say. The first that is in the text.
 _REFUSALS = (
+    ("too many connections", "it has no connection left for this user or database (CONNECTION LIMIT)"),
     ("password authentication failed", "it refuses the user or the password"),
     ("no password supplied", "it wants a password: set PGPASSWORD or a ~/.pgpass file"),
     ("no pg_hba.conf entry", "it lets this user or host not in (pg_hba.conf)"),
