@@ -4,6 +4,7 @@
   install, where they are not there (`./dev test` installs them as root).
 - `fleet_place` (function): a `Place` with a new database and a prefix of the bucket that no other test has. The
   environment has the keys to the bucket, for the test and for the processes that it starts.
+- `tally` (function): a `Tally`, in which a test counts the faults that fired.
 - `own_servers` (module): `Servers` that only this module uses, to kill and start again; their data survives that.
 
 The servers are held by a process of their own (`servers.hold`), which ends them when the run is over, also where it
@@ -17,6 +18,7 @@ import secrets
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +29,23 @@ from tests.fleet import servers
 from tests.fleet.servers import Address, Servers
 
 ROOT = Path(__file__).parents[2]
+FIRED = "faults of the fleet"  # a property of reports: a kind, and how often it fired
+
+
+class Tally:
+    """Which faults fired, by kind and place."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, kind: str, place: str = "", times: int = 1) -> None:
+        self._counts[kind, place] += times
+
+    def kinds(self) -> Counter[str]:
+        kinds: Counter[str] = Counter()
+        for (kind, _), times in self._counts.items():
+            kinds[kind] += times
+        return kinds
 
 
 class Place(NamedTuple):
@@ -86,6 +105,15 @@ def fleet_place(fleet_servers: Address, monkeypatch: pytest.MonkeyPatch) -> Plac
 def new_place(address: Address) -> Place:
     name = "t" + secrets.token_hex(6)
     return Place(address.make_database(name), address.objects(name), address, name)
+
+
+@pytest.fixture
+def tally(request: pytest.FixtureRequest) -> Iterator[Tally]:
+    """Counts the faults of this test; they are told at the end of the run."""
+    counts = Tally()
+    yield counts
+    for kind, times in counts.kinds().items():
+        request.node.user_properties.append((FIRED, f"{kind}: {times}"))
 
 
 @pytest.fixture(scope="module")

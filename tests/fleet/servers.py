@@ -139,10 +139,12 @@ def install() -> None:
 class Daemon:
     """One server process: started, killed, and started again on the same folder and port."""
 
-    def __init__(self, name: str, command: Sequence[str], log: Path, *, user: str = "") -> None:
+    def __init__(
+        self, name: str, command: Sequence[str], log: Path, *, user: str = "", inside: Sequence[str] = ()
+    ) -> None:
         self.name = name
         # The kernel ends the server when the process that started it is gone, even by kill -9.
-        self._command = ["setpriv", "--pdeathsig", "KILL", *_as(user), *command]
+        self._command = [*inside, "setpriv", "--pdeathsig", "KILL", *_as(user), *command]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -208,8 +210,8 @@ class Postgres:
             **({} if durable else {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}),
         }
         flags = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-        command = [*inside, f"{postgres_programs()}/postgres", "-D", str(folder / "data"), *flags]
-        self._daemon = Daemon("PostgreSQL", command, folder / "log", user=self._user)
+        command = [f"{postgres_programs()}/postgres", "-D", str(folder / "data"), *flags]
+        self._daemon = Daemon("PostgreSQL", command, folder / "log", user=self._user, inside=inside)
 
     def start(self, is_up: Callable[[], bool]) -> None:
         self._daemon.start()
@@ -257,7 +259,7 @@ class Ceph:
             "gateway": ["radosgw", "-n", "client.rgw", "-f"],
         }
         self._daemons = {
-            name: Daemon(f"Ceph's {name}", [*inside, *command, *flags], folder / f"{name}.log")
+            name: Daemon(f"Ceph's {name}", [*command, *flags], folder / f"{name}.log", inside=inside)
             for name, command in commands.items()
         }
         self._initialise()
