@@ -99,3 +99,11 @@ def test_a_line_of_nothing_but_separators_is_no_table() -> None:
     table = table_of(sample_of(b"a" + b",b" * 9_999 + b"\n1" + b",2" * 9_999, 1 << 20), forced=True)
     assert table is not None
     assert len(table.columns) == 10_000
+
+
+@pytest.mark.parametrize("cell", ["a\rb", '"' + "x" * 140_000 + '"'])
+def test_what_ends_the_records_early_is_no_table_with_exact_figures(cell: str) -> None:
+    """Whoever wrote one cell hid all rows after it: "12 rows", said as exact, of 20,000."""
+    rows = [f"{number},{cell if number == 12 else 'n'},{number}.5" for number in range(3000)]
+    table = table_of(sample_of(("id,name,price\n" + "\n".join(rows) + "\n").encode(), 1 << 20))
+    assert table is None or not table.exact or table.rows == 3000

@@ -5,7 +5,6 @@ that SQL knows, and a column is text in all of them or a number in all of them. 
 holds, and of a table with very many cells only a part of it is taken apart.
 """
 
-import contextlib
 import csv
 import re
 from collections import Counter
@@ -66,12 +65,17 @@ def _may_be_a_name(cell: str) -> bool:
     return 0 < len(cell.strip()) <= _MOST_WIDE and len(cell.split()) <= _MOST_WORDS
 
 
-def records_of(text: str, sign: str, most: int | None = None) -> list[list[str]]:
-    """The records with their cells, blank lines left out; a quoted cell may go on over several lines."""
+def records_of(text: str, sign: str, most: int | None = None, *, all_or_none: bool = False) -> list[list[str]]:
+    """The records with their cells, blank lines left out; a quoted cell may go on over several lines.
+
+    A cell of more than 128 KiB and a lone carriage return end them; with `all_or_none` there are none then.
+    """
     found: list[list[str]] = []
     reader = filter(None, csv.reader(_lines(text), delimiter=sign))
-    with contextlib.suppress(csv.Error):  # a cell of more than 128 KiB, or a lone carriage return
+    try:
         found.extend(islice(reader, most))
+    except csv.Error:
+        return [] if all_or_none else found
     return found
 
 
@@ -447,8 +451,10 @@ def _rows(lines: list[str], sign: str) -> Iterator[str | None]:
         is_open ^= bool(line.count('"') % 2)
         if not is_open:
             reader = csv.reader(begun, delimiter=sign)
-            with contextlib.suppress(csv.Error):
+            try:
                 yield _CELL_END.join(next(reader, ())) or None  # one empty cell in quotes is a row, and no blank line
+            except csv.Error:
+                yield None
             if reader.line_num < len(begun):
                 yield None
             begun = []
@@ -472,7 +478,7 @@ def _sampled_records(sample: Sample, sign: str) -> tuple[list[list[str]], bool]:
     wide = max(1, first.count(sign.encode()) + 1)
     most = max(50, _SOME // wide)
     if sample.whole and sample.lines <= most * 2:
-        records = records_of(_text(sample.head), sign, most + 1)
+        records = records_of(_text(sample.head), sign, most + 1, all_or_none=True)
         if len(records) <= most:
             return records, True
     pieces = _pieces(sample, min(1.0, most / max(1, sample.lines)))

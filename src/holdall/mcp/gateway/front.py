@@ -176,6 +176,7 @@ _LOG = logging.getLogger("holdall.gateway")
 _TOOLS_CHANGED = "notifications/tools/list_changed"
 _START_SECONDS = 8.0  # how long a client waits for the slowest of several servers
 _MAX_TASKS = 1000  # that a client may ask for
+_MAX_TASK_ARGUMENTS = 4096  # bytes
 _EVERYWHERE = frozenset(("logging/setLevel",))
 _BY_URI = frozenset(("resources/read", "resources/subscribe", "resources/unsubscribe"))
 
@@ -333,8 +334,9 @@ class Front:
             raise Refusal(INVALID_PARAMS, "The arguments of a tool must be an object")
         begun = Begun(server, tool, str(name), cast("dict[str, Any]", arguments or {}))
         result = await ToolCall(relay, relay.servers[server], asked, begun).run(self._bag, catalogue.tool(begun.shown))
-        if task := calls.task_in(result):
-            self._tasks[task] = begun
+        if (task := calls.task_in(result)) and self._tasks.get(task, begun).server == server:
+            small = len(messages.encode(begun.arguments)) <= _MAX_TASK_ARGUMENTS  # all of them are held for long
+            self._tasks[task] = begun if small else begun._replace(arguments={"task": task})
             if len(self._tasks) > _MAX_TASKS:
                 self._tasks.popitem(last=False)
         return result
