@@ -3,16 +3,20 @@
 import asyncio
 import json
 import re
+import threading
 from pathlib import Path
 
 import pytest
 
+from holdall.extract import full_chunked
 from holdall.extract.full_chunked import rooms
 from holdall.extract.model_calls import Policy
+from holdall.extract.quotes import folded
 from holdall.llm.protocol import Request, error_for_status
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, OutputDamaged
+from holdall.values.extraction import Snippet
 from holdall.values.outputs import Measure
 from holdall.values.spans import Span
 from holdall.wire.prompts import Form, Source, map_prompt
@@ -241,6 +245,41 @@ async def test_what_the_summary_quotes_beyond_the_proved_is_marked(tmp_path: Pat
         assert [one.text for one in found.snippets if not one.verified] == [
             "invented in the summary", "CODE-A is to blame for it",
         ]  # fmt: skip
+
+
+@requirement("extract:invented-quote-marked")
+def test_many_quotes_are_compared_with_each_made_ready_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    proved = [Snippet(f"line {n} of  the log", Span(n, n + 1), 1, "exact") for n in range(200)]
+    unproved = [Snippet(text, Span(0, 0), 0, "none") for n in range(200) for text in (f"LINE {n} of", f"never {n}")]
+    made: list[str] = []
+
+    def counted(text: str) -> str:
+        made.append(text)
+        return folded(text)
+
+    monkeypatch.setattr(full_chunked, "folded", counted)
+    found = full_chunked.claims([*proved, *unproved], "where is  never 3?")
+    assert [one.text for one in found[200:]] == [f"never {n}" for n in range(200) if n != 3]
+    assert len(made) == 601
+    more = full_chunked.beyond([one.text for one in unproved], proved)
+    assert len(more) == 200
+    assert len(made) == 601 + 600
+
+
+async def test_quotes_are_not_compared_on_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def noted(text: str) -> str:
+        threads.append(threading.current_thread())
+        return folded(text)
+
+    monkeypatch.setattr(full_chunked, "folded", noted)
+    summed = Answer("it said", ["CODE-A", "invented in the summary"])
+    async with opened(tmp_path, model=finding(quoting(r"CODE-\w"), summed=summed)) as bag:
+        facts = await bag.keep(NEEDLES)
+        await bag.extract(facts.handle, "which codes?", mode="full-chunked")
+    assert threads
+    assert threading.current_thread() not in threads
 
 
 async def test_words_of_the_question_in_quotation_marks_are_no_claim(tmp_path: Path) -> None:

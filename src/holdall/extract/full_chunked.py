@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -131,19 +131,20 @@ def best_confidence(findings: Sequence[ChunkFinding]) -> float | None:
 
 
 def claims(snippets: Sequence[Snippet], question: str) -> tuple[Snippet, ...]:
-    """Without quotes that claim nothing: words of the question, and quotes proved elsewhere."""
-    known = [folded(question), *(folded(one.text) for one in snippets if one.verified)]
-    return tuple(one for one in snippets if one.check != "none" or not any(folded(one.text) in text for text in known))
+    """Without quotes that claim nothing: words of the question, and quotes proved elsewhere. Blocks."""
+    known = _known([question, *(one.text for one in snippets if one.verified)])
+    return tuple(one for one in snippets if one.check != "none" or folded(one.text) not in known)
 
 
 def beyond(quotes: Sequence[str], proved: Sequence[Snippet]) -> tuple[Snippet, ...]:
     """Quotes of a model that summed up without reading: those that are in nothing that was proved, as unproved."""
-    known = [folded(text) for one in proved for text in (one.text, one.said) if text]
-    return tuple(
-        Snippet(quote, Span(0, 0), 0, "none")
-        for quote in dict.fromkeys(quotes)
-        if not any(folded(quote) in text for text in known)
-    )
+    known = _known([text for one in proved for text in (one.text, one.said) if text])
+    return tuple(Snippet(quote, Span(0, 0), 0, "none") for quote in dict.fromkeys(quotes) if folded(quote) not in known)
+
+
+def _known(texts: Iterable[str]) -> str:
+    """To look for others in, in one go: what is folded has no line ends."""
+    return "\n".join(map(folded, texts))
 
 
 def searched_spans(findings: Sequence[ChunkFinding]) -> tuple[Span, ...]:
