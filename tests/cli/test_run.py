@@ -313,7 +313,7 @@ def test_the_tools_of_a_real_mcp_server_are_those_of_the_agent(holdall: Program,
 
 
 def test_tools_of_several_servers_have_the_names_of_their_servers(holdall: Program, agents: Agents) -> None:
-    front = f"servers: {agents.servers(one={}, two={})}"
+    front = f"servers: {agents.servers(one={}, two={})}\nslow_after_seconds: 600"  # however busy the machine is
     asked = calls(("one__shout", {"text": "from one"}), ("two__shout", {"text": "from two"}))
     file = agents.agent(asked, report_when("FROM ONE.*FROM TWO", "both"), more=front, tools="")
     ran = holdall("run", file, "x")
