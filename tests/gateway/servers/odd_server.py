@@ -3,6 +3,7 @@
 python odd_server.py COUNT_FILE     the file gets a line for each start
 """
 
+import functools
 import json
 import os
 import sys
@@ -21,6 +22,12 @@ def rows_of(size: int) -> dict[str, Any]:
     return {"rows": [row] * (size // len(json.dumps(row)) + 1)}
 
 
+def _indented(data: dict[str, Any]) -> str:
+    """What `json.dumps(data, indent=1)` gives of equal rows, which is slow for so many."""
+    row = "\n".join(f"  {line}" for line in json.dumps(data["rows"][0], indent=1).splitlines())
+    return '{\n "rows": [\n' + ",\n".join([row] * len(data["rows"])) + "\n ]\n}"
+
+
 def result(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     text = text_of(int(arguments.get("bytes", 100)))
     block = {"type": "text", "text": text, "annotations": {"audience": ["user"]}}
@@ -33,7 +40,7 @@ def result(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             return {"content": [block], "structuredContent": {"result": text + "and more"}}
         case "data" | "data alone" | "data beside":
             rows = rows_of(int(arguments["bytes"]))
-            said = {"data": json.dumps(rows, indent=1), "data alone": "", "data beside": text_of(2_000_000)}[name]
+            said = {"data": _indented(rows), "data alone": "", "data beside": text_of(2_000_000)}[name]
             return {"content": [{"type": "text", "text": said}] if said else [], "structuredContent": rows}
         case "blocks":  # as some libraries write a list
             rows = rows_of(int(arguments["bytes"]))["rows"]
@@ -49,6 +56,11 @@ def result(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             return {"content": [{"type": "text", "text": str(os.getppid())}]}
         case _:
             os._exit(0)
+
+
+@functools.lru_cache(1)  # the same is asked for again, to see that it is let go
+def _written(name: str, size: int | None) -> str:
+    return json.dumps(result(name, {} if size is None else {"bytes": size}))
 
 
 def main() -> None:
@@ -70,7 +82,9 @@ def main() -> None:
             case "tools/list":
                 answer = {"result": {"tools": tools}}
             case "tools/call":
-                answer = {"result": result(params["name"], params.get("arguments", {}))}
+                written = _written(params["name"], params.get("arguments", {}).get("bytes"))
+                print(f'{{"jsonrpc": "2.0", "id": {json.dumps(number)}, "result": {written}}}', flush=True)
+                continue
             case "resources/read":
                 answer = {"error": {"code": -32002, "message": "Resource not found"}}
             case _:
