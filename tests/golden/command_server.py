@@ -18,6 +18,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 import holdall
+from holdall.text.tokens import default_tokenizer
 
 REQUESTS, ANSWERS = (int(number) for number in sys.argv[1:3])
 IMPORTED: set[str] = set()
@@ -29,6 +30,7 @@ def main() -> None:
     for name in holdall.__all__:
         getattr(holdall, name)
     _import_commands(program)
+    default_tokenizer().count("")  # reads its vocabulary
     gc.disable()
     with open(REQUESTS, encoding="utf-8") as requests:
         for line in requests:
