@@ -82,7 +82,7 @@ class FleetReader(FileReader):
 
     @contextlib.contextmanager
     def local_file(self) -> Generator[int]:
-        if not self._file.is_full:
+        if not self._file.is_full or os.fstat(self._file.descriptor).st_size != self.totals.bytes:
             for _ in in_parallel(self._keep, range(0, len(self.table), _PIECE)):
                 deadline.check()
             self._file.complete(self.totals.bytes)

@@ -1,0 +1,433 @@
+"""What only the store of many hosts promises: who sees what, who is alive, what is removed, and what is said of faults."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from holdall import Holdall, Settings
+from holdall.store.fleet import database, objects, schema, upkeep
+from holdall.store.fleet.store import FleetStore
+from holdall.store.opening import open_store, shown
+from holdall.store.protocol import Quota
+from holdall.values.errors import (
+    BadSetting,
+    OutputDamaged,
+    OutputExpired,
+    QuotaReached,
+    StoreFault,
+    StoreGone,
+    UnknownHandle,
+)
+from holdall.values.outputs import Kept, Origin, Unkept
+from holdall.values.spans import BLOCK
+from tests.fleet.fixtures import Place
+from tests.store.support import keep, read_back
+
+LEASE_SECONDS = 2.0
+
+
+class Fleet:
+    """Opens the same store as often as it is asked, each time as another host: with a cache of its own."""
+
+    def __init__(self, place: Place, folder: Path) -> None:
+        self.place = place
+        self._folder = folder
+        self._opened: list[FleetStore] = []
+
+    def host(self, **options: Any) -> FleetStore:
+        own: dict[str, Any] = {"cache_dir": str(self._folder / f"host-{len(self._opened)}"), "cache_bytes": 1 << 28}
+        store = FleetStore(self.place.home, **({"objects": self.place.objects} | own | options))
+        self._opened.append(store)
+        return store
+
+    def sql(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.place.home, autocommit=True) as connection:
+            cursor = connection.execute(statement, values)  # pyright: ignore
+            return cursor.fetchall() if cursor.description else []
+
+    def intents(self) -> int:
+        return self.sql("SELECT count(*) FROM holdall_intents")[0][0]
+
+    def kill(self, store: FleetStore) -> None:
+        """As the database sees a host that is gone: its lease is not renewed any more."""
+        store._pulse._stopped.set()
+        self.sql("UPDATE holdall_leases SET renewed = renewed - interval '1 hour' WHERE id = %s", store._pulse.id)
+
+    def close(self) -> None:
+        for one in self._opened:
+            one.close()
+
+
+@pytest.fixture
+def fleet(fleet_place: Place, tmp_path: Path) -> Iterator[Fleet]:
+    with contextlib.closing(Fleet(fleet_place, tmp_path)) as found:
+        yield found
+
+
+# ── The schema ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_many_hosts_that_open_a_new_store_at_once_make_one(fleet: Fleet) -> None:
+    found: list[object] = []
+
+    def open_it() -> None:
+        found.append(fleet.host().open_session("s").id)
+
+    threads = [threading.Thread(target=open_it) for _ in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(found) == 6
+    assert len(set(found)) == 1
+
+
+def test_an_older_program_refuses_a_newer_schema_also_when_it_connects_again(fleet: Fleet) -> None:
+    store = fleet.host()
+    fleet.sql("UPDATE holdall_store SET version = version + 1")
+    store.database._drop_free()
+    for refuse in (fleet.host, store.sessions):
+        with pytest.raises(
+            StoreFault, match=rf"newer version of Holdall \(schema {schema.VERSION + 1}; this one knows"
+        ):
+            refuse()
+
+
+def test_a_store_stays_with_the_bucket_that_it_was_made_with(fleet: Fleet) -> None:
+    with pytest.raises(StoreFault, match="nobody said where its objects go"):
+        fleet.host(objects="")
+    fleet.host()
+    with pytest.raises(StoreFault, match=r"are in s3://.*, not in s3://other/place: nothing was read"):
+        fleet.host(objects="s3://other/place")
+    session = fleet.host(objects="").open_session("s")
+    assert read_back(fleet.host(), keep(fleet.host(), session, "x")) == b"x"
+
+
+# ── Apart ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_another_principal_has_is_as_if_it_were_not_there(fleet: Fleet) -> None:
+    ours, theirs = fleet.host(principal="us"), fleet.host(principal="them")
+    session = ours.open_session("s")
+    facts = keep(ours, session, "secret", call_id="c1")
+    assert theirs.sessions() == []
+    assert theirs.find_session(f"session-{session.id}") is None
+    assert theirs.open_session("s").id != session.id
+    for reference in (facts.handle, facts.long_handle, facts.id, "c1"):
+        with pytest.raises(UnknownHandle) as refused:
+            theirs.resolve(session, reference)
+        assert str(refused.value) == str(UnknownHandle(reference, session="s"))
+    with pytest.raises(StoreGone):
+        theirs.open(facts)
+    with pytest.raises(StoreGone):
+        theirs.put(session, [b"x"], Origin())
+    with pytest.raises(StoreGone):
+        theirs.remove(session, [facts])
+    with pytest.raises(StoreGone):
+        theirs.append_events(session, b"{}\n")
+    assert (theirs.stamp(facts), theirs.outputs(session), theirs.used_bytes()) == (None, [], 0)
+    assert read_back(ours, facts) == b"secret"
+
+
+def test_a_quota_is_that_of_a_principal(fleet: Fleet) -> None:
+    quota = Quota(store_bytes=10)
+    ours, theirs = fleet.host(principal="us", quota=quota), fleet.host(principal="them", quota=quota)
+    keep(ours, ours.open_session("s"), "123456789")
+    with pytest.raises(QuotaReached):
+        keep(ours, ours.open_session("t"), "abcdef")
+    keep(theirs, theirs.open_session("t"), "abcdef")
+
+
+# ── Growing outputs, and who is alive ───────────────────────────────────────────────────────────────────────
+
+
+def test_an_output_whose_host_is_gone_is_interrupted_with_every_committed_byte(fleet: Fleet) -> None:
+    there, here = fleet.host(), fleet.host()
+    session = there.open_session("s")
+    writer = there.begin(session, Origin())
+    writer.write(b"one\n" * 100_000)
+    writer.flush()
+    writer.write(b"never committed")
+    assert here.resolve(session, writer.handle).state == "running"
+    fleet.kill(there)
+    facts = here.resolve(session, writer.handle)
+    assert (facts.state, facts.measure.bytes, facts.measure.lines) == ("interrupted", 400_000, 100_000)
+    assert read_back(here, facts) == b"one\n" * 100_000
+    # It comes back: nothing of it can be written, and nothing of it is lost.
+    there._pulse._database.rows("renewing", "UPDATE holdall_leases SET renewed = clock_timestamp()", {})
+    with pytest.raises(StoreGone, match="was ended as interrupted"):
+        writer.finish()
+    assert here.resolve(session, writer.handle) == facts
+    assert read_back(there, facts) == b"one\n" * 100_000
+
+
+def test_a_host_that_comes_back_before_anybody_looked_goes_on(fleet: Fleet) -> None:
+    there, here = fleet.host(), fleet.host()
+    session = there.open_session("s")
+    writer = there.begin(session, Origin())
+    fleet.sql("UPDATE holdall_leases SET renewed = renewed - interval '29 seconds'")
+    assert here.resolve(session, writer.handle).state == "running"
+    writer.write(b"all of it")
+    assert read_back(here, writer.finish()) == b"all of it"
+
+
+def test_bytes_wait_while_the_bucket_is_away_and_are_all_there_afterwards(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = fleet.host()
+    session = store.open_session("s")
+    writer = store.begin(session, Origin())
+    put = store.objects.put
+
+    def away(name: str, data: bytes) -> None:
+        raise StoreFault("away")
+
+    monkeypatch.setattr(store.objects, "put", away)
+    for _ in range(10):
+        writer.write(b"x" * (1 << 20))
+    with pytest.raises(StoreFault, match="away"):
+        writer.flush()
+    monkeypatch.setattr(store.objects, "put", put)
+    assert read_back(store, writer.finish()) == b"x" * (10 << 20)
+
+
+# ── What killed writers leave ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_object_without_its_record_goes_once_the_lease_of_its_writer_is_over(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, here = fleet.host(), fleet.host()
+    session = there.open_session("s")
+    monkeypatch.setattr(FleetStore, "_publish", _killed)
+    monkeypatch.setattr(upkeep, "abandon", lambda *_: None)
+    with pytest.raises(SystemExit):
+        keep(there, session, "half kept")
+    monkeypatch.undo()
+    for name, value in fleet.place.servers.environment().items():
+        monkeypatch.setenv(name, value)
+    assert here.outputs(session) == []
+    assert here.sweep().leftovers == (), "its writer may still be at it"
+    fleet.kill(there)
+    (left,) = here.sweep(dry_run=True).leftovers
+    assert here.objects.length(left) == len("half kept")
+    swept = here.sweep()
+    assert (swept.leftovers, swept.freed_bytes) == ((left,), len("half kept"))
+    assert (here.objects.length(left), fleet.intents()) == (None, 0)
+
+
+def _killed(*_: object) -> Any:
+    raise SystemExit
+
+
+def test_a_writer_that_comes_back_after_its_object_was_swept_gives_out_no_handle(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, here = fleet.host(), fleet.host()
+    session = there.open_session("s")
+    publish = there._publish
+
+    def late(*args: Any) -> Any:
+        fleet.kill(there)
+        assert len(here.sweep().leftovers) == 1
+        return publish(*args)
+
+    monkeypatch.setattr(there, "_publish", late)
+    with pytest.raises(StoreFault, match="was away for too long"):
+        keep(there, session, "too late")
+    assert (here.outputs(session), fleet.intents()) == ([], 0)
+
+
+def test_removed_bytes_are_gone_from_the_bucket_and_from_every_cache_at_its_next_look(fleet: Fleet) -> None:
+    here, there = fleet.host(), fleet.host(cache_dir=str(fleet._folder / "kept"))
+    session = here.open_session("s")
+    facts = keep(here, session, "secret " * 20_000)
+    assert read_back(there, facts)
+    (object,) = fleet.sql("SELECT object::text FROM holdall_outputs")[0]
+    assert _cached(there, object)
+    reader = there.open(facts)
+    here.remove(session, [facts])
+    assert here.objects.length(objects.name_of(object)) is None
+    assert not _cached(here, object)
+    (Path(there.cache.path) / ".looked").unlink(missing_ok=True)
+    assert not _cached(fleet.host(cache_dir=str(fleet._folder / "kept")), object)
+    with pytest.raises(OutputExpired, match="removed on request"):
+        there.open(facts)
+    reader.close()
+    assert fleet.intents() == 0
+
+
+def _cached(store: FleetStore, object: str) -> list[str]:
+    return [one.name for one in Path(store.cache.path).iterdir() if one.name.startswith(object)]
+
+
+# ── The cache, and hostile rows ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_damage_in_the_cache_is_mended_and_damage_in_the_bucket_is_told(fleet: Fleet) -> None:
+    here = fleet.host()
+    session = here.open_session("s")
+    data = bytes(range(256)) * 2000
+    facts = keep(here, session, data)
+    (object,) = fleet.sql("SELECT object::text FROM holdall_outputs")[0]
+    (name,) = _cached(here, object)
+    (Path(here.cache.path) / name).write_bytes(b"\xff" * len(data))
+    assert read_back(here, facts) == data
+    assert (Path(here.cache.path) / name).read_bytes() == data
+    here.objects._store.put(objects.name_of(object), b"\xff" + data[1:], mode="overwrite")
+    (verdict,) = here.verify()
+    assert "checksum mismatch in bytes 0 to 65,536" in verdict.problem
+    with contextlib.closing(fleet.host().open(facts)) as reader:
+        assert reader.read(BLOCK, 2 * BLOCK) == data[BLOCK : 2 * BLOCK]
+        with pytest.raises(OutputDamaged):
+            reader.read(0, 1)
+
+
+def test_the_cache_stays_within_its_bound_and_the_oldest_go(fleet: Fleet) -> None:
+    store = fleet.host(cache_bytes=16 * 65_536)
+    session = store.open_session("s")
+    kept = [keep(store, session, bytes([number]) * 65_536) for number in range(40)]
+    held = sum(one.stat().st_size for one in Path(store.cache.path).iterdir())
+    assert 0 < held <= 17 * 65_536
+    assert read_back(store, kept[0]) == bytes(65_536)
+
+
+def test_rows_that_were_changed_by_hand_are_not_believed(fleet: Fleet) -> None:
+    store = fleet.host()
+    session = store.open_session("s")
+    mine, other = keep(store, session, "mine"), keep(store, session, "other" * 30_000)
+    fleet.sql("UPDATE holdall_outputs SET facts = (SELECT facts FROM holdall_outputs WHERE handle = %s) "
+              "WHERE handle = %s", mine.handle, other.handle)  # fmt: skip
+    assert set(store.unreadable(session)) == {other.handle}
+    with pytest.raises(OutputDamaged, match="its record is that of another output"):
+        store.resolve(session, other.handle)
+    fleet.sql("UPDATE holdall_outputs SET object = (SELECT object FROM holdall_outputs WHERE handle = %s) "
+              "WHERE handle = %s", other.handle, mine.handle)  # fmt: skip
+    with contextlib.closing(fleet.host().open(mine)) as reader, pytest.raises(OutputDamaged):
+        reader.read(0, 4)
+    fleet.sql("UPDATE holdall_sessions SET info = %s", b'{"format": 99}')
+    assert "session format 99" in str(next(iter(store.unreadable_sessions().values())))
+    fleet.sql("UPDATE holdall_sessions SET info = %s", b"[]")
+    assert store.sessions() == [replace(session, retention=store.sessions()[0].retention, mark="")]
+    assert str(store.sessions()[0].retention) == "keep"
+
+
+# ── Faults ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.anyio
+async def test_take_tells_why_nothing_is_kept_and_keeps_again_when_it_can(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(objects=fleet.place.objects, cache_dir=str(tmp_path / "cache"))
+    async with Holdall.open(home=fleet.place.home, session="s", settings=settings) as bag:
+        large = "line of an output\n" * 20_000
+
+        def away(*_: object, **__: object) -> Any:
+            raise psycopg.OperationalError("connection refused for s3cret")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(psycopg, "connect", away)
+            assert isinstance(bag.core.store, FleetStore)
+            bag.core.store.database._drop_free()
+            taken = await bag.take(large, tool="t")
+            assert isinstance(taken, Unkept)
+            assert "the database" in str(taken.fault)
+            assert "s3cret" not in str(taken.fault)
+        with monkeypatch.context() as broken:
+            broken.setattr(objects.obstore, "put", away)
+            broken.setattr(objects, "BaseError", psycopg.Error)
+            taken = await bag.take(large, tool="t")
+            assert isinstance(taken, Unkept)
+            assert "the objects in s3://" in str(taken.fault)
+        assert isinstance(await bag.take(large, tool="t"), Kept)
+
+
+@pytest.mark.parametrize(
+    "home",
+    [
+        "postgresql://user:hunter2@127.0.0.1:1/db", "postgresql://user@127.0.0.1:1/db?password=hunter2",
+        "postgresql://user:hunter2@@127.0.0.1:1/db", "postgresql://user:p@hunter2/x@127.0.0.1:1/db",
+        "postgresql://127.0.0.1:hunter2/db", "postgresql://user:hunter2@[::1/db", "postgresql://u:1/hunter2@h/db",
+        "postgresql://user@127.0.0.1:1/db?hunter2",
+    ],
+)  # fmt: skip
+def test_no_error_has_the_password(home: str, tmp_path: Path) -> None:
+    with pytest.raises((StoreFault, BadSetting)) as refused:
+        open_store(home, settings=Settings(objects="memory:///", cache_dir=str(tmp_path)))
+    told, problem = "", refused.value
+    while problem is not None:
+        told += str(problem)
+        problem = problem.__cause__
+    assert "hunter2" not in told + shown(home)
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://key:hunter2@bucket/p", "s3://bucket/p?secret=hunter2", "ftp://hunter2", "s3:///"]
+)
+def test_an_address_of_objects_with_a_secret_in_it_is_refused(url: str) -> None:
+    with pytest.raises(BadSetting) as refused:
+        objects.checked(url)
+    assert "hunter2" not in str(refused.value).replace("ftp://hunter2", "")
+
+
+def test_a_lost_answer_to_a_commit_neither_loses_nor_doubles_an_output(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = fleet.host()
+    session = store.open_session("s")
+    lost: list[int] = []
+    run = database.Database._connection
+
+    @contextlib.contextmanager
+    def losing(self: database.Database) -> Iterator[Any]:
+        with run(self) as connection:
+            yield connection
+            if len(lost) == 2:  # after the commit of the record
+                lost.append(0)
+                raise psycopg.OperationalError("server closed the connection")
+            if lost:
+                lost.append(0)
+
+    publish = store._publish
+
+    def watched(*args: Any) -> Any:
+        lost[:] = [0, 0]
+        return publish(*args)
+
+    monkeypatch.setattr(store, "_publish", watched)
+    monkeypatch.setattr(database.Database, "_connection", losing)
+    facts = keep(store, session, "once")
+    monkeypatch.undo()
+    for name, value in fleet.place.servers.environment().items():
+        monkeypatch.setenv(name, value)
+    assert len(lost) > 2
+    assert store.outputs(session) == [facts]
+    assert read_back(fleet.host(), facts) == b"once"
+    assert fleet.intents() == 0
+
+
+def test_thirty_writers_of_one_session_get_thirty_handles(fleet: Fleet) -> None:
+    hosts = [fleet.host() for _ in range(3)]
+    session = hosts[0].open_session("s")
+    kept: dict[str, str] = {}
+
+    def write(number: int) -> None:
+        facts = keep(hosts[number % 3], session, f"output {number % 20}")
+        kept[facts.handle] = f"output {number % 20}"
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(30)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(kept) == 30
+    for facts in hosts[1].outputs(session):
+        assert read_back(hosts[2], facts) == kept[facts.handle].encode()
+    assert fleet.intents() == 0
