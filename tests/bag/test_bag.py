@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import io
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,10 @@ from holdall import (
     MemoryStore,
     Nodes,
     OutputExpired,
+    Sessions,
     Settings,
     Table,
+    Unkept,
     UnknownHandle,
     UsageError,
 )
@@ -279,7 +281,7 @@ async def test_opening_sweeps_once_a_day(tmp_path: Path) -> None:
         assert (await bag.read(handle)).text == "old"
     now[0] += 86_400
     async with Holdall.open(session="s", home=home, clock=clock) as bag:
-        with pytest.raises(OutputExpired, match="kept for 1 days"):
+        with pytest.raises(OutputExpired, match=r"kept for 1 day\)"):
             await bag.read(handle)
 
 
@@ -301,6 +303,53 @@ async def test_the_system_notice_counts_all_that_is_ready_and_says_what_it_leave
         told = bag.system_notice(turn=1, kept=True)
         assert '"t0"' not in told
         assert told[: told.index("\n\n---")].endswith("\n… and 1 older one")
+
+
+@requirement("store:tombstone", "answer:output-expired")
+@pytest.mark.parametrize("memory", [False, True])
+async def test_an_output_past_its_time_has_expired_for_the_model_before_anything_is_removed(
+    tmp_path: Path, memory: bool
+) -> None:
+    now = [1_000_000_000.0]
+    where: dict[str, Any] = {"store": MemoryStore(clock=lambda: now[0])} if memory else {"home": str(tmp_path / "h")}
+    settings = Settings(dialect="async", retention="2 seconds")
+    async with Holdall.open(session="s", settings=settings, clock=lambda: now[0], **where) as bag:
+        taken = await bag.take("a line of words\n" * 20_000, tool="x")
+        assert isinstance(taken, Kept)
+        asked = {"id": bag.core.shown_handle(taken.handle), "mode": "slice", "slice": {"start": 0, "length": 4}}
+        assert "a li" in (await bag.call("get_tool_output", asked)).text
+        now[0] += 3
+        assert (await bag.call("get_tool_output", asked)).text == "Tool output expired"
+        assert "Ready" not in bag.system_notice(turn=2)
+
+
+@requirement("store:quota-refuses-aloud", "store:retention-session-extract", "store:retention-session-async")
+@pytest.mark.parametrize("pooled", [False, True])
+async def test_quotas_and_the_retention_of_a_dialect_hold_in_a_store_that_is_given(pooled: bool) -> None:
+    store = MemoryStore()
+
+    @contextlib.asynccontextmanager
+    async def session(name: str, settings: Settings) -> AsyncGenerator[Holdall]:
+        if not pooled:
+            async with Holdall.open(session=name, store=store, settings=settings) as bag:
+                yield bag
+        else:
+            async with Sessions.open(store=store, settings=settings) as sessions, sessions.of(name) as bag:
+                yield bag
+
+    limits = {"session": Settings(session_quota_bytes=1000), "store": Settings(quota_bytes=1000)}
+    for what, settings in limits.items():
+        async with session("q", settings) as bag:
+            taken = await bag.take("a line of words\n" * 20_000, tool="x")
+            assert isinstance(taken, Unkept)
+            assert f"the quota of this {what} is 1.0 kB" in taken.content
+    states: dict[str, str] = {}
+    for settings in (Settings(dialect="async"), Settings(dialect="extract"), Settings()):
+        async with session(settings.dialect, settings) as bag:
+            assert isinstance(await bag.take("a line of words\n" * 20_000, tool="x"), Kept)
+        [output] = store.outputs(bag.session)
+        states[settings.dialect] = output.state
+    assert states == {"async": "expired", "extract": "expired", "holdall": "ready"}
 
 
 @requirement("notice:system-sections")
@@ -392,3 +441,9 @@ async def test_text_is_read_as_its_caller_says_in_notices_and_sql(tmp_path: Path
             await bag.keep(said, kind="parquet")
     async with Holdall.open(session="s1", home=str(tmp_path / "h")) as bag:
         assert (await bag.show(kept.handle)).origin.read_as == "csv"
+
+
+async def test_the_home_may_be_a_path(tmp_path: Path) -> None:
+    async with Holdall.open(home=tmp_path / "home", session="s") as bag:  # type: ignore[arg-type]
+        handle = (await bag.keep("kept")).handle
+        assert (await bag.read(handle)).text == "kept"

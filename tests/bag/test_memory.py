@@ -136,7 +136,7 @@ async def test_a_store_in_memory_is_looked_after_like_one_on_disk() -> None:
         dry = await bag.care.sweep(dry_run=True)
         assert (len(dry.expired), dry.freed_bytes) == (2, 5001)
         assert len((await bag.care.sweep()).expired) == 2
-        with pytest.raises(OutputExpired, match="kept for 1 days"):
+        with pytest.raises(OutputExpired, match=r"kept for 1 day\)"):
             await bag.read(kept.handle)
 
 

@@ -62,14 +62,14 @@ def test_the_names_of_the_documents_are_accepted(load: Load) -> None:
     )
     settings = load(text).settings
     assert (settings.max_inline_bytes, settings.max_inline_chars, settings.max_inline_tokens) == (1, 2, 3)
-    assert settings.retention == "1 days"
+    assert settings.retention == "1 day"
     assert load("maxInlineBytes = 9").settings.max_inline_bytes == 9
     assert load("[tools.fetch]\nmaxInlineBytes = 9").settings.tools["fetch"].max_inline_bytes == 9
 
 
 def test_async_tool_ttl_is_in_seconds_wherever_it_is_written(load: Load) -> None:
-    assert load(front_matter={"asyncToolTTL": 43_200}).settings.retention == "0.5 days"
-    assert load(flags=("asyncToolTTL=43200",)).settings.retention == "0.5 days"
+    assert load(front_matter={"asyncToolTTL": 43_200}).settings.retention == "12 hours"
+    assert load(flags=("asyncToolTTL=43200",)).settings.retention == "12 hours"
     assert load("asyncToolTTL = 'keep'").settings.retention == "keep"
     with pytest.raises(BadSetting) as refused:
         load("asyncToolTTL = -1")

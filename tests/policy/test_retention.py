@@ -46,6 +46,33 @@ def test_a_rule_is_a_word_or_a_number_of_days(value: object, rule: Retention, sh
 @given(rules)
 def test_a_rule_reads_back_from_its_text_as_itself(rule: Retention) -> None:
     assert parse(str(rule)) == rule
+    assert parse(rule.told) == rule
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "30 days",
+        "1 day",
+        "1 hour",
+        "36 hours",
+        "90 minutes",
+        "2 seconds",
+        "100000 seconds",
+        "0 days",
+        "keep",
+        "session",
+    ],
+)
+def test_a_person_reads_a_rule_in_the_largest_unit_that_it_is_whole_in(text: str) -> None:
+    assert parse(text).told == text
+
+
+@pytest.mark.parametrize("seconds", [1, 2, 61, 3600, 43_201, 86_400, 604_800])
+def test_a_number_of_seconds_is_told_without_decimals(seconds: int) -> None:
+    told = parse(seconds / DAY).told
+    assert "." not in told
+    assert "e-" not in told
 
 
 @requirement("settings:bad-value")

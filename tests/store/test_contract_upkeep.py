@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdall.policy.retention import Retention
+from holdall.policy.retention import Retention, parse
 from holdall.store.bundle.restore import import_bundle
 from holdall.store.protocol import OutputStore, SavedSummary, SessionInfo, Sweep
 from holdall.store.read_only import read_only
@@ -50,12 +50,37 @@ def test_a_sweep_removes_what_is_over_and_a_dry_run_only_tells(store: OutputStor
         clock.pass_days(2)
         dry = store.sweep(dry_run=True)
         assert dry == Sweep(expired=(("short", over),), freed_bytes=4, dry_run=True)
-        assert store.resolve(short, over.handle) == over
+        assert store.used_bytes(short) == 4, "they are still there"
         assert store.sweep().expired == dry.expired
         assert store.resolve(short, over.handle).state == "expired"
         assert store.sweep() == Sweep()
         assert read_back(store, stays) == b"stays"
         assert store.resolve(short, running.handle).state == "running"
+
+
+@requirement("store:tombstone", "store:retention-days")
+def test_what_is_past_its_time_has_expired_for_whoever_asks_before_it_is_removed(
+    store: OutputStore, clock: Clock
+) -> None:
+    session = store.open_session("short", retention=parse("2 seconds"))
+    facts = keep(store, session, "goes")
+    before = store.stamp(facts)
+    assert before is not None
+    with closing(store.open(facts)):
+        clock.pass_days(3 / 86_400)
+    assert store.stamp(facts) not in (before, None)
+    assert [one.state for one in (store.resolve(session, facts.handle), *store.outputs(session))] == ["expired"] * 2
+    for ask in (lambda: store.open(facts), lambda: store.open_named(session, facts.handle), lambda: store.watch(facts)):
+        with pytest.raises(OutputExpired) as refused:
+            ask()
+        assert str(refused.value) == f"output {facts.handle} expired on 2027-01-15 (kept for 2 seconds)."
+    assert store.stats([session]).expired == 1
+    later = store.open_session("short", retention=Retention(days=1))
+    assert read_back(store, facts) == b"goes", "another rule holds for all that is in the session"
+    assert store.resolve(session, facts.handle) == facts
+    store.open_session("short", retention=parse("1 second"))
+    assert store.resolve(later, facts.handle).state == "expired"
+    assert [one.handle for _, one in store.sweep().expired] == [facts.handle]
 
 
 def test_verify_has_a_word_for_every_output_and_tells_how_far_it_is(store: OutputStore, session: SessionInfo) -> None:

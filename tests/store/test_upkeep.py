@@ -150,7 +150,9 @@ def test_an_output_that_is_still_written_does_not_expire(
     assert upkeep.sweep(folder_store) == Sweep()
     assert folder_store.expire(folder_session, [folder_store.resolve(folder_session, writer.handle)], "no") == 0
     final = writer.finish()
+    assert upkeep.sweep(folder_store) == Sweep(), "its time counts from its end"
     assert read_back(folder_store, final) == b"slow"
+    clock.pass_days(31)
     assert expired(upkeep.sweep(folder_store)) == [("s1", final.handle)]
 
 

@@ -11,7 +11,7 @@ from holdall.bag.journal import Journal, logged_events
 from holdall.policy.folds import Counters
 from holdall.store.opening import empty_store
 from holdall.store.protocol import OutputStore, Progress, Removal, SessionInfo, Stats, Sweep, Verdict
-from holdall.store.totals import bad_lines_of, would_free
+from holdall.store.totals import bad_lines_of, is_over, would_free
 from holdall.text.numbers import exact_age
 from holdall.values.errors import NothingFound, OutputInUse, StoreFault, UnknownHandle
 from holdall.values.outputs import Facts
@@ -80,13 +80,13 @@ class Care:
         """Those of the session that are over by its rule or by their age, without the known ones; the bytes freed."""
         now, rule = time.time(), session.retention
         outputs = self._store.outputs(session)
+        over = [facts for facts in outputs if is_over(session, facts, now) and facts.id not in known]
+        known = known | {facts.id for facts in over}
         ended = [facts for facts in outputs if facts.state not in ("expired", "running") and facts.id not in known]
         old = [facts for facts in ended if older_than is not None and now - facts.created > older_than]
-        aged = {facts.id for facts in old}
-        over = [facts for facts in ended if facts.id not in aged and rule.expires_at(facts.created) <= now]
         if dry_run:
             return over + old, would_free(outputs, [*over, *old])
-        freed = self._store.expire(session, over, f"kept for {rule}") if over else 0
+        freed = self._store.expire(session, over, f"kept for {rule.told}") if over else 0
         if old and older_than is not None:
             freed += self._store.expire(session, old, f"older than {exact_age(older_than)}")
         return over + old, freed

@@ -13,6 +13,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -565,39 +566,49 @@ def opened(
     dialect = dialect or dialect_of(settings)
     is_own = store is None
     store = store or store_of(home, settings, dialect, tokenizer, clock)
-    info = open_session(store, session or new_uuid(), settings, parent)
+    info = open_session(store, session or new_uuid(), settings, dialect, parent)
     if is_own:
         sweep_if_due(store)
     return Parts(store, info, settings, tokenizer, dialect, journal_of(store, info, clock))
 
 
-def open_session(store: OutputStore, name: str, settings: Settings, parent: str) -> SessionInfo:
-    """The rule of retention that the settings give holds for a session that is there already, too; that is logged."""
+def open_session(store: OutputStore, name: str, settings: Settings, dialect: Dialect, parent: str) -> SessionInfo:
+    """What the settings say holds in a store of the caller's, too: quotas, and how long outputs are kept.
+
+    A rule of retention that they give holds for a session that is there already, too; that is logged. The one that a
+    dialect brings is for new sessions.
+    """
     if parent:
         above = store.find_session(f"session-{parent}" if is_uuid(parent) else parent) or store.find_session(parent)
         if above is None:
             raise UsageError(f'there is no session "{foreign(parent)}" that "{foreign(name)}" could be a part of.')
         parent = above.id
-    if settings.retention is None:
-        return store.open_session(name, parent=parent)
-    before = store.find_session(name)
-    info = store.open_session(name, retention=retention_of(settings), parent=parent)
-    if before is not None and before.retention != info.retention:
+    rule, before = None, None
+    if settings.retention is not None or dialect.keeps_for_session:
+        before = store.find_session(name)
+        if settings.retention is not None or before is None:
+            rule = retention_of(settings, session=dialect.keeps_for_session)
+    info = store.open_session(name, retention=rule, parent=parent)
+    if rule is not None and before is not None and before.retention != info.retention:
         _LOG.warning(
             "retention of session %s changed from %s to %s, for all that is in it",
-            foreign(info.name), before.retention, info.retention,
+            foreign(info.name), before.retention.told, info.retention.told,
         )  # fmt: skip
-    return info
+    return replace(info, quota=_quota_of(settings))
+
+
+def _quota_of(settings: Settings) -> Quota:
+    return Quota(settings.quota_bytes, settings.session_quota_bytes)
 
 
 def store_of(
     home: str | None, settings: Settings, dialect: Dialect, tokenizer: Tokenizer, clock: Callable[[], float]
 ) -> OutputStore:
     return open_store(
-        home or settings.store_dir or default_home(),
+        os.fspath(home or settings.store_dir or default_home()),  # a Path does as well
         tokenizer=tokenizer,
         retention=retention_of(settings, session=dialect.keeps_for_session),
-        quota=Quota(settings.quota_bytes, settings.session_quota_bytes),
+        quota=_quota_of(settings),
         clock=clock,
         settings=settings,
     )

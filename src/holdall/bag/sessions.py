@@ -236,7 +236,7 @@ class Sessions:
 
     def _opened(self, name: str, parent: str) -> Holdall:
         common, store = self._common, self._shared.store
-        info = open_session(store, name, common.settings, parent)
+        info = open_session(store, name, common.settings, common.dialect, parent)
         journal = journal_of(store, info, common.clock, self.portal)
         self._put_away.pop(info.id, None)
         return Holdall(

@@ -181,7 +181,7 @@ async def _sessions(options: Options, limit: int | None, *, reverse: bool) -> in
         screen.about("there is no session yet: some-command | holdall put")
         return FOUND_NOTHING
     now = time.time()
-    cells = [[one_line(one.name, 40), str(one.retention), grouped(n), age(now - one.created)] for one, n in found]
+    cells = [[one_line(one.name, 40), one.retention.told, grouped(n), age(now - one.created)] for one, n in found]
     screen.columns(["SESSION", "RETENTION", "OUTPUTS", "AGE"], cells, right=(2, 3))
     if len(found) < len(every_one):
         screen.about(f"{len(found):,} of {plural(len(every_one), 'session')}; all of them without --limit")

@@ -178,7 +178,7 @@ def _kept(bag: Holdall, facts: Facts) -> str:
     rule = bag.session.retention
     if rule.session:
         return f"kept as {facts.handle} until its session ends"
-    return f"kept as {facts.handle}" + (f" for {rule}" if rule.days is not None and rule.days < 1 else "")
+    return f"kept as {facts.handle}" + (f" for {rule.told}" if rule.days is not None and rule.days < 1 else "")
 
 
 async def _print_kept(options: Options, bag: Holdall, facts: Facts) -> None:

@@ -4,12 +4,16 @@ import math
 import re
 
 from holdall.values.errors import BadSetting
+from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.settings import Settings
 
 DAY = 86_400.0
-_DAYS = lazy_pattern(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,25})?(?:e-[0-9]{1,3})?)\s*(?:d|days?)?", re.ASCII)
+_UNITS = {"day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
+_TIME = lazy_pattern(
+    r"(?P<number>[0-9]{1,10}(?:\.[0-9]{1,25})?(?:e-[0-9]{1,3})?)\s*(?:d|(?P<unit>day|hour|minute|second)s?)?", re.ASCII
+)
 
 
 @record
@@ -24,6 +28,20 @@ class Retention:
             return "session"
         return "keep" if self.days is None else f"{repr(self.days).removesuffix('.0')} days"
 
+    @property
+    def told(self) -> str:
+        """For people: `30 days`, `1 hour`, `2 seconds`, as far as that reads back the same."""
+        for unit, seconds in _UNITS.items() if self.days else ():
+            amount = f"{self.days * DAY / seconds:.10g}"
+            text = f"{amount} {unit}" if amount == "1" else f"{amount} {unit}s"
+            if "." not in amount and _TIME.fullmatch(text) and parse(text) == self:
+                return text
+        return str(self)
+
+    def is_over(self, facts: Facts, now: float) -> bool:
+        """Whether its time has come: it counts from the end of a call."""
+        return facts.state not in ("expired", "running") and self.expires_at(facts.ended or facts.created) <= now
+
     def expires_at(self, created: float) -> float:
         return math.inf if self.session or self.days is None else created + self.days * DAY
 
@@ -34,15 +52,15 @@ def retention_of(settings: Settings, *, session: bool = False) -> Retention:
 
 
 def parse(value: object, *, key: str = "retention", where: str = "") -> Retention:
-    """`session`, `keep`, `30`, `30 days`, a number of days."""
+    """`session`, `keep`, `30`, `30 days`, `2 hours`; a number alone is one of days."""
     rule = "it must be 'session', 'keep' or a number of days from 0 to 36500"
     if value == "session":
         return Retention(days=None, session=True)
     if value == "keep":
         return Retention(days=None)
     if isinstance(value, str):
-        match = _DAYS.fullmatch(value.strip())
-        value = float(match["number"]) if match else value
+        match = _TIME.fullmatch(value.strip())
+        value = float(match["number"]) / (DAY / _UNITS[match["unit"] or "day"]) if match else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 36_500:
         raise BadSetting(key, value, rule, where=where)
     return Retention(days=float(value))

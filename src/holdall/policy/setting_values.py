@@ -43,9 +43,9 @@ def value_of(
 
 def _retention(key: str, value: object, where: str) -> str:
     if key != IN_SECONDS or isinstance(value, bool | str) or not isinstance(value, int | float):
-        return str(retention.parse(value, key=key, where=where))
+        return retention.parse(value, key=key, where=where).told
     try:
-        return str(retention.parse(value / retention.DAY))
+        return retention.parse(value / retention.DAY).told
     except (BadSetting, OverflowError) as problem:
         rule = f"it must be a number of seconds from 0 to {36_500 * retention.DAY:,.0f}"
         raise BadSetting(key, value, rule, where=where) from problem

@@ -21,6 +21,18 @@ Progress = Callable[[int], None]  # called with the bytes done so far, from any 
 
 
 @record
+class Quota:
+    """How much may be kept; None means as much as there is room for."""
+
+    store_bytes: int | None = None
+    session_bytes: int | None = None
+
+    def strictest(self, other: "Quota") -> "Quota":
+        both = ((self.store_bytes, other.store_bytes), (self.session_bytes, other.session_bytes))
+        return Quota(*(min((one for one in pair if one is not None), default=None) for pair in both))
+
+
+@record
 class SessionInfo:
     """One session as the store knows it."""
 
@@ -32,17 +44,10 @@ class SessionInfo:
     format: int = 2  # how everything of it is written, for its whole life
     mark: str = ""  # that its real notices bear; empty of one that an older program made, or that came as a bundle
     was: tuple[str, ...] = ()  # its ids where it came from: long handles of there lead to its outputs
+    quota: Quota = Quota()  # of the program that opened it; the store has its own, and neither is stored with it
 
 
 Log = Literal["events", "transcript", "masks"]  # masks: what an export masked, in a session that came as a bundle
-
-
-@record
-class Quota:
-    """How much may be kept; None means as much as there is room for."""
-
-    store_bytes: int | None = None
-    session_bytes: int | None = None
 
 
 class Stamp(NamedTuple):

@@ -4,9 +4,11 @@ whether every byte is as it came.
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from holdall.policy.measure import checksum
+from holdall.policy.retention import Retention
 from holdall.store.protocol import (
     BadLine,
     Log,
@@ -105,7 +107,22 @@ def bad_lines(store: Logged, session: SessionInfo) -> Iterator[Verdict]:
 
 
 def is_over(session: SessionInfo, facts: Facts, now: float) -> bool:
-    return facts.state not in ("expired", "running") and session.retention.expires_at(facts.created) <= now
+    """Whether its bytes are to go by the rule of its session."""
+    return session.retention.is_over(facts, now) or (facts.state == "expired" and bool(facts.file))
+
+
+def in_time(outputs: Sequence[Facts], rule: Retention, now: float) -> list[Facts]:
+    """Whose time is over has expired, for everybody, before `sweep` removes its bytes.
+
+    Not with a rule of 0 days: what nobody could read would not have been kept.
+    """
+    if not rule.days:
+        return list(outputs)
+    return [
+        replace(facts, state="expired", ended=rule.expires_at(facts.ended or facts.created),
+                error=f"kept for {rule.told}") if rule.is_over(facts, now) else facts
+        for facts in outputs
+    ]  # fmt: skip
 
 
 def would_free(outputs: Sequence[Facts], over: Sequence[Facts]) -> int:

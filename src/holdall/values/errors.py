@@ -345,16 +345,17 @@ REMOVED = "removed on request"  # the rule by which an output went that its owne
 
 
 class OutputExpired(StoreFault):
-    """The bytes are gone by the rule of retention, or because their owner removed them."""
+    """The bytes are gone by the rule of retention, or because their owner removed them; or their time is over."""
 
-    def __init__(self, handle: str, when: str, rule: str) -> None:
+    def __init__(self, handle: str, when: str, rule: str, *, removed: bool = True) -> None:
         self.handle = handle
         self.when = when
         self.rule = rule
         if rule == REMOVED:
             super().__init__(f"output {handle} was removed on request on {when}: its bytes are gone.")
             return
-        super().__init__(f"output {handle} expired: its bytes were removed on {when} ({rule}).")
+        how = f"expired: its bytes were removed on {when}" if removed else f"expired on {when}"
+        super().__init__(f"output {handle} {how} ({rule}).")
 
 
 class OutputDamaged(StoreFault):

@@ -148,7 +148,7 @@ class Snapshot:
             reader = store.open(listed) if listed.state in UNFINISHED else None
             facts = reader.facts if reader is not None else listed  # it may have ended since it was listed
             if facts.state == "expired":
-                expired.append(facts)
+                expired.append(records.expired(facts, facts.error, facts.ended or 0.0) if facts.file else facts)
             elif reader is not None and facts.state in UNFINISHED:
                 self._held.append(reader)
                 stored[facts.file] = Stored(facts.file, reader.totals.bytes, [facts], reader)

@@ -45,8 +45,8 @@ from holdall.store.protocol import (
     Watch,
 )
 from holdall.store.reader import FileReader, RunningReader
-from holdall.store.records import TERMINAL
-from holdall.store.totals import room_for, stats_of, used_bytes_of
+from holdall.store.records import PREFIX, TERMINAL
+from holdall.store.totals import in_time, room_for, stats_of, used_bytes_of
 from holdall.store.watch import FileWatch, ToldWatch
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.errors import AmbiguousCallId, OutputExpired, StoreFault, StoreGone, UnknownHandle
@@ -90,7 +90,8 @@ class DirectoryStore(SessionFiles):
             if found is None:
                 return self._root.sessions.make(name, retention or self._retention, parent)
             if retention is not None and retention != found.retention:
-                return self._root.sessions.keep_for(found, retention)
+                found = self._root.sessions.keep_for(found, retention)
+                self._root.folder(found).session = found
             return found
 
     def mark(self, session: SessionInfo) -> str:
@@ -190,12 +191,12 @@ class DirectoryStore(SessionFiles):
             if found is None:
                 known = [facts.handle for facts in self._root.catalogue.all(folder) if facts.state != "expired"]
                 raise UnknownHandle(reference, session=session.name, known=known[::-1])
-            return self._current(folder, found)
+            return self._in_time(folder, [self._current(folder, found)])[0]
 
     def outputs(self, session: SessionInfo) -> Sequence[Facts]:
         with self._using("listing outputs"):
             folder = self._root.folder(session)
-            return [self._listed(folder, facts) for facts in self._root.catalogue.all(folder)]
+            return self._in_time(folder, [self._listed(folder, facts) for facts in self._root.catalogue.all(folder)])
 
     def survey(self, session: SessionInfo) -> tuple[SessionFolder, Sequence[Facts], dict[str, StoreFault]]:
         """For upkeep: the folder, its outputs, and the handles whose records cannot be read."""
@@ -224,12 +225,14 @@ class DirectoryStore(SessionFiles):
     def stamp(self, facts: Facts) -> str | None:
         """Changes whenever the record does; None if it is gone."""
         with self._using("looking at an output"):
-            return self._root.folder_by_id(facts.session).stamp(facts.handle)
+            folder = self._root.folder_by_id(facts.session)
+            stamp = folder.stamp(facts.handle)
+            return stamp and stamp + self._in_time(folder, [facts])[0].state
 
     def watch(self, facts: Facts) -> Watch:
         with self._using("watching an output"):
             folder = self._root.folder_by_id(facts.session)
-            current, _ = self._loaded(folder, facts)
+            [current] = self._in_time(folder, [self._loaded(folder, facts)[0]])
             if current.state == "expired":
                 raise _expired(current)
             descriptor = folder.open_bytes(current)
@@ -324,6 +327,7 @@ class DirectoryStore(SessionFiles):
             if is_running(folder, facts):
                 return RunningReader(folder.open_bytes(facts), facts)
             facts, table = self._ended(folder, facts)
+        [facts] = self._in_time(folder, [facts])
         if facts.state == "expired":
             raise _expired(facts)
         return FileReader(folder.open_bytes(facts), facts, table)
@@ -351,6 +355,13 @@ class DirectoryStore(SessionFiles):
         if loaded is None:
             raise StoreGone(f"the record of output {facts.handle} was removed from the store by hand.")
         return loaded
+
+    def _in_time(self, folder: SessionFolder, outputs: Sequence[Facts]) -> list[Facts]:
+        now = self.clock()
+        rule = folder.session.retention
+        if rule.days and any(rule.is_over(facts, now) for facts in outputs):
+            rule = (self._root.sessions.find(PREFIX + folder.session.id) or folder.session).retention  # as it is now
+        return in_time(outputs, rule, now)
 
     def _current(self, folder: SessionFolder, facts: Facts) -> Facts:
         if facts.state != "running" or is_running(folder, facts):
@@ -386,12 +397,13 @@ class DirectoryStore(SessionFiles):
 
     def _room(self, session: SessionInfo) -> Callable[[int], None] | None:
         """None if there is no quota: nothing is counted then."""
-        if self._quota == Quota():
+        quota = self._quota.strictest(session.quota)
+        if quota == Quota():
             return None
-        in_all = self.used_bytes() if self._quota.store_bytes is not None else 0
-        return room_for(self._quota, self.used_bytes(session), in_all)
+        in_all = self.used_bytes() if quota.store_bytes is not None else 0
+        return room_for(quota, self.used_bytes(session), in_all)
 
 
 def _expired(facts: Facts) -> OutputExpired:
     when = time.strftime("%Y-%m-%d", time.gmtime(facts.ended or facts.created))
-    return OutputExpired(facts.handle, when, facts.error)
+    return OutputExpired(facts.handle, when, facts.error, removed=not facts.file)

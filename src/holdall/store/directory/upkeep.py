@@ -74,7 +74,7 @@ def _sweep(store: MaintainedStore, *, dry_run: bool) -> Sweep:
         over = [facts for facts in outputs if is_over(session, facts, now)]
         expired += [(session.name, facts) for facts in over]
         if over and not dry_run:
-            freed += store.expire(session, over, f"kept for {session.retention}")
+            freed += store.expire(session, over, f"kept for {session.retention.told}")
         if dry_run:
             freed += would_free(outputs, over)
         for name, size in _leftovers(store, session, folder, now):

@@ -89,6 +89,7 @@ class FleetRows(SessionRows):
         self.tokenizer = tokenizer or Estimate()
         self._retention = retention or Retention()
         self._quota = quota or Quota()
+        self._rules: dict[str, Retention] = {}  # by session: how long its outputs are kept, as far as known
         self.database = Database(home, objects=checked(objects) if objects else "")
         self.clock: Callable[[], float] = clock or self.database.clock
         self.principal = principal or self.database.opened.user
@@ -146,7 +147,8 @@ class FleetRows(SessionRows):
         if found is None:
             raise StoreGone(f"the session {name[:60]!r} went away while it was made in {self.home}.")
         if retention is not None and retention != found.retention:
-            return self._change_session(found.id, lambda info: replace(info, retention=retention))
+            found = self._change_session(found.id, lambda info: replace(info, retention=retention))
+            self._rules.pop(found.id, None)
         return found
 
     def mark(self, session: SessionInfo) -> str:

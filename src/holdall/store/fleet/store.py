@@ -42,8 +42,8 @@ from holdall.store.protocol import (
     Verdict,
     Watch,
 )
-from holdall.store.records import TERMINAL, file_for
-from holdall.store.totals import room_for, stats_of
+from holdall.store.records import PREFIX, TERMINAL, file_for
+from holdall.store.totals import in_time, room_for, stats_of
 from holdall.store.watch import ToldWatch
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import (
@@ -86,6 +86,9 @@ AND NOT EXISTS (SELECT 1 FROM holdall_leases l WHERE l.id = o.lease AND {ALIVE})
 _USED: LiteralString = """SELECT coalesce(sum(bytes), 0)::bigint FROM (SELECT DISTINCT session, object, bytes
 FROM holdall_outputs WHERE principal = %(principal)s AND object IS NOT NULL
 AND (%(session)s::uuid IS NULL OR session = %(session)s)) kept"""
+
+
+_MAX_RULES = 10_000  # of sessions that are remembered
 
 
 class FleetStore(FleetRows):
@@ -294,10 +297,25 @@ class FleetStore(FleetRows):
             known = [one.facts.handle for one in self.survey(session) if isinstance(one.facts, Facts)
                      and one.facts.state != "expired"]  # fmt: skip
             raise UnknownHandle(reference, session=session.name, known=known[::-1])
-        return self._current(found)
+        return self._in_time(session.id, [self._current(found)])[0]
 
     def outputs(self, session: SessionInfo) -> Sequence[Facts]:
+        return self._in_time(session.id, self._all_listed(session))
+
+    def _all_listed(self, session: SessionInfo) -> list[Facts]:
         return [self._listed(one) for one in self.survey(session) if isinstance(one.facts, Facts)]
+
+    def _in_time(self, session: str, outputs: Sequence[Facts]) -> list[Facts]:
+        """By the rule that we know of the session; before anything goes by it, as it is now."""
+        now, rule = self.clock(), self._rules.get(session)
+        if rule is None or any(rule.is_over(facts, now) for facts in outputs):
+            found = self.find_session(PREFIX + session)
+            if found is None:
+                return list(outputs)
+            if len(self._rules) >= _MAX_RULES:
+                self._rules.clear()
+            rule = self._rules[session] = found.retention
+        return in_time(outputs, rule, now)
 
     def unreadable(self, session: SessionInfo) -> Mapping[str, StoreFault]:
         return {one.handle: one.facts for one in self.survey(session) if isinstance(one.facts, StoreFault)}
@@ -319,13 +337,13 @@ class FleetStore(FleetRows):
             AND session = %(session)s AND handle = %(handle)s"""
         values = self.about(facts.session, handle=facts.handle)
         row = self.database.row("looking at an output", statement, values)
-        return str(row[0]) if row else None
+        return f"{row[0]} {self._in_time(facts.session, [facts])[0].state}" if row else None
 
     def watch(self, facts: Facts) -> Watch:
         watches = self._wakeups.waiting(facts.id)
         watching = ToldWatch(watches)
         try:
-            current = self.readable(self.load(facts))
+            [current] = self._in_time(facts.session, [self.readable(self.load(facts))])
             if current.state == "expired":
                 raise _expired(current)
         except BaseException:
@@ -343,6 +361,7 @@ class FleetStore(FleetRows):
                 )
             facts = self._interrupt(facts)
             row = self.load(facts)
+        [facts] = self._in_time(facts.session, [facts])
         if facts.state == "expired":
             if facts.is_removed:
                 self.cache.forget([facts.id])
@@ -447,7 +466,7 @@ class FleetStore(FleetRows):
         return upkeep.due(self)
 
     def sweep(self, *, dry_run: bool = False) -> Sweep:
-        return upkeep.sweep(self, self.outputs, dry_run=dry_run)
+        return upkeep.sweep(self, self._all_listed, dry_run=dry_run)
 
     def verify(
         self, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
@@ -475,10 +494,11 @@ class FleetStore(FleetRows):
 
     def _room(self, session: SessionInfo) -> Callable[[int], None] | None:
         """None if there is no quota: nothing is counted then. The quota of the store is that of the principal."""
-        if self._quota == Quota():
+        quota = self._quota.strictest(session.quota)
+        if quota == Quota():
             return None
-        in_all = self.used_bytes() if self._quota.store_bytes is not None else 0
-        return room_for(self._quota, self.used_bytes(session), in_all)
+        in_all = self.used_bytes() if quota.store_bytes is not None else 0
+        return room_for(quota, self.used_bytes(session), in_all)
 
 
 class _Twin(NamedTuple):
@@ -493,7 +513,7 @@ class _TwinGone(Exception):
 
 def _expired(facts: Facts) -> OutputExpired:
     when = time.strftime("%Y-%m-%d", time.gmtime(facts.ended or facts.created))
-    return OutputExpired(facts.handle, when, facts.error)
+    return OutputExpired(facts.handle, when, facts.error, removed=not facts.file)
 
 
 def _not_ours(facts: Facts) -> StoreGone:

@@ -193,7 +193,7 @@ def sweep(store: FleetRows, outputs_of: Callable[[SessionInfo], Sequence[Facts]]
         if dry_run:
             freed += would_free(outputs, over)
         else:
-            freed += expire(store, session, over, f"kept for {session.retention}")
+            freed += expire(store, session, over, f"kept for {session.retention.told}")
     leftovers, more = _sweep_intents(store, dry_run=dry_run)
     if not dry_run:
         values = {"principal": store.principal, "lease_seconds": store.lease_seconds}
