@@ -27,6 +27,8 @@ from claude_agent_sdk import (
 )
 from mcp.types import CallToolRequestParams, CallToolResult, TextContent
 
+from holdall.adapters import Conversations
+from holdall.adapters.claude_agent import _Adapter
 from holdall.adapters.claude_agent import options as with_holdall
 from tests.adapters.contract import (
     DELETED,
@@ -334,6 +336,60 @@ def test_options_of_the_user_stay_as_they_are(adapter: Any) -> None:
     assert options.hooks is None
     assert server["instance"].get_request_handler("tools/call") is before
     assert made.allowed_tools == ["Bash"]
+
+
+class Stars:
+    """In place of the rules for secrets, which the environment of these tests has not."""
+
+    def masked(self, value: Any) -> Any:
+        return json.loads(json.dumps(value).replace("secret", "******"))
+
+
+@requirement("store:tool-redacts")
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("Bash", {"stdout": "secret", "stderr": "", "persistedOutputPath": "/none"}),
+        ("Bash", [{"type": "text", "text": "secret"}]),
+        ("BashOutput", {"stdout": "secret", "shellId": "1"}),
+        ("Read", {"type": "notebook", "file": {"cells": [{"source": "secret"}]}}),
+        ("Grep", {"mode": "files", "filenames": ["secret"]}),
+        ("Task", {"content": [{"type": "text", "text": "secret"}]}),
+        ("mcp__s__dump", {"content": [{"type": "text", "text": "secret"}]}),
+    ],
+)
+def test_every_form_of_a_result_is_looked_through_where_its_tool_redacts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, given: Any
+) -> None:
+    adapter = _Adapter(Conversations(home=str(tmp_path)))
+    event = {"session_id": "s", "tool_name": tool, "tool_input": {}, "tool_response": given, "transcript_path": "/x"}
+
+    def after() -> str:
+        said = asyncio.run(adapter._after(event, "c", None))
+        return json.dumps(said["hookSpecificOutput"]["updatedToolOutput"])
+
+    async def as_it_is(*_: Any) -> Any:
+        return given
+
+    async def fails(*_: Any) -> Any:
+        raise OSError("secret")
+
+    assert asyncio.run(adapter._after(event, "c", None)) == {}
+    monkeypatch.setattr("holdall.bag.core.Core.redaction_of", lambda *_: Stars())
+    monkeypatch.setattr(_Adapter, "_taken", as_it_is)
+    assert after() == json.dumps(given).replace("secret", "******")
+    monkeypatch.setattr(_Adapter, "_taken", fails)
+    assert "not shown and not kept" in after()
+    assert "secret" not in after().replace("looked through for secrets", "")
+    adapter.conversations.close()
+
+
+@requirement("adapter:interrupts")
+def test_only_our_own_tools_are_allowed_without_a_question(tmp_path: Path) -> None:
+    adapter = _Adapter(Conversations(home=str(tmp_path)))
+    tools = ("mcp__holdall__context_read", "mcp__holdall__x__delete", "mcp__holdall__delete")
+    events = [{"session_id": "s", "tool_name": tool} for tool in tools]
+    assert [bool(asyncio.run(adapter._before(one, "c", None))) for one in events] == [True, False, False]
 
 
 @requirement("adapter:needle")

@@ -16,6 +16,7 @@ import pytest
 from holdall import Settings, ToolPolicy, UsageError, blocking
 from holdall.adapters import Additions, Conversations
 from holdall.adapters.functions import wrap
+from holdall.values.errors import MissingExtra
 from holdall.wire.dialect import with_prefix
 from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
@@ -222,6 +223,17 @@ def test_an_error_that_is_large_or_holds_a_secret_tells_the_model_only_what_it_m
     assert raised(small, "safe") is small
     assert raised(asks, "plain") is asks
     conversations.close()
+
+
+@requirement("store:tool-redacts")
+def test_without_the_rules_for_secrets_no_adapter_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise MissingExtra("google-re2", "redact", "masking")
+
+    monkeypatch.setattr("holdall.bag.redaction.usual_rules", missing)
+    with pytest.raises(MissingExtra):
+        of(tmp_path, settings=Settings(tools={"env": ToolPolicy(redact=True)}))
+    of(tmp_path, settings=Settings(tools={"env": ToolPolicy(store="never")})).close()
 
 
 @requirement("adapter:background")

@@ -35,6 +35,7 @@ from holdall import (
     ToolSpec,
     UsageError,
 )
+from holdall.bag.core import new_redaction
 from holdall.bag.sessions import Use
 from holdall.bag.take import is_small_text, take_small, value_as_text
 from holdall.policy.decide import room_of_turn
@@ -82,6 +83,7 @@ class Conversations:
     ) -> None:
         self.settings = settings or Settings()
         self.background = background and self.settings.async_enabled
+        new_redaction(self.settings)  # here, and not with the first result: a hook that fails lets it pass
         dialect = dialect_of(self.settings)
         self.dialect = with_prefix(dialect.plain or dialect, prefix)  # model APIs refuse dots in names
         self._open: Callable[[], Sessions] = lambda: Sessions.open(

@@ -26,6 +26,7 @@ from typing import Any
 from holdall import OutputStore, Settings
 from holdall.adapters import Conversations
 from holdall.values.errors import MissingExtra
+from holdall.wire.notes import withheld_note
 
 try:
     from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
@@ -129,7 +130,7 @@ class _Adapter:
         self._sessions[call_id or ""] = event["session_id"]
         while len(self._sessions) > _MOST_CALLS:
             self._sessions.popitem(last=False)
-        if not event["tool_name"].startswith(_PREFIX):
+        if event["tool_name"] not in {_PREFIX + spec.plain_name for spec in self.conversations.specs()}:
             return {}
         return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
 
@@ -137,16 +138,7 @@ class _Adapter:
         session, tool, given = event["session_id"], event["tool_name"], event["tool_response"]
         name, said = self.conversations.name(session, lambda: session), dict[str, Any]()
         if not any(tool.startswith(f"mcp__{server}__") for server in self._guarding):
-            outputs = _outputs(event)
-            try:
-                shown = await self.conversations.result(
-                    name, lambda: asyncio.sleep(0, given), tool=tool, running=str, arguments=event["tool_input"],
-                    call_id=call_id or "", take=lambda _: outputs, put=lambda _, new: _with_outputs(event, new),
-                )  # fmt: skip
-            finally:
-                for file in outputs:
-                    if isinstance(file, io.BufferedReader):
-                        file.close()
+            shown = await self._shown(name, event, call_id or "")
             said |= {} if shown is given else {"updatedToolOutput": shown}
         if name not in self._told:
             async with self.conversations.of(name) as bag:
@@ -154,6 +146,33 @@ class _Adapter:
                     self._told.add(name)
                     said["additionalContext"] = bag.instructions()
         return {"hookSpecificOutput": {"hookEventName": "PostToolUse", **said}} if said else {}
+
+    async def _shown(self, name: str, event: Any, call_id: str) -> Any:
+        """The same object where it stays. Of a tool with `redact` all of it is looked through, or withheld."""
+        tool, given = event["tool_name"], event["tool_response"]
+        async with self.conversations.of(name) as bag:
+            redaction = bag.core.redaction_of(tool)
+        try:
+            shown = await self._taken(name, event, call_id)
+            masked = shown if redaction is None else await asyncio.to_thread(redaction.masked, shown)
+        except Exception as problem:
+            if redaction is None:
+                raise
+            masked = withheld_note(type(problem).__name__)
+        return _as_text(event, masked) if isinstance(masked, str) and not isinstance(given, str) else masked
+
+    async def _taken(self, name: str, event: Any, call_id: str) -> Any:
+        outputs = _outputs(event)
+        try:
+            return await self.conversations.result(
+                name, lambda: asyncio.sleep(0, event["tool_response"]), tool=event["tool_name"], running=str,
+                arguments=event["tool_input"], call_id=call_id, take=lambda _: outputs,
+                put=lambda _, new: _with_outputs(event, new),
+            )  # fmt: skip
+        finally:
+            for file in outputs:
+                if isinstance(file, io.BufferedReader):
+                    file.close()
 
 
 def _servers(given: Any) -> dict[str, Any]:
@@ -200,6 +219,23 @@ def _with_outputs(event: Mapping[str, Any], shown: list[Any]) -> Any:
     plain = {key: one for key, one in given.items() if key not in _OF_FILE}
     keys = [key for key in _TEXTS.get(tool, ("stdout",)) if isinstance(given.get(key), str)]
     return {**plain, **dict(zip(keys, texts, strict=False))}
+
+
+_ONE_LINE = {"startLine": 1, "numLines": 1, "totalLines": 1}
+
+
+def _as_text(event: Mapping[str, Any], text: str) -> Any:
+    """A text alone, in the form that the tool has."""
+    forms: dict[str, Any] = {
+        "Bash": {"stdout": text, "stderr": "", "interrupted": False, "isImage": False},
+        "Grep": {"mode": "content", "numFiles": 0, "filenames": [], "content": text, "numLines": text.count("\n") + 1},
+        "WebFetch": {"bytes": 0, "code": 200, "codeText": "", "result": text, "durationMs": 0, "url": ""},
+        "Read": {
+            "type": "text",
+            "file": {"filePath": "", "content": text, "startLine": 1, "numLines": 1, "totalLines": 1},
+        },
+    }
+    return forms.get(event["tool_name"], text)
 
 
 def _opened(path: str) -> Any:

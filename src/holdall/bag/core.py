@@ -195,7 +195,7 @@ def policy_of(policies: Mapping[str, ToolPolicy], tool: str) -> ToolPolicy:
     return strictest(found)
 
 
-def _redaction(settings: Settings) -> "Redaction | None":
+def new_redaction(settings: Settings) -> "Redaction | None":
     """When a session is opened: without the extra that it needs, none is."""
     if not any(one.redact for one in settings.tools.values()):
         return None
@@ -301,7 +301,7 @@ class Core:
         self._mark = parts.session.mark
         self._issued: deque[str] = deque(maxlen=_REMEMBERED_NOTICES)  # real notices, as they were written
         self._limits = limits_of(parts.settings, parts.dialect.limits)
-        self._redaction = _redaction(parts.settings)
+        self._redaction = new_redaction(parts.settings)
         self._policies = policies_of(parts.settings)
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
         self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
