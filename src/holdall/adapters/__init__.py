@@ -46,7 +46,6 @@ from holdall.wire.dialects import dialect_of
 
 _LOG = logging.getLogger("holdall")
 Result = TypeVar("Result")
-_LOG = logging.getLogger("holdall")
 _LONGEST_NAME = 200
 # Errors by which frameworks stop and ask, by the names of their classes: they are no results.
 _PASSED = frozenset(("ApprovalRequired", "CallDeferred", "GraphBubbleUp", "InterruptException"))
