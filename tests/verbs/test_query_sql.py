@@ -200,6 +200,20 @@ def test_numbers_of_every_size_stay_what_they_are_where_not_all_values_are_objec
     assert rows(table)[1][3] == '"x"'
 
 
+@requirement("query:sql-json", "query:sql-ndjson")
+@pytest.mark.parametrize("form", ["ndjson", "json"])
+def test_ids_of_more_digits_than_a_double_has_are_told_apart(ask: Ask, form: str) -> None:
+    records = [{"i": n, "id": 10**20 + n, "x": n / 2, "mixed": 10**22 + n if n % 2 else 0.5} for n in range(50)]
+    data = "\n".join(map(json.dumps, records)) if form == "ndjson" else json.dumps(records)
+    table = ask(data.encode(), "select count(distinct id), max(id)::varchar, typeof(max(x)) from t")
+    assert rows(table) == [[50, "100000000000000000049", "DOUBLE"]]
+    for _ in range(2):
+        table = ask(data.encode(), "select count(mixed) from t")
+        assert "Whole numbers of 17 digits or more are rounded in mixed." in table.notes
+    numbers = "\n".join(str(n + 0.5) for n in range(50))
+    assert rows(ask(numbers.encode(), "select count(*) from t")) == [[50]]
+
+
 def test_a_name_that_an_object_has_twice_is_told_of(ask: Ask) -> None:
     table = ask(b'[{"a":1,"a":2,"b":3},{"a":4,"b":5}]', "select a, b from t")
     assert rows(table) == [[1, 3], [4, 5]]

@@ -231,6 +231,7 @@ SAMPLE = 20480  # records that DuckDB looks at to tell the columns
 _WHOLE_SAMPLE = 8 * 1024 * 1024  # bytes up to which it looks at all of them
 _MIN_OBJECT = 16 * 1024 * 1024  # DuckDB's own limit for one JSON value; a higher one is allocated several times over
 _MIN_LINE = 2_000_000  # DuckDB's own limit for one line
+_LOOKED_AT = 100_000  # rows in which large whole numbers are looked for, where not all are
 _LONGEST_TYPE = 8000  # characters; past this a type is slow to work with and helps nobody, and JSON serves as well
 _MOST_KNOWN = 100
 _FORMATS = {"ndjson": "newline_delimited", "array": "array", "object": "unstructured", "members": "newline_delimited"}
@@ -448,9 +449,15 @@ def _read_json(shape: Shape, sample: int, more: str = "") -> str:
 def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, notes: list[str]) -> str:
     """Columns written out are not looked for again by every statement over t."""
     key = (*shape.identity, shape.form, sample)
-    columns = known.get(key)
+    columns, rounded = known.get(key), known.setdefault((*key, "rounded"), [])
     if columns is None:
-        columns = known[key] = columns_of(duck, f"from {_read_json(shape, sample)}")
+        columns = columns_of(duck, f"from {_read_json(shape, sample)}")
+        if not _is_one_value(duck, shape, sample, columns):
+            columns = _with_whole_numbers(duck, shape, sample, columns, rounded)
+        known[key] = columns
+    if rounded:
+        told = ", ".join(map(foreign, foreign_names([name for name, _ in rounded])[:10]))
+        notes.append(f"Whole numbers of 17 digits or more are rounded in {told}.")
     if _is_one_value(duck, shape, sample, columns):
         return f"from {_read_json(shape, sample)} select json as value"
     if _has_renamed(columns):
@@ -465,6 +472,25 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
         )
     listed = ", ".join(f"{quoted(name)}: {quoted(_bounded_type(kind))}" for name, kind in columns)
     return f"from {_read_json(shape, sample, f', columns={{{listed}}}')}"
+
+
+def _with_whole_numbers(duck: Any, shape: Shape, sample: int, columns: Columns, rounded: Columns) -> Columns:
+    """DuckDB takes whole numbers of more than 20 digits for DOUBLE, and ids that differ become one: HUGEINT holds them.
+    Where others are among them, the column goes to `rounded`."""
+    asked = [name for name, kind in columns if kind == "DOUBLE"]
+    if not asked or _has_renamed(columns):
+        return columns
+    typed = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in asked)
+    counts = ", ".join(
+        f"count(*) filter (where regexp_full_match({name}, '-?\\d{{17,}}')), "
+        f"count(*) filter (where not regexp_full_match({name}, '-?\\d{{1,38}}'))"
+        for name in map(_identifier, asked)
+    )
+    rows = f"from {_read_json(shape, sample, f', columns={{{typed}}}')}" + f" limit {_LOOKED_AT}" * (sample != -1)
+    found = duck.execute(f"select {counts} from ({rows})").fetchone()  # noqa: S608 - of our own parts
+    large = {name: found[2 * at + 1] == 0 for at, name in enumerate(asked) if found[2 * at]}
+    rounded += [(name, "DOUBLE") for name, alone in large.items() if not alone]
+    return [(name, "HUGEINT" if large.get(name) else kind) for name, kind in columns]
 
 
 def _bounded_type(kind: str) -> str:
