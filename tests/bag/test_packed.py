@@ -351,3 +351,21 @@ async def test_a_call_has_its_deadline_also_while_it_unpacks(tmp_path: Path, mon
         assert b"".join([part async for part in bag.fetch.stream(f"{packed}!#4")]) == b"odd\n"
     assert len(ends) == 3
     assert max(ends) < inf
+
+
+@requirement("packed:deadline")
+async def test_a_member_that_took_too_long_is_not_unpacked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[str] = []
+
+    def too_slow(_: Any, wanted: str, **__: Any) -> Any:
+        tries.append(wanted)
+        raise OutOfTime(4)
+
+    monkeypatch.setattr("holdall.store.members.open_member", too_slow)
+    async with opened(tmp_path) as bag:
+        packed = await kept(bag, ZIP)
+        answer = await bag.call("context_grep", {"handle": f"{packed}!data.csv", "pattern": "x"})
+        assert "stopped after 4 s" in answer.text
+        assert tries == ["data.csv"]

@@ -25,6 +25,7 @@ from holdall.values.errors import (
     CallFailed,
     HoldallError,
     NotReady,
+    OutOfTime,
     QueryMissing,
     TooLargeForRaw,
     UsageError,
@@ -113,11 +114,15 @@ class ToolCalls:
     async def _in_own_words(self, error: HoldallError, ask: Ask) -> str:
         """The refusal as the dialect writes it: it names the tool and the handle wherever the output is known."""
         named: dict[str, str] = {}
+        known, rest = ask.handle, ""
+        if isinstance(error, OutOfTime):  # a member that took too long to unpack would take as long again
+            known, sign, member = ask.handle.partition(MEMBER)
+            rest = sign + member
         with contextlib.suppress(HoldallError):
-            if ask.handle:
-                facts = await self._fetch.show(ask.handle)
+            if known:
+                facts = await self._fetch.show(known)
                 named = {facts.handle: self._core.handle_of(facts)}  # one that has expired is not among those kept
-                ask = replace(ask, handle=named[facts.handle], tool=facts.origin.tool)
+                ask = replace(ask, handle=named[facts.handle] + rest, tool=facts.origin.tool)
         return self._core.dialect.refuse(
             with_handles(error, lambda one: named.get(one) or self._core.shown_handle(one)), ask
         )
