@@ -14,6 +14,7 @@ from agent_framework import (
     Agent,
     AgentSession,
     BaseChatClient,
+    ChatMiddleware,
     ChatMiddlewareLayer,
     ChatResponse,
     ChatResponseUpdate,
@@ -121,7 +122,26 @@ def image_of(content: Content) -> bytes:
     return base64.b64decode(str(content.uri).partition(",")[2])
 
 
+class Nothing(ContextProvider):
+    """For the benchmark: what the framework itself takes for hooks that do nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("nothing")
+
+    async def before_run(self, *, context: Any, **_: Any) -> None:
+        class Functions(FunctionMiddleware):
+            async def process(self, context: Any, call_next: Any) -> None:
+                await call_next()
+
+        class Requests(ChatMiddleware):
+            async def process(self, context: Any, call_next: Any) -> None:
+                await call_next()
+
+        context.extend_middleware("nothing", [Functions(), Requests()])
+
+
 class AgentFramework:
+    is_lean = False
     limits: Mapping[Limit, str] = {
         "traces": "a function writes its span, with its result where sensitive data is on, before any middleware",
     }
@@ -134,6 +154,9 @@ class AgentFramework:
 
     def close(self, adapter: Any) -> None:
         adapter.close()
+
+    def nothing(self) -> Any:
+        return Nothing()
 
     def run(self, adapter: Any, script: Script, tools: Sequence[Any], *, conversation: str = "c1") -> Ran:
         requests: list[Request] = []
@@ -148,6 +171,8 @@ class AgentFramework:
             return await stream.get_final_response(), updates
 
         response, updates = asyncio.run(run())
+        if self.is_lean:
+            return Ran(response.text, requests)
         traces = "\n".join(span.to_json() for span in SPANS.get_finished_spans())
         events = json.dumps([one.to_dict() for one in [*updates, *response.messages]], default=str)
         return Ran(response.text, requests, json.dumps(session.to_dict(), default=str), events, traces)

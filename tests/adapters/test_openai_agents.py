@@ -89,6 +89,9 @@ def own_loop() -> Iterator[asyncio.AbstractEventLoop]:
     asyncio.set_event_loop(None)
 
 
+MOST_TURNS = 30
+
+
 def model_of(script: Script, requests: list[Request]) -> ScriptedModel:
     def respond(call: Any) -> Any:
         requests.append(seen(call))
@@ -97,7 +100,7 @@ def model_of(script: Script, requests: list[Request]) -> ScriptedModel:
             return [assistant_message(says)]
         return [function_call(one.tool, dict(one.arguments), call_id=one.id) for one in says]
 
-    return ScriptedModel(ModelStep(responder=respond) for _ in range(9))
+    return ScriptedModel(ModelStep(responder=respond) for _ in range(MOST_TURNS))
 
 
 def seen(call: Any) -> Request:
@@ -117,6 +120,7 @@ def got(output: Any) -> Got:
 
 class OpenAIAgents:
     limits: Mapping[Limit, str] = {}
+    is_lean = False
 
     def __init__(self, *, is_async: bool) -> None:
         self.is_async = is_async
@@ -131,12 +135,16 @@ class OpenAIAgents:
     def run(self, adapter: Any, script: Script, tools: Sequence[Any], *, conversation: str = "c1") -> Ran:
         requests: list[Request] = []
         watches = Watches()
-        set_trace_processors([watches])
+        set_trace_processors([] if self.is_lean else [watches])
         made = [one if isinstance(one, FunctionTool) else function_tool(one) for one in tools]
         agent: Any = Agent("tester", instructions="Be brief.", tools=made, model=model_of(script, requests))
         agent = adapter.copy(agent) if adapter else agent
         session, config = SQLiteSession(conversation), RunConfig(group_id=conversation)
         events: list[str] = []
+
+        if self.is_lean:
+            run = Runner.run(agent, "go", run_config=config, max_turns=MOST_TURNS)
+            return Ran(str(asyncio.run(run).final_output), requests)
 
         async def stream() -> Any:
             result = Runner.run_streamed(agent, "go", session=session, run_config=config)

@@ -106,8 +106,24 @@ def got(part: ToolReturnPart | RetryPromptPart) -> Got:
     return Got(part.model_response_str(), part.outcome != "success", tuple(files))
 
 
+class Nothing(AbstractCapability[Any]):
+    """For the benchmark: what the framework itself takes for hooks that do nothing."""
+
+    async def prepare_tools(self, ctx: RunContext[Any], tool_defs: Any) -> Any:
+        return tool_defs
+
+    async def before_model_request(self, ctx: RunContext[Any], request_context: Any) -> Any:
+        return request_context
+
+    async def wrap_tool_execute(
+        self, ctx: RunContext[Any], *, call: Any, tool_def: Any, args: Any, handler: Any
+    ) -> Any:
+        return await handler(args)
+
+
 class PydanticAI:
     limits: Mapping[Limit, str] = {}
+    is_lean = False
 
     def __init__(self, *, is_async: bool) -> None:
         self.is_async = is_async
@@ -118,8 +134,14 @@ class PydanticAI:
     def close(self, adapter: Any) -> None:
         adapter.close()
 
+    def nothing(self) -> Any:
+        return Nothing()
+
     def run(self, adapter: Any, script: Script, tools: Sequence[Any], *, conversation: str = "c1") -> Ran:
         requests: list[Request] = []
+        if self.is_lean:
+            agent = Agent(model_of(script, requests), tools=tools, capabilities=[adapter] if adapter else [])
+            return Ran(asyncio.run(agent.run("go", conversation_id=conversation)).output, requests)
         spans, provider = InMemorySpanExporter(), TracerProvider()
         provider.add_span_processor(SimpleSpanProcessor(spans))
         traced = Instrumentation(settings=InstrumentationSettings(tracer_provider=provider))

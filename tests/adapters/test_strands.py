@@ -15,7 +15,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from strands import Agent, ToolContext, tool
+from strands.hooks import MessageAddedEvent
+from strands.middleware import ExecuteToolStage, InvokeModelStage
 from strands.models import Model
+from strands.plugins import Plugin
 from strands.session import FileSessionManager
 from strands.types.tools import AgentTool
 from strands.vended_plugins.context_offloader import ContextOffloader
@@ -98,20 +101,42 @@ def got(result: Any) -> Got:
     return Got("\n".join(texts), result["status"] == "error", tuple(images))
 
 
+class Nothing(Plugin):
+    """For the benchmark: what the framework itself takes for hooks that do nothing."""
+
+    name = "nothing"
+
+    def init_agent(self, agent: Agent) -> None:
+        agent.add_middleware(ExecuteToolStage.Input, lambda context: context)
+        agent.add_middleware(InvokeModelStage.Input, lambda context: context)
+        agent.add_hook(lambda _: None, MessageAddedEvent)
+
+
 class Strands:
     limits: Mapping[Limit, str] = {}
+    is_lean = False
 
     def __init__(self, *, is_async: bool) -> None:
         self.is_async = is_async
 
     def adapter(self, home: Path, **options: Any) -> Any:
-        return plugin(home=str(home), **options)
+        named = {"session": "c1"} if self.is_lean else {}  # then there is no session manager, which names it
+        return plugin(home=str(home), **named, **options)
 
     def close(self, adapter: Any) -> None:
         adapter.close()
 
+    def nothing(self) -> Any:
+        return Nothing()
+
     def run(self, adapter: Any, script: Script, tools: Sequence[Any], *, conversation: str = "c1") -> Ran:
         requests: list[Request] = []
+        if self.is_lean:
+            agent = Agent(
+                Scripted(script, requests), tools=[tool(one) for one in tools], plugins=[adapter] if adapter else [],
+                callback_handler=None,
+            )  # fmt: skip
+            return Ran(str(asyncio.run(agent.invoke_async("go"))).removesuffix("\n"), requests)
         events: list[str] = []
         SPANS.clear()
         with tempfile.TemporaryDirectory() as folder:
