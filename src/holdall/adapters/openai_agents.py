@@ -10,6 +10,7 @@ finds in the run context. Without either each run is a conversation. Copy an age
 # Of frameworks the types are known in part, and only where they are installed.
 
 import copy
+import functools
 import uuid
 import warnings
 import weakref
@@ -189,17 +190,23 @@ def _wrapped(inner: Any, invoked: Callable[[Invoke, ToolContext[Any], str], Awai
 
         return invoke
 
-    class Wrapped(type(inner)):
+    wrapped = copy.copy(inner)
+    wrapped.holdall_invoked = invoked
+    wrapped.__class__ = _wrapping(type(inner))
+    return wrapped
+
+
+@functools.cache  # making a class takes longer than a small call
+def _wrapping(kind: Any) -> type:
+    class Wrapped(kind):
         async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:
-            return await invoked(super().__call__, context, arguments)
+            return await self.holdall_invoked(super().__call__, context, arguments)
 
         def __agents_bind_function_tool__(self, function_tool: FunctionTool) -> Any:
             bound = super().__agents_bind_function_tool__(function_tool)
-            return self if bound is self else _wrapped(bound, invoked)
+            return self if bound is self else _wrapped(bound, self.holdall_invoked)
 
-    wrapped = copy.copy(inner)
-    wrapped.__class__ = Wrapped
-    return wrapped
+    return Wrapped
 
 
 def _texts(value: object) -> Iterator[str]:
