@@ -36,8 +36,10 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.toolsets import FunctionToolset
 
 from holdall import Settings, UsageError
+from holdall.adapters import Conversations
 from holdall.adapters.pydantic_ai import Holdall, _with_outputs
 from tests.adapters.contract import (
     DELETED,
@@ -107,10 +109,15 @@ def got(part: ToolReturnPart | RetryPromptPart) -> Got:
 
 
 class Nothing(AbstractCapability[Any]):
-    """For the benchmark: what the framework itself takes for hooks that do nothing."""
+    """For the benchmark: what the framework itself takes for hooks that do nothing, and for tools that are not listed."""
+
+    def get_toolset(self) -> Any:
+        specs = Conversations().specs()
+        made = [Tool.from_schema(small, one.plain_name, one.description, dict(one.schema)) for one in specs]
+        return FunctionToolset(made, id="nothing")
 
     async def prepare_tools(self, ctx: RunContext[Any], tool_defs: Any) -> Any:
-        return tool_defs
+        return [one for one in tool_defs if one.name == "small"]
 
     async def before_model_request(self, ctx: RunContext[Any], request_context: Any) -> Any:
         return request_context

@@ -24,6 +24,7 @@ from strands.types.tools import AgentTool
 from strands.vended_plugins.context_offloader import ContextOffloader
 
 from holdall import Settings, ToolPolicy
+from holdall.adapters import Conversations
 from holdall.adapters.strands import _Guarded, plugin
 from tests.adapters.contract import (
     DELETED,
@@ -102,14 +103,20 @@ def got(result: Any) -> Got:
 
 
 class Nothing(Plugin):
-    """For the benchmark: what the framework itself takes for hooks that do nothing."""
+    """For the benchmark: what the framework itself takes for hooks that do nothing, and for tools that are not listed."""
 
     name = "nothing"
 
     def init_agent(self, agent: Agent) -> None:
+        for spec in Conversations().specs():
+            made = tool(name=spec.plain_name, description=spec.description, inputSchema=dict(spec.schema))(small)
+            agent.tool_registry.register_tool(made)
         agent.add_middleware(ExecuteToolStage.Input, lambda context: context)
-        agent.add_middleware(InvokeModelStage.Input, lambda context: context)
+        agent.add_middleware(InvokeModelStage.Input, self._request)
         agent.add_hook(lambda _: None, MessageAddedEvent)
+
+    def _request(self, context: Any) -> Any:
+        return context.replace(tool_specs=[one for one in context.tool_specs if one["name"] == "small"])
 
 
 class Strands:
