@@ -5,7 +5,7 @@ import gzip
 import json
 import tracemalloc
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -188,7 +188,7 @@ async def test_a_large_message_that_is_no_result_says_the_same_afterwards(kind: 
 @pytest.mark.parametrize(
     "body",
     [
-        message([[number, number] for number in range(200_000)]),
+        lambda: message([[number, number] for number in range(200_000)]),  # made where it is used
         message(7),
         message({"content": []}, number=8),
         b"",
@@ -196,8 +196,8 @@ async def test_a_large_message_that_is_no_result_says_the_same_afterwards(kind: 
         message({"content": [{"type": "text", "text": TEXT}]}).replace(b'"jsonrpc": "2.0",', b'"jsonrpc": nothing,'),
     ],
 )
-async def test_a_body_that_is_no_answer_is_an_error_of_this_call(body: bytes) -> None:
-    (came,), channel = await answered(body, kind=BODY)
+async def test_a_body_that_is_no_answer_is_an_error_of_this_call(body: bytes | Callable[[], bytes]) -> None:
+    (came,), channel = await answered(body if isinstance(body, bytes) else body(), kind=BODY)
     assert (came["id"], came["error"]["data"]) == (7, codec.GARBLED)
     assert channel.kept.large == set()
 

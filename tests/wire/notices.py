@@ -1,6 +1,7 @@
 """How the tests of notices get them, outputs of every kind to tell of, and the calls that a notice offers."""
 
 import csv
+import functools
 import hashlib
 import io
 import itertools
@@ -65,6 +66,7 @@ def calls_in(text: str) -> list[tuple[str, dict[str, Any]]]:
 # ── Outputs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@functools.cache
 def _number(*parts: int) -> int:
     """The same for the same parts, and without any order in it."""
     return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4], "big")
@@ -105,12 +107,17 @@ def _record(n: int) -> dict[str, Any]:
     return {"id": n, "name": f"item {_number(n, 1)}", "status": status, "user": {"city": _CITIES[n % 5]}, "tags": ["a"]}
 
 
+@functools.cache
+def _line(n: int) -> str:
+    return json.dumps(_record(n)) + "\n"
+
+
 _PATHS = {f"/api/v{n % 3}/pods{n}": {"get": {"operationId": f"listPods{n}", "tags": ["core"]}} for n in range(400)}
 
 
 def _mixed(other: str, each: int) -> str:
     """Lines of JSON: objects, and each so many lines something else."""
-    return "".join((other if n % each == each - 1 else json.dumps(_record(n))) + "\n" for n in range(2000))
+    return "".join(f"{other}\n" if n % each == each - 1 else _line(n) for n in range(2000))
 
 
 _ROWS = json.dumps([_record(n) for n in range(2000)])
@@ -135,9 +142,9 @@ SHAPES: dict[str, str | bytes] = {
     "json, numbers": json.dumps([_number(n) for n in range(20_000)]),
     "json, strange names": json.dumps([{"a b'c\"d": n, "select": n % 3, "naïve café": "x"} for n in range(3000)]),
     "json, cut off": json.dumps([_record(n) for n in range(2000)])[:90_000],
-    "ndjson": "".join(json.dumps(_record(n)) + "\n" for n in range(2000)),
-    "ndjson, then a word": "".join(json.dumps(_record(n)) + "\n" for n in range(2000)) + "Done\n",
-    "ndjson, cut off": "".join(json.dumps(_record(n)) + "\n" for n in range(2000))[:-30],
+    "ndjson": "".join(map(_line, range(2000))),
+    "ndjson, then a word": "".join(map(_line, range(2000))) + "Done\n",
+    "ndjson, cut off": "".join(map(_line, range(2000)))[:-30],
     "ndjson, broken early": "".join((json.dumps(_record(n)) if n != 5 else "oops") + "\n" for n in range(2000)),
     "json, then a word": _ROWS + "\nDone in 3 s\n",
     "json, then a word with brackets": _ROWS + "\nDone [ok]\n",

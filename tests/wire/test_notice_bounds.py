@@ -26,16 +26,14 @@ def _letters(alphabet: str, number: int) -> str:
 
 
 _SMALL = "abcdefghijklmnopqrstuvwxyz"
+_SYLLABLES = [first + second for first in "bdklmnprst" for second in "aeiou"]
 HOSTILE: dict[str, str | bytes] = {
     "emoji": "😀👨‍👩‍👧‍👦🇩🇪 " * 20_000,
     "rare characters": "".join(map(chr, _RANDOM.choices(range(0x20000, 0x2A6D0), k=30_000))),
     "base64": _letters(_SMALL + _SMALL.upper() + "0123456789+/", 100_000),
     "letters": " ".join(_letters(_SMALL, _RANDOM.randrange(2, 11)) for _ in range(20_000)),
     "lines of letters": "\n".join(_letters(_SMALL, 60) for _ in range(3000)),
-    "syllables": "\n".join(
-        " ".join("".join(_letters("bdklmnprst", 1) + _letters("aeiou", 1) for _ in range(3)) for _ in range(9))
-        for _ in range(4000)
-    ),
+    "syllables": "\n".join(" ".join("".join(_RANDOM.choices(_SYLLABLES, k=3)) for _ in range(9)) for _ in range(4000)),
     "vowels": ("aeiou" * 2000 + "bcdfg ") * 9,
     "signs": _letters("!@#$%^&*()_+-=[]{};:'\\|,.<>/?`~", 100_000),
     "control characters": bytes(_RANDOM.choices(range(1, 32), k=60_000)),
