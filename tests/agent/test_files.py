@@ -191,8 +191,12 @@ def test_no_key_of_an_agent_hides_a_setting_but_tools() -> None:
 # Where settings come from
 
 
+# A file may not set where things are kept, nor where keys go.
+OWN = {"storeDir", "store_dir", "objects", "principal", "cache_dir", "cache_bytes", "key_urls"}
+
+
 @requirement("settings:document-names-front-matter")
-@pytest.mark.parametrize("name", sorted(set(by_name()) - {"tools", "storeDir", "store_dir", "key_urls"}))
+@pytest.mark.parametrize("name", sorted(set(by_name()) - {"tools", *OWN}))
 def test_every_setting_is_accepted_under_all_of_its_names(name: str) -> None:
     one = by_name()[name]
     known = {"dialect": "refs", "tokenizer": "estimate", "tools_listed": "always", "extraction_cache": "off"}
@@ -249,7 +253,10 @@ def test_front_matter_goes_before_the_environment_and_after_the_flags(tmp_path: 
 
 
 @requirement("trust:no-file-moves-the-store")
-@pytest.mark.parametrize("front", ["store_dir: /tmp", "storeDir: /tmp", "key_urls: https://evil.example"])
+@pytest.mark.parametrize(
+    "front",
+    ["store_dir: /tmp", "storeDir: /tmp", "objects: s3://evil", "principal: other", "key_urls: https://evil.example"],
+)
 def test_no_file_moves_the_store_or_says_where_keys_go(tmp_path: Path, front: str) -> None:
     agent = parse_agent(f"---\n{front}\n---", path="a.md")
     with pytest.raises(

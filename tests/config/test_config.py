@@ -168,7 +168,7 @@ def test_the_path_of_the_file_is_known_whether_it_is_there_or_not(monkeypatch: p
 
 
 def test_an_address_is_no_data_folder() -> None:
-    with pytest.raises(BadSetting, match="'--home' is 's3://bucket/outputs'; must be a folder"):
+    with pytest.raises(BadSetting, match="'--home' is 's3://…'; it must be a folder, or a database"):
         config.load(home="s3://bucket/outputs")
 
 

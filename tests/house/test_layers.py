@@ -67,7 +67,7 @@ def small_house(tmp_path: Path) -> Path:
         (tmp_path / "holdall" / room).mkdir(parents=True)
         (tmp_path / "holdall" / room / "__init__.py").touch()
     for module in ("__init__", "text/excerpt", "values/left", "values/right", "adapters/one", "adapters/two",
-                   "extract/truncate", "store/directory", "store/memory"):  # fmt: skip
+                   "extract/truncate", "store/directory", "store/memory", "store/fleet"):  # fmt: skip
         (tmp_path / "holdall" / f"{module}.py").touch()
     (tmp_path / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
     return tmp_path

@@ -34,7 +34,7 @@ _LISTED = 5
 
 Home = Annotated[
     str | None,
-    typer.Option("--home", help="Data folder, or postgresql://… (default: HOLDALL_HOME, or a folder of your own)."),
+    typer.Option("--home", help="Data folder or postgresql://… (default: HOLDALL_HOME)."),
 ]
 Session = Annotated[
     str | None, typer.Option("--session", "-s", help="Session by name (default: HOLDALL_SESSION, or 'cli').")
