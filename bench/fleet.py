@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from holdall import Holdall, Settings
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.fleet.store import FleetStore
 from holdall.store.protocol import OutputStore
+from holdall.values.errors import StoreFault
 from holdall.values.outputs import Origin
 from tests.fleet import servers
 from tests.fleet.proxy import proxied
@@ -46,6 +48,7 @@ _ROOT = Path(__file__).parents[1]
 
 def declare(one: argparse.ArgumentParser) -> None:
     one.add_argument("--quick", action="store_true", help="tiny sizes: shows that it runs")
+    one.add_argument("--outputs", type=int, default=10_000, metavar="N", help="in the session that is listed (10,000)")
     one.add_argument("--json", action="store_true", help="the figures as JSON instead of a table")
     one.add_argument(
         "--bytes", type=int, default=10**9, metavar="N", help="the size of the output that is searched (1 GB)"
@@ -55,8 +58,12 @@ def declare(one: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     try:
         servers.install()
-        with _bench(quick=options.quick, size=10**7 if options.quick else options.bytes) as bench:
-            figures = [figure for part in bench.parts() for figure in part()]
+        with _bench(options) as bench:
+            figures: list[Figure] = []
+            for part in bench.parts():
+                found = part()
+                figures += found
+                print(*(f"{one.name}: {one.value:,.6g}" for one in found), sep="\n", file=sys.stderr, flush=True)
     except servers.ServersMissing as problem:
         print(f"bench: {problem}", file=sys.stderr)
         return 2
@@ -69,11 +76,13 @@ def main(options: argparse.Namespace) -> int:
 
 
 class Bench:
-    def __init__(self, address: Address, folder: Path, *, quick: bool, size: int) -> None:
+    def __init__(self, address: Address, folder: Path, options: argparse.Namespace) -> None:
         self._address, self._folder = address, folder
-        self._home, self._objects = address.make_database("bench"), address.objects("bench")
-        self._quick, self._size = quick, size
-        self._rounds = 3 if quick else 25
+        self._home, self._bucket = address.make_database("bench"), address.objects("bench")
+        self._quick: bool = options.quick
+        self._size: int = 10**7 if self._quick else options.bytes
+        self._outputs: int = 500 if self._quick else options.outputs
+        self._rounds = 3 if self._quick else 25
         self._fresh = (folder / f"cache-{number}" for number in itertools.count())
         self.store = self._opened()
 
@@ -83,11 +92,11 @@ class Bench:
     def _opened(self, home: str = "") -> FleetStore:
         """As on a host that has nothing in its cache."""
         cache = str(next(self._fresh))
-        return FleetStore(home or self._home, objects=self._objects, cache_dir=cache, cache_bytes=8 << 30)
+        return FleetStore(home or self._home, objects=self._bucket, cache_dir=cache, cache_bytes=8 << 30)
 
     def _keep(self) -> list[Figure]:
         session = self.store.open_session("keep")
-        bare: Any = from_url(self._objects, client_options={"allow_http": True})
+        bare: Any = from_url(self._bucket, client_options={"allow_http": True})
         with psycopg.connect(self._home) as connection:
             connection.execute("CREATE TABLE bench (id text PRIMARY KEY, facts bytea)")
             connection.commit()
@@ -114,7 +123,7 @@ class Bench:
             (object,) = self._rows(
                 "SELECT object::text FROM holdall_outputs WHERE handle = %s AND session = %s", there.handle, session.id
             )
-            bare: Any = from_url(self._objects, client_options={"allow_http": True})
+            bare: Any = from_url(self._bucket, client_options={"allow_http": True})
             length = len(text) // 100_000 * LINES
             starts = itertools.cycle(range(1, 90_000, 7_001))
 
@@ -156,7 +165,7 @@ class Bench:
                 there.handle,
                 there.measure.bytes,
             )
-            bare: Any = from_url(self._objects, client_options={"allow_http": True})
+            bare: Any = from_url(self._bucket, client_options={"allow_http": True})
             copy = self._folder / "copy"
             near, far = _bag(folder, "s"), _bag(self.store, "grep")
 
@@ -195,11 +204,12 @@ class Bench:
             Figure("64 writers in 4 processes, outputs per second", round(many.rate, 1)),
             Figure("the same, p50 in ms", round(1000 * statistics.median(seconds))),
             Figure("the same, p99 in ms", round(1000 * seconds[int(len(seconds) * 0.99)])),
-            Figure("the same, outputs that were lost", lost, 0),
+            Figure("the same, outputs that were refused", len(many.refused), 0, next(iter(many.refused), "")),
+            Figure("the same, handles that were lost", lost, 0),
         ]
 
     def _writers(self, processes: int, threads: int, count: int) -> "_Crowd":
-        command = [sys.executable, "-m", "bench.fleet", "writer", self._home, self._objects]
+        command = [sys.executable, "-m", "bench.fleet", "writer", self._home, self._bucket]
         running = [
             subprocess.Popen(
                 [*command, str(next(self._fresh)), str(threads), str(count)], cwd=_ROOT, stdout=subprocess.PIPE
@@ -211,14 +221,18 @@ class Bench:
             [handle for one in told for handle in one["handles"]],
             [seconds for one in told for seconds in one["seconds"]],
             max(one["ended"] for one in told) - min(one["began"] for one in told),
+            [why for one in told for why in one["refused"]],
         )
 
     def _listing(self) -> list[Figure]:
-        many = 500 if self._quick else 10_000
+        many = self._outputs
         session = self.store.open_session("many")
-        self.store.put(session, [b"the same bytes for all\n"], Origin())
-        for _ in range(many - 1):
-            self.store.put(session, [b"the same bytes for all\n"], Origin())
+
+        def keep(_: int) -> None:
+            self.store.put(session, [b"the same\n"], Origin())
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(keep, range(many)))
         seconds = [_timed(lambda: self.store.outputs(session)) for _ in range(5)]
         return [Figure(f"list a session of {many:,} outputs, ms", round(1000 * min(seconds)), 50)]
 
@@ -242,16 +256,16 @@ class Bench:
 
 
 class _Crowd:
-    def __init__(self, handles: list[str], seconds: list[float], wall: float) -> None:
-        self.handles, self.seconds = handles, seconds
+    def __init__(self, handles: list[str], seconds: list[float], wall: float, refused: list[str]) -> None:
+        self.handles, self.seconds, self.refused = handles, seconds, refused
         self.rate = len(handles) / wall
 
 
 @contextlib.contextmanager
-def _bench(*, quick: bool, size: int) -> Generator[Bench]:
+def _bench(options: argparse.Namespace) -> Generator[Bench]:
     with servers.started(durable=True) as running, tempfile.TemporaryDirectory(prefix="holdall-bench-") as folder:
         os.environ.update(running.address.environment())
-        bench = Bench(running.address, Path(folder), quick=quick, size=size)
+        bench = Bench(running.address, Path(folder), options)
         try:
             yield bench
         finally:
@@ -301,13 +315,17 @@ def _ratio(name: str, ours: float, floor: float, aim: float) -> Figure:
 def _writer(home: str, objects: str, cache: str, threads: str, count: str) -> None:
     store = FleetStore(home, objects=objects, cache_dir=cache, cache_bytes=1 << 30)
     session = store.open_session("crowd")
-    handles, seconds = list[str](), list[float]()
+    handles, seconds, refused = list[str](), list[float](), list[str]()
 
     def write() -> None:
         for _ in range(int(count)):
             data = os.urandom(SMALL)
             before = time.perf_counter()
-            handles.append(store.put(session, [data], Origin()).handle)
+            try:
+                handles.append(store.put(session, [data], Origin()).handle)
+            except StoreFault as fault:
+                refused.append(str(fault))
+                continue
             seconds.append(time.perf_counter() - before)
 
     crowd = [threading.Thread(target=write) for _ in range(int(threads))]
@@ -316,7 +334,9 @@ def _writer(home: str, objects: str, cache: str, threads: str, count: str) -> No
         one.start()
     for one in crowd:
         one.join()
-    print(json.dumps({"handles": handles, "seconds": seconds, "began": began, "ended": time.time()}))
+    print(
+        json.dumps({"handles": handles, "seconds": seconds, "began": began, "ended": time.time(), "refused": refused})
+    )
     store.close()
 
 

@@ -68,7 +68,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-@pytest.fixture(params=sorted(STORES))
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.fleet] * (name == "fleet")) for name in sorted(STORES)])
 def make_store(request: pytest.FixtureRequest, home: Path, clock: Clock) -> Iterator[StoreMaker]:
     """Opens the same store as often as it is asked, with the options that are given."""
     opened: list[OutputStore] = []
