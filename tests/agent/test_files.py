@@ -192,11 +192,11 @@ def test_no_key_of_an_agent_hides_a_setting_but_tools() -> None:
 
 
 # A file may not set where things are kept, nor where keys go.
-OWN = {"storeDir", "store_dir", "objects", "principal", "cache_dir", "cache_bytes", "key_urls"}
+USERS_OWN = {"storeDir", "store_dir", "objects", "principal", "cache_dir", "cache_bytes", "key_urls"}
 
 
 @requirement("settings:document-names-front-matter")
-@pytest.mark.parametrize("name", sorted(set(by_name()) - {"tools", *OWN}))
+@pytest.mark.parametrize("name", sorted(set(by_name()) - {"tools", *USERS_OWN}))
 def test_every_setting_is_accepted_under_all_of_its_names(name: str) -> None:
     one = by_name()[name]
     known = {"dialect": "refs", "tokenizer": "estimate", "tools_listed": "always", "extraction_cache": "off"}
