@@ -197,6 +197,23 @@ def test_bytes_wait_while_the_bucket_is_away_and_are_all_there_afterwards(
     assert read_back(store, writer.finish()) == b"x" * (10 << 20)
 
 
+def test_a_copy_of_an_output_in_segments_shares_them_until_both_are_removed(fleet: Fleet) -> None:
+    store = fleet.host()
+    session = store.open_session("s")
+    writer = store.begin(session, Origin())
+    for part in (b"first\n", b"second\n"):
+        writer.write(part)
+        writer.flush()
+    grown, copy = writer.finish(), keep(store, session, "first\nsecond\n")
+    assert grown.file == copy.file
+    assert fleet.sql("SELECT count(DISTINCT object), min(parts), max(parts) FROM holdall_outputs") == [(1, 2, 2)]
+    store.remove(session, [grown])
+    assert read_back(fleet.host(), copy) == b"first\nsecond\n"
+    assert store.remove(session, [copy]).freed_bytes == 13
+    assert fleet.sql("SELECT count(*) FROM holdall_segments") == [(0,)]
+    assert fleet.intents() == 0
+
+
 # ── What killed writers leave ───────────────────────────────────────────────────────────────────────────────
 
 

@@ -160,9 +160,8 @@ class FleetStore(FleetRows):
         """Whether bytes that we might share are still there; of segments, the last one."""
         if not length:
             return True
-        return self.objects.length(segment_of(object, parts - 1) if parts else name_of(object)) in (
-            {length} if not parts else set(range(1, length + 1))
-        )
+        there = self.objects.length(segment_of(object, parts - 1) if parts else name_of(object))
+        return there is not None and (parts > 0 or there == length)
 
     def _publish(
         self, session: SessionInfo, facts: Facts, table: BlockTable, object: str | None, bad: list[str]

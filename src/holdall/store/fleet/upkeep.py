@@ -27,9 +27,9 @@ _DOOM: LiteralString = """INSERT INTO holdall_intents (object, principal, doomed
 SELECT DISTINCT one, %(principal)s, true, 0::bigint FROM unnest(%(objects)s::uuid[]) one
 WHERE NOT EXISTS (SELECT 1 FROM holdall_outputs o WHERE o.object = one)
 ON CONFLICT (object) DO UPDATE SET doomed = true RETURNING object::text"""
-_UNDOOM: LiteralString = (
-    "DELETE FROM holdall_intents WHERE principal = %(principal)s AND doomed AND object = ANY(%(objects)s)"
-)
+_UNDOOM: LiteralString = """WITH gone AS (DELETE FROM holdall_segments WHERE principal = %(principal)s
+    AND object = ANY(%(objects)s))
+DELETE FROM holdall_intents WHERE principal = %(principal)s AND doomed AND object = ANY(%(objects)s)"""
 _DEAD: LiteralString = f"""FROM holdall_intents i LEFT JOIN holdall_leases l ON l.id = i.lease
 WHERE i.principal = %(principal)s AND (i.doomed OR NOT {ALIVE}) ORDER BY i.object LIMIT 1000"""
 _LEFT: LiteralString = f"""SELECT i.object::text, i.bytes, i.doomed,
