@@ -6,7 +6,9 @@ found by the column `object`, never by a name that a record has.
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, LiteralString, NamedTuple
 
@@ -29,6 +31,7 @@ from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK, BlockTable
 
 _HANDLES = 64  # tries
+_SESSIONS_LISTED = 8  # that are remembered as they were last listed
 _PROOF_BYTES = 8
 
 _COLUMNS: LiteralString = f"o.handle, o.facts, o.object::text, o.parts, o.version, o.state, {ALIVE}"
@@ -36,6 +39,10 @@ _FROM: LiteralString = """FROM holdall_outputs o LEFT JOIN holdall_leases l ON l
 WHERE o.principal = %(principal)s AND o.session = %(session)s"""
 _ALL: LiteralString = f"SELECT {_COLUMNS} {_FROM}"
 LOAD: LiteralString = f"SELECT {_COLUMNS}, o.blocks {_FROM} AND o.handle = %(handle)s"
+_NEWER: LiteralString = f"""{_ALL} AND o.version > %(version)s
+UNION ALL {_ALL} AND o.version <= %(version)s AND o.state = 'running'"""
+_COUNT: LiteralString = """SELECT count(*) FROM holdall_outputs WHERE principal = %(principal)s
+AND session = %(session)s"""
 BY_ID: LiteralString = f"{_ALL} AND o.id = %(id)s"
 BY_CALL: LiteralString = f"{_ALL} AND o.call = %(call)s"
 _SESSION: LiteralString = "SELECT id::text, name, created, info FROM holdall_sessions WHERE principal = %(principal)s"
@@ -96,6 +103,8 @@ class FleetRows(SessionRows):
         self.objects = Objects(self.database.opened.objects)
         whose = hashlib.sha256(f"{self.home}\n{self.principal}".encode("utf-8", "replace")).hexdigest()[:16]
         self.cache = BlockCache(f"{cache_dir}/{whose}", cache_bytes)
+        self._lock = threading.Lock()
+        self._listed_before: OrderedDict[str, tuple[int, dict[str, Loaded], list[Loaded]]] = OrderedDict()
         self._pulse = Pulse(self.database, self.principal, lease_seconds)
         self._wakeups = Wakeups(self.database, self.principal, lease_seconds)
         with contextlib.suppress(StoreFault):
@@ -297,13 +306,36 @@ class FleetRows(SessionRows):
         return row
 
     def survey(self, session: SessionInfo, connection: Connection | None = None) -> list[Loaded]:
-        """Every output of a session, oldest first."""
+        """Every output of a session, oldest first. Those that were listed before are not loaded again.
+
+        Versions are in the order of the commits, since whoever changes an output holds the session's row.
+        """
         if connection is not None:
-            rows: list[Row] = connection.execute(_ALL, self.about(session)).fetchall()
-        else:
-            rows = self.database.rows("listing outputs", _ALL, self.about(session))
-        found = [self.loaded(session.id, row) for row in rows]
-        return sorted(found, key=lambda one: (one.facts.place if isinstance(one.facts, Facts) else 0.0, one.handle))
+            return _in_order(self.loaded(session.id, row) for row in connection.execute(_ALL, self.about(session)))
+        with self._lock:
+            version, known, found = self._listed_before.get(session.id, (-1, {}, []))
+        rows = self.database.rows("listing outputs", _NEWER, self.about(session, version=version))
+        if fresh := {one.handle: one for one in (self.loaded(session.id, row) for row in rows)}:
+            known = known | fresh
+            version = max(one.version for one in known.values())
+            found = _in_order(known.values())
+        row = self.database.row("listing outputs", _COUNT, self.about(session))
+        with self._lock:
+            self._listed_before.pop(session.id, None)
+            if row is not None and row[0] == len(known):
+                self._listed_before[session.id] = (version, known, found)
+            while len(self._listed_before) > _SESSIONS_LISTED:
+                self._listed_before.popitem(last=False)
+        return found if row is not None and row[0] == len(known) else self.survey_again(session)
+
+    def survey_again(self, session: SessionInfo) -> list[Loaded]:
+        """All of it from the database: rows were added or removed while we looked, or nothing may be believed."""
+        rows = self.database.rows("listing outputs", _ALL, self.about(session))
+        return _in_order(self.loaded(session.id, row) for row in rows)
+
+
+def _in_order(rows: Iterable[Loaded]) -> list[Loaded]:
+    return sorted(rows, key=lambda one: (one.facts.place if isinstance(one.facts, Facts) else 0.0, one.handle))
 
 
 def of_bytes(facts: Facts) -> dict[str, Any]:

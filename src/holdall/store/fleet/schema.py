@@ -42,6 +42,7 @@ MIGRATIONS: tuple[LiteralString, ...] = (
         FOREIGN KEY (principal, session) REFERENCES holdall_sessions ON DELETE CASCADE
     );
     CREATE INDEX holdall_outputs_version ON holdall_outputs (principal, session, version);
+    CREATE INDEX holdall_outputs_running ON holdall_outputs (principal, session) WHERE state = 'running';
     CREATE INDEX holdall_outputs_call ON holdall_outputs (principal, session, call) WHERE call IS NOT NULL;
     CREATE INDEX holdall_outputs_sha256 ON holdall_outputs (principal, session, sha256) WHERE object IS NOT NULL;
     CREATE INDEX holdall_outputs_object ON holdall_outputs (object) WHERE object IS NOT NULL;

@@ -241,7 +241,7 @@ def verify(store: FleetRows, sessions: Sequence[SessionInfo] | None, progress: P
             yield Verdict(name, "-", 0, str(fault))
     done = 0
     for session in store.sessions() if sessions is None else sessions:
-        for row in store.survey(session):
+        for row in store.survey_again(session):
             if isinstance(row.facts, StoreFault):
                 yield Verdict(session.name, row.handle, 0, str(row.facts))
                 continue
