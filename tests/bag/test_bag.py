@@ -353,6 +353,21 @@ async def test_quotas_and_the_retention_of_a_dialect_hold_in_a_store_that_is_giv
 
 
 @requirement("notice:system-sections")
+async def test_the_system_notice_counts_nothing_that_has_expired(tmp_path: Path) -> None:
+    now = [1_000_000_000.0]
+    settings = Settings(dialect="async", retention="2 hours")
+    async with Holdall.open(home=str(tmp_path / "h"), settings=settings, clock=lambda: now[0]) as bag:
+        for number in range(50):
+            now[0] += 0 if number != 10 else 3600
+            await bag.keep(f"output {number}", tool=f"t{number}")
+        assert "### Ready (50)" in bag.system_notice(turn=1)
+        now[0] += 3700
+        told = bag.system_notice(turn=2)
+        assert "### Ready (40)" in told
+        assert "… and 20 older ones" in told
+
+
+@requirement("notice:system-sections")
 async def test_what_has_expired_is_not_ready_in_the_system_notice(tmp_path: Path) -> None:
     home, now = str(tmp_path / "h"), [1_000_000_000.0]
     settings = Settings(dialect="async", retention="1 days")

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
+from holdall.bag.take import view_of
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, ToolCall
 from holdall.values.errors import ModelFault
 from holdall.values.outputs import Kept
+from holdall.wire.notice import next_calls
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.extract.shapes import Answer, document_of, finding, is_reduce, nonce_of, said
 from tests.requirements import requirement
@@ -206,10 +208,10 @@ async def test_a_question_about_a_packed_text_is_about_the_text(tmp_path: Path) 
         assert f'Next: context_read(handle="{handle}!", bytes="0:624")' in answer.text
         assert [LOG.encode()[span.start : span.end] for span in answer.spans] == [b"2026-01-01 00:00:03 ERROR job 3"]
         assert bag.journal.coverage(f"{handle}!").to_json(len(LOG))["searched"] == [[0, len(LOG)]]
-        library = await bag.extract(handle, "x")  # its spans are of the output that was named
-        assert (
-            f"it is gzip data, not text; what is packed in it has handles that begin with {handle}!" in library.warning
-        )
+        library = await bag.extract(handle, "x")
+        assert (library.answer, library.warning) == (JOB.text, "")
+        *_, last = next_calls(await view_of(bag.core, handle))
+        assert last == f'tool_output(handle="{handle}!", extract="…")'
 
 
 @requirement("extract:prompt-contents", "measure:model-reads-utf8")

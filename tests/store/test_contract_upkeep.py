@@ -74,7 +74,7 @@ def test_what_is_past_its_time_has_expired_for_whoever_asks_before_it_is_removed
         with pytest.raises(OutputExpired) as refused:
             ask()
         assert str(refused.value) == f"output {facts.handle} expired on 2027-01-15 (kept for 2 seconds)."
-    assert store.stats([session]).expired == 1
+    assert store.stats([session]).stored_bytes == 4
     later = store.open_session("short", retention=Retention(days=1))
     assert read_back(store, facts) == b"goes", "another rule holds for all that is in the session"
     assert store.resolve(session, facts.handle) == facts

@@ -143,6 +143,8 @@ class Questions:
     ) -> Extraction:
         """Ask a model about an output. Each quote is searched in the stored bytes and marked if it is not there.
 
+        About one packed text, as in a gzip, it asks about that text, and spans are of `HANDLE!`.
+
         Raises TooCostly before the first call if the ceiling (by default that of the settings) would be exceeded.
         `watch` gets the progress. With `falls_back` a model that is missing or cannot be used is no error: the answer
         is both ends of the output, with a warning.
@@ -218,6 +220,7 @@ class Questions:
         facts = await self._core.on(handle, lambda reader: reader.facts)
         if facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
+        facts = await self._core.text_in(facts)
         asked = self._core.models.named(model, tool=facts.origin.tool, asked=mode != "truncate")
         price = price_of(asked)
         shown = self._core.handle_of(facts)

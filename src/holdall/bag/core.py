@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from holdall.bag.journal import Journal, watchers
 from holdall.bag.messages import Messages, stored_messages
+from holdall.formats.kinds import PACKED_STREAMS
 from holdall.policy.decide import Limits, limits_of
 from holdall.policy.retention import retention_of
 from holdall.store.deadline import within
@@ -29,7 +30,15 @@ from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quot
 from holdall.text.escape import foreign
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
-from holdall.values.errors import NoModel, SessionClosed, SessionForked, StoreFault, ToolRaised, UsageError
+from holdall.values.errors import (
+    HoldallError,
+    NoModel,
+    SessionClosed,
+    SessionForked,
+    StoreFault,
+    ToolRaised,
+    UsageError,
+)
 from holdall.values.handles import MEMBER, is_uuid
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
@@ -324,6 +333,14 @@ class Core:
         self.check_open()
         with self.lease(handle, facts) as reader:
             return verb(reader)
+
+    async def text_in(self, facts: Facts) -> Facts:
+        """Of one packed text, as a gzip is: what a question about it is about. Of all else the same."""
+        if facts.measure.kind in PACKED_STREAMS:
+            with contextlib.suppress(HoldallError, OSError):
+                inside = await self.on(f"{facts.handle}{MEMBER}", lambda reader: reader.facts)
+                return inside if inside.measure.utf8 else facts
+        return facts
 
     @contextlib.contextmanager
     def lease(self, handle: str, facts: Facts | None = None) -> Generator[OutputReader]:

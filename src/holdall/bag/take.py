@@ -244,7 +244,8 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
     `listed` lists what is kept, too.
     """
     in_all = core.dialect.all_kept_is_ready
-    kept = list(core.kept.values())
+    now, rule = core.journal.now(), core.session.retention
+    kept = [one for one in list(core.kept.values()) if not (rule.is_over(one, now) and _has_expired(core, one))]
     ended = [one for one in kept if one.state not in ("running", "queued") and (in_all or one.handle in in_background)]
     whole = [one for one in ended if one.is_whole]
     if not in_all:  # what a wait, or any other tool, has just shown is no news

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch, seconds_of, seen_by
 from holdall.bag.waits import Background
-from holdall.formats.kinds import PACKED_STREAMS
 from holdall.store.deadline import Deadline, within
 from holdall.store.ids import new_fence_tag
 from holdall.values.answers import Answer, Difference, Fetched, Found, Nodes, Passage, Table, fewer, items_of, shown_by
@@ -137,10 +136,9 @@ class ToolCalls:
             facts = await self._core.on(ask.handle, lambda reader: reader.facts)  # it stays open for what comes next
         if ask.ended and facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
-        if ask.verb == "extract" and facts.measure.kind in PACKED_STREAMS:  # it is about the text in it
-            with contextlib.suppress(HoldallError, OSError), within(deadline):
-                inside = await self._core.on(f"{facts.handle}{MEMBER}", lambda reader: reader.facts)
-                facts = inside if inside.measure.utf8 else facts
+        if ask.verb == "extract":
+            with within(deadline):
+                facts = await self._core.text_in(facts)
 
         def note(text: str, why: str = "", **spans: Any) -> None:
             """`why` the call has failed: if it left no output either, this is no retrieval."""

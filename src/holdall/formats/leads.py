@@ -139,8 +139,9 @@ def _contrasts(often: list[Shape], grades: list[int]) -> Iterator[_Pattern]:
     """Where shapes differ in one word only, that word is what to count by."""
     rows = [_row(shape) for shape in often]
     by_place: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    known: dict[str, int] = {}
     for number, row in enumerate(rows):
-        for at, place in enumerate(places(row)):
+        for at, place in enumerate(places(row, known)):
             by_place[place].append((number, at))
     for alike in by_place.values():
         words = [rows[number][at] for number, at in alike]

@@ -230,7 +230,8 @@ def _merge_quoted(shapes: list[Shape]) -> list[Shape]:
 def _merge_words(shapes: list[Shape]) -> list[Shape]:
     """Shapes that differ only in the word at one position, where many words are there."""
     rows = [shape.text.split(" ") for shape in shapes]
-    sums = [places(row) for row in rows]
+    known: dict[str, int] = {}
+    sums = [places(row, known) for row in rows]
     holes: Counter[int] = Counter(chain.from_iterable(sums))
     by_text: defaultdict[str, list[Shape]] = defaultdict(list)
     for shape, row, sums_of_row in zip(shapes, rows, sums, strict=True):
@@ -242,11 +243,14 @@ def _merge_words(shapes: list[Shape]) -> list[Shape]:
     return [_union(text, alike) if len(alike) > 1 else _renamed(alike[0], text) for text, alike in by_text.items()]
 
 
-def places(row: list[str]) -> list[int]:
-    """For each position a number that all rows share which differ only there."""
+def places(row: list[str], known: dict[str, int]) -> list[int]:
+    """For each position a number that all rows share which differ only there.
+
+    `known` numbers the words of all rows: the hashes of numbers are the same in every process, those of words are not.
+    """
     if not 1 < len(row) <= _WORDS:
         return []
-    hashes = [hash(each) for each in enumerate(row)]
+    hashes = [hash((at, known.setdefault(word, len(known)))) for at, word in enumerate(row)]
     whole = sum(hashes)
     return [hash((at, whole - own, len(row))) for at, own in enumerate(hashes)]
 

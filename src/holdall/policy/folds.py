@@ -163,6 +163,8 @@ class Counters:
                 # One wait has an event of its own, and one for each output that it shows.
                 self.retrievals[verb] += not (verb == "wait" and event.handle)
                 self.retrieved_tokens += whole(data.get("tokens"))
+                if verb == "wait" and event.handle:  # what stands in the place of the output of a call that has ended
+                    self.tokens_kept_out = max(0, self.tokens_kept_out - whole(data.get("tokens")))
             case "asked":
                 read = whole(data.get("input_tokens"))
                 self.model_tokens += read + whole(data.get("output_tokens"))

@@ -26,13 +26,15 @@ from holdall.values.errors import OutputDamaged, QuotaReached
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK, BlockTable
 
+Listing = Callable[[SessionInfo], Sequence[Facts]]  # of a store that knows of what is past its time, but still there
 
-def stats_of(store: OutputStore, sessions: Sequence[SessionInfo] | None = None) -> Stats:
+
+def stats_of(store: OutputStore, sessions: Sequence[SessionInfo] | None = None, stored: Listing | None = None) -> Stats:
     total = Stats()
     for session in store.sessions() if sessions is None else sessions:
         total.sessions += 1
         files: dict[str, int] = {}
-        for facts in store.outputs(session):
+        for facts in (stored or store.outputs)(session):
             total.by_state["removed" if facts.is_removed else facts.state] += 1
             if facts.state == "expired":
                 total.removed += facts.is_removed
@@ -71,10 +73,11 @@ def bad_lines_of(store: Logged, session: SessionInfo) -> Iterator[tuple[Log, Bad
             yield log, last._replace(why=more)
 
 
-def used_bytes_of(store: OutputStore, session: SessionInfo | None = None) -> int:
+def used_bytes_of(store: OutputStore, session: SessionInfo | None = None, stored: Listing | None = None) -> int:
     if session is None:
-        return sum(used_bytes_of(store, one) for one in store.sessions())
-    return sum({facts.file: facts.measure.bytes for facts in store.outputs(session) if facts.file}.values())
+        return sum(used_bytes_of(store, one, stored) for one in store.sessions())
+    outputs = (stored or store.outputs)(session)
+    return sum({facts.file: facts.measure.bytes for facts in outputs if facts.file}.values())
 
 
 def room_for(quota: Quota, used_here: int, used_in_all: int, *, what: str = "an output") -> Callable[[int], None]:

@@ -20,6 +20,7 @@ from holdall.text.escape import for_people, foreign, one_line
 from holdall.text.excerpt import beginning, ending
 from holdall.text.numbers import grouped, plural, roughly
 from holdall.text.tokens import Estimate, Tokenizer
+from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -284,8 +285,10 @@ def next_calls(view: View) -> list[str]:
     ):
         calls.append(_call(view, "tail", {"lines": lines}))
     if view.extracts:
-        asks = f'tool_output(handle="{view.handle}", extract="…")'
-        calls[MOST - 1 :] = [asks if view.shell is None else f"holdall extract {view.handle} '…'{view.shell}"]
+        inside = {lead.member for lead in leads}
+        handle = view.handle + (MEMBER if inside == {MEMBER} else "")  # of one packed text
+        asks = f'tool_output(handle="{handle}", extract="…")'
+        calls[MOST - 1 :] = [asks if view.shell is None else f"holdall extract {handle} '…'{view.shell}"]
     return list(dict.fromkeys(calls))[:MOST]
 
 

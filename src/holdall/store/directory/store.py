@@ -196,7 +196,12 @@ class DirectoryStore(SessionFiles):
     def outputs(self, session: SessionInfo) -> Sequence[Facts]:
         with self._using("listing outputs"):
             folder = self._root.folder(session)
-            return self._in_time(folder, [self._listed(folder, facts) for facts in self._root.catalogue.all(folder)])
+            return self._in_time(folder, self._stored(session))
+
+    def _stored(self, session: SessionInfo) -> list[Facts]:
+        """Also what is past its time, until `sweep` removes it."""
+        folder = self._root.folder(session)
+        return [self._listed(folder, facts) for facts in self._root.catalogue.all(folder)]
 
     def survey(self, session: SessionInfo) -> tuple[SessionFolder, Sequence[Facts], dict[str, StoreFault]]:
         """For upkeep: the folder, its outputs, and the handles whose records cannot be read."""
@@ -281,10 +286,12 @@ class DirectoryStore(SessionFiles):
         return upkeep.verify(self, sessions, progress=progress)
 
     def stats(self, sessions: Sequence[SessionInfo] | None = None) -> Stats:
-        return stats_of(self, sessions)
+        with self._using("counting outputs"):
+            return stats_of(self, sessions, self._stored)
 
     def used_bytes(self, session: SessionInfo | None = None) -> int:
-        return used_bytes_of(self, session)
+        with self._using("counting outputs"):
+            return used_bytes_of(self, session, self._stored)
 
     def free_bytes(self) -> int | None:
         with self._using("looking for room"):
