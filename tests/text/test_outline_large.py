@@ -1,6 +1,9 @@
 """Outlines of what is too large to be looked at whole: what is exact all the same, and what is marked."""
 
 import json
+import random
+from collections import Counter
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -8,7 +11,9 @@ from hypothesis import strategies as st
 
 from holdall.formats.json_values import cost, go_on, prefix, skim
 from holdall.formats.outline import spread
+from holdall.formats.shapes import places
 from holdall.text.json.reader import count_members
+from tests.requirements import requirement
 from tests.text.outline_tools import outlined, text_of
 
 
@@ -112,3 +117,44 @@ def test_values_that_repeat_are_not_seen_in_part_by_a_sample() -> None:
     text = text_of("".join(json.dumps(row) + "\n" for row in rows))
     assert all(city in text for city in ("Oslo", "Bern", "Riga", "Lima"))
     assert {n % 5 for n in spread(range(100_000), 60)} == {0, 1, 2, 3, 4}
+
+
+@requirement("notice:figures-true")
+@pytest.mark.parametrize("form", ["medium", "fuller", "cut"])
+def test_of_a_long_history_every_commit_is_counted(form: str) -> None:
+    rng, dates, authors = random.Random(7), list[datetime](), Counter[str]()
+    parts: list[str] = []
+    for number in range(14_000):
+        zone = timezone(timedelta(hours=rng.choice([-7, 0, 13])))
+        date = datetime(2020 + number % 5, 1 + number % 12, 1 + number % 28, number % 24, tzinfo=zone)
+        author = rng.choice(["Ann Lee", "Bob", "Ćiril", f"Nr {number % 900}"])
+        dates.append(date)
+        authors[author] += 1
+        written = f"{date:%a %b} {date.day} {date:%H:%M:%S %Y %z}"
+        signed = f"Author: {author} <a@b.c>\nDate:   {written}"
+        if form == "fuller":
+            signed = (
+                f"Author:     {author} <a@b.c>\nAuthorDate: {written}\nCommit:     X <x@y.z>\nCommitDate: {written}"
+            )
+        parts.append(
+            f"commit {rng.getrandbits(160):040x}\n{signed}\n\n    {'change of words ' * 5}\n\n    Date: none\n"
+        )
+    text = "\n".join(parts)
+    if form == "cut":
+        text = text[: text.rindex("Author: ")]
+    told = outlined(text).lines[0]
+    first, last = (f"{pick(dates):%Y-%m-%d}" for pick in (min, max))
+    [(name, times), *_] = authors.most_common()
+    expected = f"14,000 commits · {first} → {last} · {len(authors)} authors: {name} {times:,}, "
+    assert told.startswith(expected) == (form != "cut"), told
+    assert ("at least " in told) == (form == "cut"), told
+
+
+def test_which_rows_are_alike_is_the_same_in_every_process() -> None:
+    """Hashes of words are not, and with them a log had one shape more or less."""
+    known: dict[str, int] = {}
+    rows = [places(["user", name, "in"], known) for name in ("<name>", "ann")]
+    assert rows == [
+        [-6366451506062060854, 6175065136077595779, 8939429908322884573],
+        [6815810807354160847, 6175065136077595779, -4703298955428756741],
+    ]

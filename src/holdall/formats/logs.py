@@ -292,9 +292,12 @@ _ONE_LINE = lazy_pattern(
     rb"\n(?:[*|\\/_ .-]{0,60} )?(?:[0-9a-f]{7,14}|[0-9a-f]{40}|[0-9a-f]{64}) (?:\((?P<refs>[^()\n]{1,400})\) )?"
     rb"(?P<subject>\S[^\n]{0,300})"
 )
+_SIGNED = lazy_pattern(rb"\nAuthor: +([^\n<]{0,200})[^\n]{0,300}\n(?:Author)?Date: +([^\n]{1,60})")
+_CLOCK = lazy_pattern(rb" \d\d:\d\d:\d\d")
 _AUTHORS = 4
 _SUBJECTS = 40
-_HISTORY = 1024 * 1024  # bytes of a history of which every commit is read
+_HISTORY = 1024 * 1024  # bytes of a history of which every commit is read; of a longer one its lines are counted
+_FIRST_COMMITS = 64 * 1024
 
 
 def git_log_outline(sample: Sample, room: Room) -> Outline | None:
@@ -305,25 +308,68 @@ def git_log_outline(sample: Sample, room: Room) -> Outline | None:
     if is_drawn:  # without what is drawn at the left; lines stay where they are
         pieces = tuple((start, _DRAWN.sub(b"", data)) for start, data in sample.pieces)
         sample = replace(sample, pieces=pieces, line_at=None)
+    if sample.whole and sample.size > _HISTORY and (counted := _counted(sample.head)):
+        number, dates, authors = counted
+        shown = [(at, match["subject"]) for at, match in _commits(0, sample.head[:_FIRST_COMMITS])][:_SUBJECTS]
+        told = _told_history(number, _days(dates), authors, exact=True)
+        return _history(" · ".join(told), shown, number, sample, room, _by_author(is_drawn))
     looked = sample if sample.size <= _HISTORY else thinned(sample, _HISTORY / sample.size)
     found = [found for start, data in looked.pieces for found in _commits(start, data)]
     if not found:
         return None
     authors = Counter(match["author"] for _, match in found)
-    read = {text: _date(_plain_text(text).strip()) for text in {match["date"] for _, match in found}}
-    dates = sorted(filter(None, read.values()))
-    about = "" if looked.whole else "at least "
-    told = [f"{about}{plural(len(found), 'commit')}"]
-    if len(dates) == len(read):
-        told.append(about + (dates[0][1] if dates[0][1] == dates[-1][1] else f"{dates[0][1]} → {dates[-1][1]}"))
-    named = ", ".join(
-        f"{cut(_plain_text(name), 40)} {about}{number:,}" for name, number in authors.most_common(_AUTHORS)
-    )
-    more = ", …" if len(authors) > _AUTHORS else ""
-    told.append(f"{about}{plural(len(authors), 'author')}: {named}{more}")
+    told = _told_history(len(found), _days([match["date"] for _, match in found]), authors, exact=looked.whole)
     shown = [(at, match["subject"]) for at, match in found[:_SUBJECTS] if at < len(looked.head)]
-    leads = (Lead("grep", {"pattern": rf"^{'[| ]*' if is_drawn else ''}Author: ([^<]+)", "group": True}),)
-    return _history(" · ".join(told), shown, len(found), looked, room, leads)
+    return _history(" · ".join(told), shown, len(found), looked, room, _by_author(is_drawn))
+
+
+def _told_history(number: int, days: tuple[str, str] | None, authors: Counter[bytes], *, exact: bool) -> list[str]:
+    about = "" if exact else "at least "
+    told = [f"{about}{plural(number, 'commit')}"]
+    if days is not None:
+        told.append(about + (days[0] if days[0] == days[1] else f"{days[0]} → {days[1]}"))
+    named = ", ".join(f"{cut(_plain_text(name), 40)} {about}{times:,}" for name, times in authors.most_common(_AUTHORS))
+    more = ", …" if len(authors) > _AUTHORS else ""
+    return [*told, f"{about}{plural(len(authors), 'author')}: {named}{more}"]
+
+
+def _counted(data: bytes) -> tuple[int, list[bytes], Counter[bytes]] | None:
+    """How many commits, their dates and authors, by the lines that each has once; None where that is not so."""
+    found = _SIGNED.findall(data)
+    if not found or len(found) != data.count(b"\ncommit ") + data.startswith(b"commit "):
+        return None
+    authors = Counter[bytes]()
+    for name, times in Counter(name for name, _ in found).items():
+        authors[name.rstrip(b" ")] += times
+    return len(found), [date.rstrip(b"\r ") for _, date in found], authors
+
+
+def _days(dates: list[bytes]) -> tuple[str, str] | None:
+    """The days of the first and the last of these; None if one of them cannot be read.
+
+    Days are read, and of those that may be the first or the last the times: zones shift a date by less than a day.
+    """
+    days = _CLOCK.sub(b"", b"\n".join(dates)).split(b"\n")
+    noons = {
+        day: _date(" ".join([*(words := _plain_text(day).split())[:3], "12:00:00", *words[3:]])) for day in set(days)
+    }
+    read = [noon[0][0] for noon in noons.values() if noon is not None]
+    if not read or len(read) < len(noons):
+        return None
+    low, high = min(read) + 1440, max(read) - 1440
+    near = {day for day, noon in noons.items() if noon is not None and (noon[0][0] <= low or noon[0][0] >= high)}
+    ends: dict[bytes, tuple[bytes, bytes]] = {}
+    for date, day in zip(dates, days, strict=True):
+        if day in near:
+            first, last = ends.get(day, (date, date))
+            ends[day] = min(first, date), max(last, date)  # they differ in nothing but the time
+    found = [_date(_plain_text(date).strip()) for pair in ends.values() for date in pair]
+    known = sorted(filter(None, found))
+    return (known[0][1], known[-1][1]) if len(known) == len(found) else None
+
+
+def _by_author(is_drawn: bool) -> tuple[Lead, ...]:
+    return (Lead("grep", {"pattern": rf"^{'[| ]*' if is_drawn else ''}Author: ([^<]+)", "group": True}),)
 
 
 def _one_line_commits(sample: Sample, room: Room) -> Outline | None:
