@@ -14,7 +14,7 @@ __all__ = ["fleet_place", "fleet_servers", "own_servers", "tally"]
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports: list[pytest.TestReport] = [
-        report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)
+        report for outcome in ("passed", "failed", "") for report in terminalreporter.getreports(outcome)
     ]
     fired: Counter[str] = Counter()
     for report in reports:
