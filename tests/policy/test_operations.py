@@ -88,7 +88,7 @@ def test_without_an_agent_of_ours_the_calls_are_those_whose_outputs_came() -> No
             Event(110.0, "retrieved", data={"verb": "wait", "name": "wait_for_tool_output"}),
             Event(110.0, "retrieved", handle="yb4v", tool="slow", data={"verb": "wait", "name": "wait_for_tool_output"}),
         ],
-    ).to_json()  # fmt: skip
+    ).to_json(with_outputs=True)  # fmt: skip
     assert list(drawn_tree(tree)) == [
         "session s · 5 tool calls · 9.5 s",
         "├─ tool fetch · 0.5 s · kept k3f9 · 280,000 bytes",

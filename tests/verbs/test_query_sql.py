@@ -348,6 +348,12 @@ def test_a_header_with_something_behind_a_quote_hides_no_row(ask: Ask, head: str
     assert rows(ask(data.encode(), "select count(*), sum(id) from t")) == [[50, 1225]]
 
 
+@pytest.mark.parametrize("lead", ["\n", "\n\n", "\ufeff\n"])
+def test_a_blank_line_is_not_taken_for_the_header(ask: Ask, lead: str) -> None:
+    data = lead + "id,name\n" + "".join(f"k{number},n\n" for number in range(50))
+    assert rows(ask(data.encode(), "select count(*), min(id) from t")) == [[50, "k0"]]
+
+
 def test_quotes_that_come_late_are_still_quotes(ask: Ask) -> None:
     data = b"a,b\n" + b"1,x\n" * 30_000 + b'2,"y, z"\n'
     assert rows(ask(data, "select b from t where a = 2")) == [["y, z"]]

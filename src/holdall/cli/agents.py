@@ -103,7 +103,7 @@ async def _tree(options: Options, chosen: Known, known: Mapping[str, Known], dep
 
     found = options.configuration()
     async with visited(found, chosen.folder) as bag:
-        tree = await asyncio.to_thread(lambda: bag.records.tree().to_json())
+        tree = await asyncio.to_thread(lambda: bag.records.tree().to_json(with_outputs=True))
         saved = None if tree.get("children") else await asyncio.to_thread(bag.store.tree, bag.session)
     if saved is not None:
         tree = cast("dict[str, Any]", json.loads(saved))

@@ -357,12 +357,16 @@ class Tree:
             case _:
                 pass  # of one output: the ledger has them
 
-    def to_json(self) -> dict[str, Any]:
-        """With the totals of everything, and of what was asked and never came to an answer."""
+    def to_json(self, *, with_outputs: bool = False) -> dict[str, Any]:
+        """With the totals of everything, and of what was asked and never came to an answer.
+
+        `with_outputs`: where nobody recorded a call, those whose outputs came.
+        """
         for asked in self._questions.values():
             self.root.children += asked
         self._questions.clear()
-        self.root.children = self.root.children or self._outputs or []
+        if with_outputs:
+            self.root.children = self.root.children or self._outputs or []
         return {"version": VERSION, "totals": self.root.totals(), **self.root.to_json()}
 
     def _add_output(self, event: Event) -> None:

@@ -310,7 +310,10 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
 
 
 def _has_odd_header(reader: OutputReader, table: Table) -> bool:
-    """Whether anything follows a closing quote in it: DuckDB, which refuses that in rows, then finds none at all."""
+    """Whether anything follows a closing quote in it: DuckDB, which refuses that in rows, then finds none at all. Or
+    whether a blank line is before it, which DuckDB would take for it."""
+    if reader.read(0, min(5, reader.totals.bytes)).removeprefix(b"\xef\xbb\xbf")[:1] in (b"\n", b"\r"):
+        return table.header
     try:
         next(csv.reader(_lines_in([reader.read(0, SAMPLE)]), delimiter=table.separator, strict=True), None)
     except csv.Error:
