@@ -240,3 +240,22 @@ def test_a_command_that_is_told_runs_nothing_of_a_name(holdall: Program, elsewhe
     assert holdall("export", name, "-o", bundle).code == 0
     told = elsewhere("import", bundle).err.strip().rpartition(": ")[2]
     assert shlex.split(told) == ["holdall", "ls", "--session", name]
+
+
+def test_a_session_is_copied_to_another_store_and_nothing_is_made_where_there_is_none(
+    holdall: Program, elsewhere: Program
+) -> None:
+    kept = holdall("--set", "retention=2 days", "put", "--json", "-s", "build", stdin=LOG)
+    handle = str(kept.json["handle"])
+    missing = holdall("copy", "biuld", "--to", str(elsewhere.home))
+    assert missing.code == 2
+    assert "Did you mean build?" in missing.err
+    assert not elsewhere.home.exists()
+    copied = holdall("copy", "build", "--to", str(elsewhere.home))
+    assert (copied.code, copied.text) == (0, "build\n")
+    assert copied.err.endswith(f"1 output, 1.5 MB copied to {elsewhere.home}\n")
+    assert elsewhere("cat", handle, "-s", "build").out == LOG
+    assert elsewhere("ls", "--sessions", "--json").json["sessions"][0]["retention"] == "2 days"
+    again = holdall("copy", "build", "--to", str(elsewhere.home))
+    assert again.code == 2
+    assert holdall("copy", "build", "--to", str(elsewhere.home), "--as", "twice").code == 0

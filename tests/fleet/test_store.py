@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from holdall import Holdall, Settings
+from holdall.bag.bundles import copy_session
 from holdall.store.fleet import database, objects, schema, upkeep
 from holdall.store.fleet.store import FleetStore
 from holdall.store.opening import open_store, shown
@@ -448,3 +449,16 @@ def test_thirty_writers_of_one_session_get_thirty_handles(fleet: Fleet) -> None:
     for facts in hosts[1].outputs(session):
         assert read_back(hosts[2], facts) == kept[facts.handle].encode()
     assert fleet.intents() == 0
+
+
+@pytest.mark.anyio
+async def test_a_session_is_copied_from_a_folder_to_the_fleet_and_back(fleet_place: Place, tmp_path: Path) -> None:
+    settings = Settings(objects=fleet_place.objects, cache_dir=str(tmp_path / "cache"))
+    data = "".join(f"line {number}\n" for number in range(200_000))
+    async with Holdall.open(home=str(tmp_path / "one"), session="build") as bag:
+        handle = (await bag.keep(data, tool="make")).handle
+    await copy_session("build", fleet_place.home, home=str(tmp_path / "one"), settings=settings)
+    await copy_session("build", str(tmp_path / "two"), home=fleet_place.home, settings=settings)
+    for home in (fleet_place.home, str(tmp_path / "two")):
+        async with Holdall.open(home=home, session="build", settings=settings) as bag:
+            assert (await bag.read(handle, bytes=":", bounded=False)).text == data

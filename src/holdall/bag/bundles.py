@@ -9,11 +9,13 @@ No session is opened, and nothing is added to the store that is not in the bundl
 import asyncio
 import contextlib
 import difflib
+import math
 import os
 import threading
 from collections.abc import Callable, Generator
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar, cast
 
+from holdall.policy.retention import Retention
 from holdall.store.bundle import stream
 from holdall.store.bundle.export import SessionChanged
 from holdall.store.bundle.export import export_session as write_bundle
@@ -115,6 +117,60 @@ async def import_bundle(
                 )  # fmt: skip
 
     return await _run_in_thread(work, progress)
+
+
+async def copy_session(
+    session: str,
+    to: str,
+    *,
+    name: str | None = None,
+    home: str | None = None,
+    settings: Settings | None = None,
+    listed: Listed | None = None,
+    progress: Progress | None = None,
+) -> Imported:
+    """The same session, and those below it, in the store at `to`, which may be of another kind; all of it or nothing.
+
+    It goes as a bundle through a pipe, with nothing in between. It is kept there as long as here.
+    """
+    settings = settings or Settings()
+    here = home or settings.store_dir or default_home()
+
+    def rule_here() -> Retention:
+        with _opened(here, settings) as store:
+            return _session(store, session).retention
+
+    rule = await asyncio.to_thread(rule_here)  # before anything is made at the other place
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb") as target:
+
+        async def give() -> Exported:
+            try:
+                return await export_session(session, target, home=here, settings=settings)
+            finally:
+                with contextlib.suppress(BrokenPipeError):
+                    target.close()
+
+        async def get() -> Imported:
+            try:
+                return await import_bundle(
+                    source, name=name, home=to, settings=settings, max_ratio=math.inf, listed=listed, progress=progress
+                )
+            finally:
+                source.close()
+
+        given, got = await asyncio.gather(give(), get(), return_exceptions=True)
+    for problem in (given, got):
+        if isinstance(problem, BaseException) and not isinstance(problem, BrokenPipeError):
+            raise problem
+
+    def keep_as_long() -> None:
+        with _opened(to, settings) as store:
+            for one in cast("Imported", got).names:
+                store.open_session(one, retention=rule)
+
+    await asyncio.to_thread(keep_as_long)
+    return cast("Imported", got)
 
 
 async def contents_of(source: str | BinaryIO) -> Bundle:

@@ -53,6 +53,7 @@ _COMMANDS = {
     "transfer": {
         "export": "Write a session to one file: its outputs, records, notes, transcript, events and operation tree.",
         "import": "Restore what `holdall export` wrote: every handle resolves to the same bytes.",
+        "copy": "Copy a session to another store: a folder, or one for many hosts.",
     },
     "configure": {"config": "Show every setting and where its value came from."},
 }

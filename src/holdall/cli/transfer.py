@@ -1,4 +1,4 @@
-"""`export` and `import`: one library call each, and what is told about it."""
+"""`export`, `import` and `copy`: one library call each, and what is told about it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import shlex
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import typer
@@ -115,6 +116,42 @@ async def import_(
     with_them = f", with {plural(len(below), 'session')} below it" if below else ""
     command = f"holdall ls --session {shlex.quote(one_line(first, 300))}"
     show.about(f"restored as {one_line(first, 100)}{with_them}: {command}")
+    return 0
+
+
+@command(app, session=None)
+async def copy(
+    options: Options,
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="Session by name or id.")],
+    to: Annotated[str, typer.Option("--to", metavar="HOME", help="The other store: a folder, or postgresql://…")],
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Name of the copy (default: its own).")
+    ] = None,
+) -> int:
+    """Copy a session to another store: a folder, or one for many hosts.
+
+    With the sessions of its sub-agents, all of it or nothing: every handle resolves to the same bytes in both. It is
+    kept there as long as here. A session that is there already is never touched.
+
+    \b
+    Example:  holdall copy build-42 --to postgresql://me@db/holdall
+              holdall --home postgresql://me@db/holdall copy build-42 --to /srv/outputs
+    """
+    from holdall.bag.bundles import copy_session, shown
+
+    found = options.configuration()
+    other = replace(options, home=to).configuration().home
+    with _told("copying", options.as_json) as (listed, tick):
+        done = await copy_session(
+            session, other, name=name, home=found.home, settings=found.settings, listed=listed, progress=tick
+        )
+    if options.as_json:
+        show.as_json(_imported(done))
+        return 0
+    print(one_line(done.names[0], 300))
+    show.about(
+        f"{plural(done.bundle.outputs, 'output')}, {size(done.bundle.bytes)} copied to {one_line(shown(other), 200)}"
+    )
     return 0
 
 
