@@ -1,6 +1,7 @@
 """What only the store of many hosts promises: who sees what, who is alive, what is removed, and what is said of faults."""
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -305,6 +306,19 @@ def test_damage_in_the_cache_is_mended_and_damage_in_the_bucket_is_told(fleet: F
         assert reader.read(BLOCK, 2 * BLOCK) == data[BLOCK : 2 * BLOCK]
         with pytest.raises(OutputDamaged):
             reader.read(0, 1)
+
+
+def test_what_a_tool_scans_was_compared_before(fleet: Fleet) -> None:
+    """After a power cut the file of an output that was just kept may have its name and length, and no bytes."""
+    store = fleet.host()
+    session, data = store.open_session("s1"), b"0123456789abcdef" * 20_000
+    facts = keep(store, session, data)
+    (cached,) = [one for one in Path(store.cache.path).iterdir() if one.suffix in (".part", ".full")]
+    cached.write_bytes(b"\0" * len(data))
+    reader = store.open(facts)
+    with reader.local_file() as descriptor:
+        assert os.pread(descriptor, len(data) + 1, 0) == data
+    reader.close()
 
 
 def test_the_cache_stays_within_its_bound_and_the_oldest_go(fleet: Fleet) -> None:

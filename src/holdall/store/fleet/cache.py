@@ -1,12 +1,13 @@
 """Objects that were read, or written, on this host: plain files in a folder, shared by its processes.
 
     CACHE/<object>.part    blocks that were fetched, each at its place; elsewhere there are holes
-    CACHE/<object>.full    all of it, so that tools can scan it
+    CACHE/<object>.full    all of it, compared and synced, so that tools can scan it
     CACHE/.incoming-<tag>  an output on its way into the store
 
 There is no list of the blocks that are here: a reader compares every block with its checksum anyway, so a hole, damage
-and half a write look alike, and are fetched. For the same reason nothing is synced or locked. The oldest files go when
-the folder takes more room than it may. A cache that cannot be used costs time and never an output.
+and half a write look alike, and are fetched. For the same reason nothing is locked, and only what tools scan unseen is
+synced: its name must not outlive its bytes. The oldest files go when the folder takes more room than it may. A cache
+that cannot be used costs time and never an output.
 """
 
 import contextlib
@@ -56,6 +57,7 @@ class CachedFile:
         if self.name.endswith(PART):
             full = self.name.removesuffix(PART) + FULL
             with contextlib.suppress(OSError):
+                os.fsync(self.descriptor)
                 os.rename(self.name, full, src_dir_fd=self._cache.folder, dst_dir_fd=self._cache.folder)
             self.name = full
 
@@ -114,11 +116,11 @@ class BlockCache:
                     os.unlink(name, dir_fd=self.folder)
 
     def adopt(self, file: CachedFile, object: str, length: int) -> None:
-        """An incoming file with all the bytes of an object becomes its file here."""
+        """An incoming file with all the bytes of an object becomes its file here; who scans it compares them first."""
         if file.name:
             with contextlib.suppress(OSError):
-                os.rename(file.name, object + FULL, src_dir_fd=self.folder, dst_dir_fd=self.folder)
-                file.name = object + FULL
+                os.rename(file.name, object + PART, src_dir_fd=self.folder, dst_dir_fd=self.folder)
+                file.name = object + PART
                 self.added(length)
 
     def forget(self, objects: list[str]) -> None:
