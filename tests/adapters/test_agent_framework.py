@@ -301,7 +301,7 @@ def test_what_is_masked_is_given_with_the_note_beside_it() -> None:
     [masked, note] = _with_outputs([file], [blocks])
     assert (masked.uri, note.text) == (url, "[masked]")
     error = Content.from_error(message="key")
-    [output] = _outputs(error)
+    output: Any = _outputs(error)[0]
     [masked] = _with_outputs(error, [{**output, "message": "***"}])
     assert masked.message == "***"
     assert _with_outputs(error, [output]) == [error]

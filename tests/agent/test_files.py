@@ -96,7 +96,7 @@ def test_an_agent_is_a_markdown_file_with_front_matter(folder: Path) -> None:
             "max_output": 4000,
             "max_inline_bytes": 12_288,
             "max_inline_tokens": 50_000,
-            "retention": "0.041666666666666664 days",
+            "retention": "1 hour",
             "tools": {"fetch": {"store": "never", "max_inline_bytes": 4096}, "mcp.approve": {"never_async": True}},
         },
         sources=agent.sources,

@@ -562,7 +562,11 @@ def test_another_user_who_may_write_by_an_access_list_is_another_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bits of the group are then the mask of the list, which the user's own group does not explain."""
-    monkeypatch.setattr(owners, "_is_private_group", lambda _: True)
+
+    def private(_group: int) -> bool:
+        return True
+
+    monkeypatch.setattr(owners, "_is_private_group", private)
     path = tmp_path / "agent.md"
     path.touch(0o644)
 

@@ -157,9 +157,9 @@ def _with_outputs(result: Any, shown: list[Any]) -> Any:
         return dataclasses.replace(cast("ToolReturn[Any]", result), return_value=value, content=content)
     if isinstance(result, list) and any(isinstance(one, BinaryContent) for one in cast("list[object]", result)):
         made = [(one, _with_outputs(one, shown)) for one in cast("list[object]", result)]
-        return [
-            one for old, new in made for one in (new if isinstance(old, BinaryContent) and type(new) is list else [new])
-        ]
+        split = [cast("list[Any]", new) if isinstance(old, BinaryContent) and type(new) is list else [new]
+                 for old, new in made]  # fmt: skip
+        return [one for news in split for one in news]
     new = shown.pop(0)
     if not isinstance(result, BinaryContent):
         return new

@@ -278,6 +278,10 @@ class _MaskingWriter:
         if ready := self._masker.feed(chunk):
             self._writer.write(ready)
 
+    def flush(self) -> None:
+        """Of what is certain to be no secret."""
+        self._writer.flush()
+
     def finish(
         self,
         state: State = "ready",

@@ -32,7 +32,7 @@ class Retention:
     def told(self) -> str:
         """For people: `30 days`, `1 hour`, `2 seconds`, as far as that reads back the same."""
         for unit, seconds in _UNITS.items() if self.days else ():
-            amount = f"{self.days * DAY / seconds:.10g}"
+            amount = f"{(self.days or 0) * DAY / seconds:.10g}"
             text = f"{amount} {unit}" if amount == "1" else f"{amount} {unit}s"
             if "." not in amount and _TIME.fullmatch(text) and parse(text) == self:
                 return text

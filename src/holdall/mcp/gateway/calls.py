@@ -346,7 +346,8 @@ class ToolCall:
                 return self._failed(refusal)
             self._refusal = Refusal(refusal.code, refusal.message, refusal.data)  # without the frames, which hold us
             return of_refusal(refusal)
-        if (task := task_in(result)) and self._asked.open and len(messages.encode(result)) <= _MAX_TASK:
+        masks = self._asked.open and self._asked.messages is not None and self._asked.messages.masks
+        if masks and (task := task_in(result)) and len(messages.encode(result)) <= _MAX_TASK:
             masked = await self._masked(codec.plain(result))
             self._untouched = {**masked, "task": {**table(masked.get("task")), "taskId": task}}
             return ""

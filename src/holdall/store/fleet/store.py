@@ -473,7 +473,7 @@ class FleetStore(FleetRows):
         return upkeep.verify(self, sessions, progress)
 
     def stats(self, sessions: Sequence[SessionInfo] | None = None) -> Stats:
-        return stats_of(self, sessions)
+        return stats_of(self, sessions, self._all_listed)
 
     def used_bytes(self, session: SessionInfo | None = None) -> int:
         values = {"principal": self.principal, "session": session.id if session is not None else None}
