@@ -96,6 +96,14 @@ class ReadOnly:
         return self._text
 
 
+class WithMore(ReadOnly):
+    """One that holds more than its text."""
+
+    def __init__(self, text: str, more: object) -> None:
+        super().__init__(text)
+        self.raw_output = {"rows": more}
+
+
 class Settable(ReadOnly):
     @property
     def content(self) -> str:
@@ -104,6 +112,21 @@ class Settable(ReadOnly):
     @content.setter
     def content(self, new: str) -> None:
         self._text = new
+
+
+@requirement("way:notice-in-object")
+async def test_what_else_an_object_holds_that_takes_no_notice_is_kept_or_stays(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        small = await bag.take(WithMore(LOG, [1, 2]), tool="rows")
+        large = await bag.take(WithMore(LOG, "UNIQUE" * 50_000), tool="rows")
+        assert small.content["raw_output"] == {"rows": [1, 2]}
+        assert "lines" not in small.content, "they are the text once more"
+        assert "raw_output" not in large.content
+        assert isinstance(large, Kept)
+        (kept,) = large.others
+        told = f"[other fields of the result, 300,028 bytes: too large to show, kept; handle: {kept.handle}]"
+        assert told in large.content["content"]
+        assert json.loads(await whole(bag, kept.handle)) == {"raw_output": {"rows": "UNIQUE" * 50_000}}
 
 
 @requirement("way:notice-in-object")

@@ -67,6 +67,7 @@ from holdall.wire.results import (
     extra_fields,
     is_plain_value,
     json_of,
+    left_out,
     payload_of,
     plain_text,
     structured_of,
@@ -695,7 +696,19 @@ async def keep_beside(
         said = core.issue(blob_note(name, len(data), handle=core.handle_of(facts) if facts else "", why=why))
         parts = replace(parts, whole=with_field(parts.whole, name, note)).with_note(said)
         kept = (*kept, facts) if facts else kept
+    others = left_out(prepared.came, parts.whole, parts.text)
+    data = _json(others) if others else b""
+    if len(data) > _MAX_OTHERS or core.imitates(data.decode()):
+        facts, why = await _stored(core, data, prepared.origin, (part_note(_OTHERS),))
+        said = blob_note(_OTHERS, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+        return parts.with_note(core.issue(said)), (*kept, facts) if facts else kept
+    if others:
+        parts = replace(parts, whole={**json.loads(data), **cast("dict[str, object]", parts.whole)})
     return parts, kept
+
+
+_OTHERS = "other fields of the result"
+_MAX_OTHERS = 2000  # bytes that are shown beside a notice
 
 
 _BESIDE = ("_meta", "meta", "details")
@@ -859,7 +872,7 @@ def _most(core: Core, limits: Limits) -> int:
 
 
 def _json(block: object) -> bytes:
-    # In JSON a lone surrogate can only are in a string, and there its escape says the equal.
+    # In JSON a lone surrogate can only be in a string, and there its escape says the same.
     return value_text(block)[0].encode("utf-8", "backslashreplace")
 
 

@@ -62,6 +62,22 @@ def with_field(value: object, name: str, new: object) -> object:
     return {**short, name: new}
 
 
+def left_out(came: object, given: object, text: str | None) -> dict[str, object]:
+    """What an object held beside `text` that the dictionary in its place does not; see `with_field`."""
+    if isinstance(came, Mapping) or not isinstance(given, dict):
+        return {}
+    given = cast("dict[str, object]", given)
+    return {name: one for name, one in _members(came).items() if name not in given and not _repeats(one, text or "")}
+
+
+def _repeats(member: object, text: str) -> bool:
+    """Whether it is this text once more, or the lines or blocks of it."""
+    pieces = cast("Sequence[object]", member) if isinstance(member, list | tuple) else (member,)
+    texts = [text_of(one) for one in pieces]
+    joined = None if None in texts else _BETWEEN.join(cast("list[str]", texts))
+    return joined == text or joined == text.removesuffix(_BETWEEN)
+
+
 def _copies(value: Any, name: str, new: object) -> Iterator[object]:
     """In each of the ways that there are; a copy may be unchanged all the same, if its field is made of others."""
     with contextlib.suppress(Exception):  # an object of the tool's own may do anything
