@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.support import gateway, wire
+from tests.gateway.support import configured, gateway, wire
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -36,6 +36,10 @@ for line in sys.stdin:
         task = {"taskId": "t1", "status": "working", "statusMessage": params["arguments"]["said"], "ttl": 60000}
         later = params["arguments"]["answer"]
         send(id=number, result={"task": task})
+        send(method="notifications/tasks/status", params=task)
+        send(method="notifications/resources/updated", params={"uri": "file:///" + task["statusMessage"]})
+    elif message["method"] == "tasks/cancel":
+        send(id=number, error={"code": -32000, "message": task["statusMessage"], "data": {"d": task["statusMessage"]}})
     elif message["method"] == "tasks/get":
         send(id=number, result=task)
     elif message["method"] == "tasks/list":
@@ -134,8 +138,35 @@ async def test_what_a_task_comes_to_has_the_limits_and_the_mask_of_its_tool(tmp_
             assert made["task"]["taskId"] == "t1"
             assert (await client.result("tasks/get", {"taskId": "t1"}))["taskId"] == "t1"
             assert (await client.result("tasks/list"))["tasks"][0]["taskId"] == "t1"
+            assert (await client.hears("notifications/tasks/status"))["params"]["taskId"] == "t1"
+            await client.hears("notifications/resources/updated")
+            assert (await client.ask("tasks/cancel", {"taskId": "t1"}))["error"]["message"].startswith(
+                "DB_PASSWORD=***"
+            )
             said = json.dumps(await client.ask("tasks/result", {"taskId": "t1"}))
             assert len(said) < 4000
             assert ("handle: " in said) == (name == "a large text")
         assert (await client.ask("tasks/result", {"taskId": "t2"}))["error"]["code"] == -32602
+        assert SECRET.encode() not in b"".join(client.lines)
+
+
+@requirement("store:tool-redacts")
+@pytest.mark.parametrize("prefix", ["", "{server}_", "{server}__"])
+async def test_a_neighbour_that_lists_the_same_name_takes_no_policy_away(tmp_path: Path, prefix: str) -> None:
+    """It changes the name that the tool has for the client, and policies go by names."""
+    (tmp_path / "server.py").write_text(SERVER)
+    several = SERVER.replace('"name": "env"', '"name": "vault__env"').replace(
+        '{"tools": [', '{"tools": [{"name": "env", "inputSchema": {"type": "object"}}, '
+    )
+    (tmp_path / "neighbour.py").write_text(several)
+    servers = {name: [sys.executable, str(tmp_path / f"{name}.py")] for name in ("neighbour", "server")}
+    file = configured(tmp_path, {"neighbour": servers["neighbour"], "vault": servers["server"]})
+    before = ["--set", "tools.env.redact=true", "--set", "slow_after_seconds=600"]
+    async with wire(gateway(tmp_path / "home", "--config", file, "--prefix", prefix, before=before)) as client:
+        await client.greet()
+        listed = (await client.result("tools/list"))["tools"]
+        for one in [one["name"] for one in listed if "env" in one["name"]]:
+            await client.call(one, said="x", answer=ANSWERS["a text"])
+        assert len([one for one in listed if "env" in one["name"]]) == 3
+        assert b"DB_PASSWORD=***" in b"".join(client.lines)
         assert SECRET.encode() not in b"".join(client.lines)

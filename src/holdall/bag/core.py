@@ -188,15 +188,15 @@ def policies_of(settings: Settings) -> Mapping[str, ToolPolicy]:
     return {_as_providers_take_it(name): one for name, one in tables.items()} | dict(tables)
 
 
-def policy_of(policies: Mapping[str, ToolPolicy], tool: str) -> ToolPolicy:
+def policy_of(policies: Mapping[str, ToolPolicy], tool: str, own: str = "") -> ToolPolicy:
     """The strictest of what its name has and, where several servers are told apart by a prefix (`files__read`), of
     what its own name has: how many servers there are, and what they are called, is up to a file that may be part of
-    a checkout.
+    a checkout. `own` is that name where it is known: a neighbour that lists the same can change what it is shown as.
     """
     if not policies:
         return NO_POLICY
     names = [tool, *(tool[at + 2 :] for at in range(len(tool) - 2) if tool.startswith("__", at))]
-    found = [policies[name] for name in names if name in policies]
+    found = [policies[name] for name in {own, *names} if name in policies]
     if len(found) < 2:
         return found[0] if found else NO_POLICY
     from holdall.policy.setting_values import strictest  # noqa: PLC0415 - seldom has a tool two of them
@@ -312,6 +312,7 @@ class Core:
         self._limits = limits_of(parts.settings, parts.dialect.limits)
         self._redaction = new_redaction(parts.settings)
         self._policies = policies_of(parts.settings)
+        self._own_names: dict[str, str] = {}  # of tools that have a policy and are shown under another name
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
         self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
 
@@ -411,7 +412,12 @@ class Core:
         return self._redaction if masks else None
 
     def policy_of(self, tool: str) -> ToolPolicy:
-        return policy_of(self._policies, tool)
+        return policy_of(self._policies, tool, self._own_names.get(tool, ""))
+
+    def is_shown_as(self, own: str, shown: str) -> None:
+        """That a tool of a server has another name here: the policy of its own name holds all the same."""
+        if own != shown and own in self._policies:
+            self._own_names[shown] = own
 
     @property
     def limits(self) -> Limits:

@@ -332,6 +332,7 @@ class Front:
         arguments = asked.params.get("arguments")
         if not isinstance(arguments, dict | None):
             raise Refusal(INVALID_PARAMS, "The arguments of a tool must be an object")
+        self._bag.core.is_shown_as(tool, str(name))
         begun = Begun(server, tool, str(name), cast("dict[str, Any]", arguments or {}))
         result = await ToolCall(relay, relay.servers[server], asked, begun).run(self._bag, catalogue.tool(begun.shown))
         if (task := calls.task_in(result)) and self._tasks.get(task, begun).server == server:
@@ -345,8 +346,12 @@ class Front:
         """What a task comes to is the result of its call: it has the limits and the policy of its tool."""
         begun = self._tasks.get(str(asked.params.get("taskId")))
         if asked.method != "tasks/result":
-            found = await self._tried(relay, asked, first=begun.server if begun is not None else "")
-            redaction = self._bag.core.redaction_of(None)
+            server, redaction = "" if begun is None else begun.server, self._bag.core.redaction_of(None)
+            try:
+                found = await self._tried(relay, asked, first=server)
+            except Refusal as refusal:
+                said = await relay.masked(server, [refusal.message, refusal.data], None)
+                raise Refusal(refusal.code, *said) from refusal
             return found if redaction is None else await asyncio.to_thread(calls.with_masked_status, found, redaction)
         if begun is None:
             raise Refusal(INVALID_PARAMS, "Unknown task: its call did not come through this session")
@@ -481,8 +486,11 @@ class Front:
             for task in subscriptions:
                 task.cancel()
 
-    async def _heard(self, _server: str, method: str, params: dict[str, Any]) -> None:
+    async def _heard(self, server: str, method: str, params: dict[str, Any]) -> None:
         """A notification of a server's that belongs to no call."""
+        if self._relay and params:
+            task = {name: value for name, value in params.items() if name == "taskId"}  # which a client compares
+            params = {**await self._relay.masked(server, params, None), **task}
         if not self._relay or not self._relay.caller.modern:
             self.client.notify(method, params or None)
         elif is_change(method):
