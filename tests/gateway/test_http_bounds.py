@@ -147,6 +147,60 @@ async def test_connections_have_a_number_and_the_one_idle_for_longest_makes_room
         assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200 ")
 
 
+async def answered_at_length(scope: Any, receive: Any, send: Any) -> None:
+    """With more than lies between a server and a client."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": bytes(50_000_000)})
+
+
+class Watched(Small):
+    """With a word when more waits to be read than is held."""
+
+    head_seconds = 60.0
+    full: asyncio.Queue[None]
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.full.put_nowait(None)
+
+
+async def asks_and_never_reads(connect: Callable[[], Any]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await connect()
+    writer.transport.pause_reading()
+    writer.write(HEAD + b"\r\n")
+    await Watched.full.get()
+    return reader, writer
+
+
+@requirement("gateway:http-bounds")
+async def test_who_asks_and_never_reads_keeps_nobody_out() -> None:
+    Watched.full = asyncio.Queue()
+    async with listening(answered_at_length, Watched) as connect:
+        for _ in range(3):
+            await asks_and_never_reads(connect)
+        reader, writer = await connect()
+        writer.write(HEAD + b"\r\n")
+        assert (await reader.readuntil(b"\n")).startswith(b"HTTP/1.1 200 ")
+
+
+@requirement("gateway:http-bounds")
+async def test_an_answer_that_nobody_reads_is_not_held_for_ever() -> None:
+    assert Connection.unread_seconds == 60.0
+
+    class Hasty(Watched):
+        unread_seconds = 0.2
+        lost: asyncio.Queue[None] = asyncio.Queue()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self.lost.put_nowait(None)
+
+    Watched.full = asyncio.Queue()
+    async with listening(answered_at_length, Hasty) as connect:
+        await asks_and_never_reads(connect)
+        await Hasty.lost.get()
+
+
 # ── Bodies and sessions ─────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -114,3 +114,14 @@ async def test_what_a_tool_is_called_with_several_servers_costs_it_no_policy(tmp
         assert core.limits_for("a__sec").bytes == 100
         assert core.policy_of("a_dot") == core.policy_of("s__a_dot") == core.policy_of("a.dot") == tools["a.dot"]
         assert core.redaction_of("v__sec") is not None
+
+
+@requirement("trust:tighten-only")
+@pytest.mark.anyio
+@pytest.mark.parametrize("first", ["vault.read", "vault_read"])
+async def test_a_tool_that_is_named_as_providers_do_keeps_the_stricter_policy(tmp_path: Path, first: str) -> None:
+    tables = {"vault.read": ToolPolicy(store="never", redact=True), "vault_read": ToolPolicy(store="always")}
+    tools = {name: tables[name] for name in sorted(tables, key=lambda name: name != first)}
+    async with Holdall.open(home=str(tmp_path), settings=Settings(tools=tools)) as bag:
+        for name in ("vault.read", "vault_read", "v__vault_read", "v__vault.read"):
+            assert (bag.core.policy_of(name).store, bag.core.policy_of(name).redact) == ("never", True)

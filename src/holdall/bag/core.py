@@ -183,9 +183,18 @@ def _as_providers_take_it(name: str) -> str:
 
 
 def policies_of(settings: Settings) -> Mapping[str, ToolPolicy]:
-    """By the names that tools may be called under."""
-    tables = settings.tools
-    return {_as_providers_take_it(name): one for name, one in tables.items()} | dict(tables)
+    """By the names that tools may be called under. Of tables whose names come to the same, the strictest: a file may
+    name a tool as providers do, and would lift what the user says of it.
+    """
+    found: dict[str, ToolPolicy] = {}
+    for name, one in settings.tools.items():
+        plain = _as_providers_take_it(name)
+        if plain in found:
+            from holdall.policy.setting_values import strictest  # noqa: PLC0415 - seldom are there two of a name
+
+            one = strictest([found[plain], one])  # noqa: PLW2901
+        found[plain] = one
+    return found | {name: found[_as_providers_take_it(name)] for name in settings.tools}
 
 
 def policy_of(policies: Mapping[str, ToolPolicy], tool: str, own: str = "") -> ToolPolicy:

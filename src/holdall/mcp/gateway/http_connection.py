@@ -10,6 +10,7 @@ import errno
 import os
 import socket
 from collections.abc import Sequence
+from math import inf
 from typing import cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -60,16 +61,21 @@ def _why(problem: OSError | OverflowError) -> str:
 
 
 class Connection(H11Protocol):
-    """Too many: the one that has been idle for longest makes room for a new one.
+    """Too many: the one that has been idle for longest makes room for a new one, else the one whose client has not
+    taken its answer for longest.
 
-    Connections that are opened and say nothing, or one byte at a time, would otherwise keep everybody else out.
+    Connections that are opened and say nothing, or one byte at a time, or ask and never read, would otherwise keep
+    everybody else out.
     """
 
     most = 512
     head_seconds = 10.0  # for the head of a request, and for the rest of a body that was answered before its end
+    unread_seconds = 60.0  # until some of what waits for the client has been read
 
     opened = 0.0
+    full_since = inf  # more waits to be read than is held
     _late: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -79,7 +85,24 @@ class Connection(H11Protocol):
         there = [one for one in cast("set[Connection]", self.connections) if not one.transport.is_closing()]
         if len(there) > self.most:
             idle = (one for one in there if one.is_idle and one is not self)
-            min(idle, key=lambda one: one.opened, default=self).transport.abort()
+            unread = (one for one in there if one.full_since < inf)
+            last = min(unread, key=lambda one: one.full_since, default=self)
+            min(idle, key=lambda one: one.opened, default=last).transport.abort()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.full_since = self.loop.time()
+        self._unread = self.loop.call_later(self.unread_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._has_room()
+
+    def _has_room(self) -> None:
+        self.full_since = inf
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -95,6 +118,7 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._has_room()
         super().connection_lost(exc)
 
     @property
