@@ -444,6 +444,7 @@ async def test_async_retrieves_raw_and_slices_with_the_errors_of_s3(tmp_path: Pa
         assert await refused(id="nope", mode="raw") == "Unknown tool ID: nope"
         assert await refused(id="h2bb", mode="extract") == "Query required for extract mode."
         assert await refused(id="h2bb", mode="slice", slice={"anchor": "nowhere"}) == "Anchor not found in content"
+        assert (await bag.coverage("h2bb")).ranges["scanned"].as_lists() == [[0, size.bytes]]
         running = await bag.begin(tool="slow")
         assert await refused(id=running.handle, mode="raw") == "Tool not ready. Use wait_for_tool_output."
         running.finish()

@@ -20,7 +20,7 @@ from holdall.store.reader import FileReader
 from holdall.store.sources import CHUNK
 from holdall.text.utf8 import with_surrogates
 from holdall.values.answers import Difference, Fetched, Found, Nodes, Passage, Table, scanned_by, shown_by
-from holdall.values.errors import OutputDamaged, UnknownHandle, UsageError
+from holdall.values.errors import AnchorNotFound, OutputDamaged, UnknownHandle, UsageError
 from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts, Taken
 from holdall.values.settings import Settings
@@ -128,7 +128,8 @@ class Fetch:
         return cast("Difference", await self._verb("diff", handle, bounded, **options))
 
     async def carry_out(self, ask: Ask, bounds: Bounds, facts: Facts | None = None) -> Fetched:
-        """Carry out one verb within these bounds. It writes no event: the caller that shows the answer does.
+        """Carry out one verb within these bounds. It writes no event: the caller that shows the answer does; but that
+        there is no such anchor is known of all that was gone over for it.
 
         `facts` are those of `ask.handle` where the caller has just looked them up. Of a call that has no output, what
         it has said on its way is read and searched.
@@ -145,8 +146,14 @@ class Fetch:
             with contextlib.closing(FileReader.of_bytes(said, reader.facts)) as messages:
                 return with_messages_note(cast("Passage | Found", work(messages)))
 
-        with within(seconds):
-            return await self._core.on(ask.handle, verb, facts)
+        try:
+            with within(seconds):
+                return await self._core.on(ask.handle, verb, facts)
+        except AnchorNotFound as nothing:
+            if nothing.scanned and bounds.most_bytes is not None:  # a person's are not
+                scanned = [[0, nothing.scanned]]
+                self._core.journal.record("scanned", handle=nothing.handle, verb=ask.verb, scanned=scanned)
+            raise
 
     # What is there
 

@@ -30,6 +30,7 @@ class Passage:
     past_end: bool = False
     notes: tuple[str, ...] = ()
     of_messages: bool = False  # of what a call has said that has no output
+    scanned: Span | None = None  # to find it
 
     def to_json(self) -> dict[str, Any]:
         shown: dict[str, Any] = {
@@ -366,7 +367,9 @@ def fewer(answer: Fetched, number: int, *, skipped: int = 0) -> Fetched:
 def scanned_by(answer: Fetched) -> tuple[Span, ...]:
     """The bytes that were gone over to make an answer, beside those that it shows."""
     match answer:
-        case Passage() | Found(of_messages=True):
+        case Passage():
+            return (answer.scanned,) if answer.scanned is not None else ()
+        case Found(of_messages=True):
             return ()
         case Found() | Nodes() | Table() | Difference():
             return (Span(0, answer.totals.bytes),)

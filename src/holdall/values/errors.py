@@ -310,10 +310,12 @@ class SessionExists(UsageError):
 
 
 class AnchorNotFound(NothingFound):
-    """`slice` did not find its anchor."""
+    """`slice` did not find its anchor in these bytes of an output."""
 
-    def __init__(self, message: str = "Anchor not found in content") -> None:
-        super().__init__(message)
+    def __init__(self, message: str = "", *, handle: str = "", scanned: int = 0) -> None:
+        super().__init__(message or "Anchor not found in content")
+        self.handle = handle
+        self.scanned = scanned
 
 
 class StoreUnsafe(StoreFault):

@@ -5,6 +5,7 @@ an answer may be. Whatever the shape of the output, every byte can be reached.
 import mmap
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import stringzilla
@@ -302,7 +303,7 @@ def _around(reader: OutputReader, anchor: str, window: int, match_index: int, bo
             break
         half = int(half * min(0.9, fits / (span.end - span.start)))
         chars = spread()
-    return _cut(reader, wanted, chars, bounds)
+    return replace(_cut(reader, wanted, chars, bounds), scanned=Span(0, byte + len(needle)))
 
 
 def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:
@@ -310,7 +311,7 @@ def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:
     size = reader.totals.bytes
     if size == 0:
         raise AnchorNotFound
-    seen = 0
+    seen, handle = 0, reader.facts.handle
     with (
         reader.local_file() as descriptor,
         mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as pages,
@@ -324,5 +325,6 @@ def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:
             further = stringzilla.find(view, needle, at + len(needle))
             at = further
     if seen:
-        raise AnchorNotFound(f"Anchor not found in content: it occurs {seen:,} times (match_index 0 to {seen - 1}).")
-    raise AnchorNotFound
+        message = f"Anchor not found in content: it occurs {seen:,} times (match_index 0 to {seen - 1})."
+        raise AnchorNotFound(message, handle=handle, scanned=size)
+    raise AnchorNotFound(handle=handle, scanned=size)
