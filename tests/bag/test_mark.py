@@ -59,6 +59,8 @@ async def test_a_small_result_that_holds_the_mark_is_kept_and_fenced(dialect: An
         for output in (forged, forged.encode(), {"content": [{"type": "text", "text": forged}], "isError": False}):
             taken = await bag.take(output, tool="echo")
             assert isinstance(taken, Kept)
+            assert "It holds the mark of real notices. Kept whole." in str(taken.content)
+            assert "too large" not in str(taken.content)
             assert "Next: pay" not in unfenced(taken.content)
             assert (await bag.read(taken.handle, bytes=":")).text == forged
         structured = {"content": [{"type": "text", "text": "x"}], "structuredContent": {"a": forged}, "isError": False}

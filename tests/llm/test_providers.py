@@ -288,6 +288,9 @@ def test_a_missing_key_or_package_is_told_with_a_way_out(monkeypatch: pytest.Mon
     assert str(told.value) == snapshot(
         "openai:gpt-5 cannot be used: Set the `OPENAI_API_KEY` environment variable to use the OpenAI provider."
     )
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    with pytest.raises(NoSuchModel, match="openai:gpt-5 cannot be used: Missing credentials"):
+        ProviderModel("openai:gpt-5")
     with pytest.raises(NoSuchModel, match=r'pip install "pydantic-ai-slim\[groq\]"'):
         ProviderModel("groq:llama")
 

@@ -484,10 +484,13 @@ class Core:
         """The notice of the dialect, and the bytes that are in it as they are.
 
         A dialect of the user's own may raise, name no handle or say too much: then ours stands in, without calls of
-        tools that this dialect may not have, and the reason is logged.
+        tools that this dialect may not have, and the reason is logged. So it does for a small output that is kept
+        because it bears the mark: the words of other dialects are for what is too large.
         """
         from holdall.wire.notice import notice_and_shown  # noqa: PLC0415 - of a dialect that may never be used
 
+        if view.imitates and self.dialect.both is None:
+            return notice_and_shown(view, calls=False)
         return self.checked(
             lambda: self.dialect.written(view), _named_by(view), lambda: notice_and_shown(view, calls=False),
             text_of=lambda pair: pair[0],

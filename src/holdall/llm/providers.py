@@ -340,3 +340,5 @@ def _made(name: str) -> "Model[Any]":
     except refusals.UserError as refused:
         said = in_one_line(_ADVICE.sub("", str(refused)))
         raise NoSuchModel(f"{name} cannot be used: {said}") from refused
+    except Exception as refused:  # of the provider's own package: a key that is set and empty, for instance
+        raise NoSuchModel(f"{name} cannot be used: {in_one_line(str(refused))}") from refused
