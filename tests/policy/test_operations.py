@@ -99,6 +99,20 @@ def test_without_an_agent_of_ours_the_calls_are_those_whose_outputs_came() -> No
     ]
 
 
+@requirement("runtime:operation-tree")
+def test_a_question_takes_no_place_of_the_calls_around_it() -> None:
+    events = [
+        Event(101.0, "kept", handle="k3f9", tool="fetch", seconds=0.5, data={"bytes": 280_000}),
+        Event(102.0, "asked", seconds=0.5, data={"op": "q1", "model": "m", "input_tokens": 9, "output_tokens": 3}),
+        Event(102.1, "called", tool="Grep", data={"op": "q1"}),
+        Event(102.5, "extracted", handle="k3f9", tool="fetch", seconds=1.0, data={"op": "q1"}),
+        Event(103.0, "inline", tool="small", data={"chars": 3}),
+    ]
+    tree = Tree.of("s", events).to_json(with_outputs=True)
+    assert [one["op"] for one in tree["children"]] == ["tool", "extraction", "tool"]
+    assert (tree["totals"]["tool_calls"], tree["totals"]["model_calls"]) == (3, 1)
+
+
 _EVENTS = st.builds(
     Event,
     at=st.floats(0, 1e9),

@@ -366,11 +366,12 @@ class Tree:
             self.root.children += asked
         self._questions.clear()
         if with_outputs:
-            self.root.children = self.root.children or self._outputs or []
+            self.root.children = sorted([*self.root.children, *(self._outputs or ())], key=lambda one: one.at)
         return {"version": VERSION, "totals": self.root.totals(), **self.root.to_json()}
 
     def _add_output(self, event: Event) -> None:
-        outputs = self._outputs = None if event.kind in ("turn", "called") else self._outputs
+        recorded = event.kind == "turn" or (event.kind == "called" and not event.data.get("op"))  # those of a question
+        outputs = self._outputs = None if recorded else self._outputs
         if outputs is None:
             return
         data: dict[str, Any] = {"call_id": event.call_id, "handle": event.handle}
