@@ -113,3 +113,20 @@ def test_a_file_that_others_can_write_to_stops_every_command(holdall: Program, f
         ran = holdall(*command)
         assert ran.code == 2
         assert f"others can write to the configuration file {file}" in ran.err
+
+
+@requirement("cli:config")
+def test_no_password_of_a_url_is_shown(holdall: Program) -> None:
+    url = "http://me:pa55@host/x?a=1&api_key=pa55"
+    for name in ("objects", "model", "extraction_model"):
+        for more in ((), ("--json",)):
+            ran = holdall("--set", f"{name}=openai:m@{url}", "config", "show", *more)
+            assert (ran.code, "pa55" in ran.text) == (0, False)
+            assert "http://me:…@host/x?a=1&api_key=…" in ran.text
+    handle = holdall.put(b"x")
+    for name in (f"nobody:gpt@{url}", f"openai:gpt@{url}&window=big"):
+        ran = holdall("extract", handle, "what?", "--model", name)
+        assert ran.code == 2
+        assert "http://me:…@host/x" in ran.err
+        assert "pa55" not in ran.err
+    assert "pa55" not in holdall("doctor", env={"HOLDALL_HOME": "postgresql://me:pa55@127.0.0.1:1/x"}).text

@@ -182,3 +182,20 @@ def test_what_is_said_is_there_at_once_buffered_or_not(tmp_path: Path, unbuffere
         assert process.stderr is not None
         assert process.stderr.readline() == b"said\n"  # before its input ends
         process.communicate()
+
+
+@requirement("cli:no-traceback")
+def test_what_the_streams_cannot_encode_is_printed_as_escapes(holdall: Program) -> None:
+    env = {"PYTHONIOENCODING": "ascii"}
+    put = holdall("put", "--tool", "ü → ✓", stdin=b"h\xc3\xa9llo\n", env=env)
+    assert (put.code, put.out) == (0, b"h\xc3\xa9llo\n")  # content is as it was stored
+    handle = put.err.split()[2]
+    large = holdall("put", "--tool", "big", stdin="→ a row\n".encode() * 9000, env=env)
+    assert b"\\u2192 a row" in large.out
+    for arguments in (("ls",), ("ls", "--sort", "→"), ("grep", handle, "llo"), ("query", handle, "select * from t")):
+        ran = holdall(*arguments, env=env)
+        assert "Traceback" not in ran.err
+        assert (ran.out.isascii(), ran.err.isascii()) == (True, True)
+    shown = holdall("show", handle, "--json", env=env)
+    assert shown.json["tool"] == "ü → ✓"
+    assert shown.out.isascii()

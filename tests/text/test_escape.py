@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.text.escape import for_people, foreign, hidden_in, one_line, shell_quoted
+from holdall.text.escape import for_people, foreign, hidden_in, one_line, shell_quoted, without_passwords
 from tests.requirements import requirement
 
 BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -101,3 +101,17 @@ def test_text_in_variation_selectors_is_seen_and_an_emoji_stays_as_it_is() -> No
 )
 def test_hidden_characters_are_counted(text: str, hidden: int) -> None:
     assert hidden_in(text) == hidden
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("at http://me:s3c@ret@host:80/x failed", "at http://me:…@host:80/x failed"),
+        ("postgresql://:secret@h/d?sslpassword=pw&x=1", "postgresql://:…@h/d?sslpassword=…&x=1"),
+        ("https://host:8080/a?b=c@d", "https://host:8080/a?b=c@d"),
+        ("https://me@host/", "https://me@host/"),
+        ("12:30@noon", "12:30@noon"),
+    ],
+)
+def test_passwords_of_urls_are_not_shown(text: str, shown: str) -> None:
+    assert without_passwords(text) == shown

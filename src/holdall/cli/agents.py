@@ -347,7 +347,8 @@ class Lines:
         self.write(event.to_json())
 
     def write(self, value: Any) -> None:
-        line = json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
+        escaped = not screen.is_utf8(sys.stdout)
+        line = json.dumps(value, ensure_ascii=escaped, default=str).encode("utf-8", "replace") + b"\n"
         with self._lock:
             if not self.is_read:
                 return
@@ -365,7 +366,7 @@ def report_text(report: Report, out: BinaryIO) -> None:
     is_terminal = os.isatty(out.fileno()) and os.environ.get("TERM") != "dumb"
     text = for_people(report.text) if is_terminal else report.text
     try:
-        out.write(text.rstrip("\n").encode("utf-8", "replace") + b"\n")
+        out.write(screen.encoded(text.rstrip("\n")) + b"\n")
         out.flush()
     except OSError as problem:
         _drop(out)

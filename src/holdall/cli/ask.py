@@ -109,7 +109,7 @@ def answer(found: Extraction, lines: Sequence[Span | None]) -> None:
     parts = [found.warning, whole, *(_quote(one, at) for one, at in zip(found.snippets, lines, strict=True))]
     text = "\n\n".join(part for part in parts if part) + "\n"
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.write(screen.encoded(text))
     sys.stdout.buffer.flush()
 
 

@@ -11,7 +11,7 @@ import typer
 
 from holdall.cli import show as screen
 from holdall.cli.options import WRONG_USE, Options, command, print_error
-from holdall.text.escape import one_line
+from holdall.text.escape import one_line, without_passwords
 from holdall.values.errors import UsageError
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def _rows(settings: Settings, sources: Mapping[str, str]) -> list[Row]:
     rows: list[Row] = []
     for one in fields(Settings):
         value = getattr(settings, one.name)
-        if one.name == "store_dir":
-            value = without_password(value)
+        if isinstance(value, str):
+            value = without_passwords(without_password(value) if one.name == "store_dir" else value)
         source = sources.get(one.name, _DEFAULT)
         if value is None and by_dialect.get(one.name) is not None:
             value, source = by_dialect[one.name], f"dialect {settings.dialect}"

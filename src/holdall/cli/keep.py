@@ -210,7 +210,7 @@ async def _show(options: Options, bag: Holdall, facts: Facts) -> None:
         return
     if not fits and not content.endswith("\n"):
         content += "\n"
-    data = content.encode("utf-8", "replace")
+    data = content.encode("utf-8", "replace") if fits else show.encoded(content)
     show.content(data)
     show.end_line(data)
     if fits or bag.dialect.shorten is not None:  # then its handle may be nowhere in it

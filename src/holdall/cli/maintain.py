@@ -14,7 +14,7 @@ import typer
 
 from holdall.cli import show
 from holdall.cli.options import FAULT, Options, command, complete_handle, session_named
-from holdall.text.escape import one_line
+from holdall.text.escape import one_line, without_passwords
 from holdall.text.numbers import grouped, money, parse_age, plural, size
 from holdall.text.tokens import TOKENS_PACKAGE
 from holdall.values.errors import HoldallError, StoreFault, UsageError
@@ -238,9 +238,9 @@ def _check(name: str, check: Callable[[], str]) -> tuple[str, bool, str]:
     from importlib import metadata
 
     try:
-        return name, True, check()
+        return name, True, without_passwords(check())
     except (HoldallError, OSError, metadata.PackageNotFoundError, subprocess.SubprocessError) as problem:
-        return name, False, str(problem) or type(problem).__name__
+        return name, False, without_passwords(str(problem)) or type(problem).__name__
 
 
 def _configuration(options: Options) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import typer
 
 from holdall.cli import streams
-from holdall.text.escape import for_people, one_line, shell_quoted
+from holdall.text.escape import for_people, one_line, shell_quoted, without_passwords
 from holdall.values.errors import HoldallError, NothingFound, StoreFault, UsageError, json_name
 from holdall.values.handles import is_uuid
 from holdall.values.record import record
@@ -221,12 +221,13 @@ def _exit_code(work: Coroutine[Any, Any, int], *, as_json: bool) -> int:
 
 
 def print_error(problem: Exception, *, as_json: bool) -> None:
+    message = without_passwords(str(problem))
     if as_json:
         import json
 
-        print(json.dumps({"error": json_name(problem), "message": str(problem)}), file=sys.stderr)
+        print(json.dumps({"error": json_name(problem), "message": message}), file=sys.stderr)
     else:
-        print(f"holdall: {for_people(str(problem))}", file=sys.stderr)
+        print(f"holdall: {for_people(message)}", file=sys.stderr)
 
 
 # Sessions as a person names them: by name, by id, by the name of their folder. Looking for one makes none.

@@ -5,6 +5,7 @@ Nothing here decides what is shown; it only prints.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import os
@@ -13,17 +14,27 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdall.text.escape import for_people, one_line
+from holdall.text.escape import for_people, one_line, without_passwords
 from holdall.text.numbers import grouped, plural
 
 if TYPE_CHECKING:
     from holdall.values.answers import Difference, Found, Match, Nodes, Passage, Table
 
+_ESCAPES = "backslashreplace"
 _CODES = {"dim": "2", "bold": "1", "red": "1;31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
 def is_terminal(stream: Any) -> bool:
     return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
+
+
+def is_utf8(stream: Any) -> bool:
+    return codecs.lookup(stream.encoding).name == "utf-8"
+
+
+def encoded(text: str) -> bytes:
+    """Text that is no content of an output, as standard output is encoded."""
+    return text.encode("utf-8", "replace") if is_utf8(sys.stdout) else text.encode(sys.stdout.encoding, _ESCAPES)
 
 
 def paint(text: str, colour: str, stream: Any = None) -> str:
@@ -50,11 +61,13 @@ def end_line(data: bytes) -> None:
 
 def about(text: str) -> None:
     sys.stdout.flush()  # where both streams go to one place, the content comes first
-    print(paint(for_people(text), "dim", sys.stderr), file=sys.stderr)
+    print(paint(for_people(without_passwords(text)), "dim", sys.stderr), file=sys.stderr)
 
 
 def as_json(value: Any) -> None:
-    text = json.dumps(value, ensure_ascii=is_terminal(sys.stdout), default=str)  # there no sign may move the cursor
+    # On a terminal no sign may move the cursor; and where not every sign can be written, JSON has its own escapes.
+    escaped = is_terminal(sys.stdout) or not is_utf8(sys.stdout)
+    text = json.dumps(value, ensure_ascii=escaped, default=str)
     print(text.encode("utf-8", "replace").decode("utf-8"), flush=True)
 
 

@@ -94,14 +94,14 @@ def _is_open(number: int) -> bool:
 
 
 def _text(raw: io.FileIO, before: TextIO | None) -> TextIO:
-    """The same kind of stream as Python made of it, on `raw`."""
+    """The same kind of stream as Python made of it, on `raw`; what it cannot encode is written as escapes."""
     if before is None:
-        return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="replace", newline="\n")
+        return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", newline="\n")
     old = cast("io.TextIOWrapper", before)
     # Unbuffered (PYTHONUNBUFFERED) is without a buffer: `write_through` alone only reaches the next one.
     below: Any = raw if old.write_through else io.BufferedWriter(raw)
     return io.TextIOWrapper(
-        below, encoding=old.encoding, errors=old.errors, newline="\n",
+        below, encoding=old.encoding, errors="backslashreplace", newline="\n",
         line_buffering=old.line_buffering, write_through=old.write_through,
     )  # fmt: skip
 

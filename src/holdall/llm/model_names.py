@@ -20,6 +20,7 @@ from typing import Any
 
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Model
+from holdall.text.escape import without_passwords
 from holdall.values.errors import MissingExtra, NoSuchModel
 from holdall.values.patterns import lazy_pattern
 
@@ -172,4 +173,4 @@ def _unknown(name: str, *, near: Iterable[str] = (), rest: str = "") -> str:
 
 
 def _shown(text: str) -> str:
-    return " ".join(text[:_LONGEST_SHOWN].split())
+    return " ".join(without_passwords(text)[:_LONGEST_SHOWN].split())

@@ -24,6 +24,7 @@ from holdall.llm.protocol import (
     reply_limit,
     timeout_error,
 )
+from holdall.text.escape import without_passwords
 from holdall.values.chat import Assistant, Message, Reply, Stop, System, ToolCall, ToolResult, Usage, User
 from holdall.values.errors import MissingExtra, ModelBusy, ModelDenied, ModelFault, ModelOverflow, NoSuchModel
 from holdall.values.patterns import lazy_pattern
@@ -217,9 +218,10 @@ class ProviderModel:
 
         Raises NoSuchModel if the name, its key or its package is not there.
         """
-        self.name = name
+        self.name = without_passwords(name)  # events, answers and faults have it
         self._timeout = timeout_seconds
-        self._model = _made(name)
+        self._made = lambda: _made(name)
+        self._model = self._made()
         self._loop: asyncio.AbstractEventLoop | None = None
         url = _split(name)[1]
         self._given = price
@@ -271,7 +273,7 @@ class ProviderModel:
         if self._loop is loop:
             return
         if self._loop is not None:
-            self._model = _made(self.name)
+            self._model = self._made()
         self._loop = loop
         await self._model.__aenter__()
 

@@ -25,12 +25,20 @@ _HIDDEN = lazy_pattern(f"[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\u
 _WORD = lazy_pattern(r"[\w.$-]{1,40}")
 _BARE = lazy_pattern(r"[\w./:=@%+,-]+", re.ASCII)
 _NAME = lazy_pattern(r"[\w.$:/@+()\[\]…-]+")
+_PASSWORD = lazy_pattern(
+    r"""(?i)(?<=://)([^\s/?#:@"'<>]{0,200}):[^\s/?#"'<>]{1,1000}@|([?&][\w-]{0,40}(?:password|passwd|secret|token|key)=)[^\s&#"'<>]+"""
+)
 _ROOM_FOR_WORDS, _ROOM_FOR_OTHERS = 400, 120  # signs
 
 
 def for_people(text: str) -> str:
     """`text` with every unsafe character as a visible escape; tabs and newlines stay."""
     return _UNSAFE.sub(_escape, text)
+
+
+def without_passwords(text: str) -> str:
+    """The same with the passwords of its URLs as `…`, and what the queries of these name as a key or a token."""
+    return _PASSWORD.sub(lambda found: f"{found[2]}…" if found[2] else f"{found[1]}:…@", text)
 
 
 def hidden_in(text: str) -> int:
