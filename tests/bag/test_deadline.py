@@ -90,9 +90,11 @@ async def test_an_answer_is_made_to_fit_without_another_query(tmp_path: Path, mo
     given: list[float] = []
     ask = SqlWorker.ask
 
-    def noted(self: SqlWorker, request: dict[str, Any], descriptors: Sequence[int], *, deadline: Deadline) -> Any:
+    def noted(
+        self: SqlWorker, request: dict[str, Any], descriptors: Sequence[int], *, deadline: Deadline, **more: Any
+    ) -> Any:
         given.append(deadline.ends)
-        return ask(self, request, descriptors, deadline=deadline)
+        return ask(self, request, descriptors, deadline=deadline, **more)
 
     monkeypatch.setattr(SqlWorker, "ask", noted)
     async with opened(tmp_path) as bag:
@@ -134,10 +136,12 @@ async def test_a_cancelled_query_ends_its_process(tmp_path: Path, monkeypatch: p
     sent, ended = threading.Event(), threading.Event()
     ask = SqlWorker.ask
 
-    def noted(self: SqlWorker, request: dict[str, Any], descriptors: Sequence[int], *, deadline: Deadline) -> Any:
+    def noted(
+        self: SqlWorker, request: dict[str, Any], descriptors: Sequence[int], *, deadline: Deadline, **more: Any
+    ) -> Any:
         try:
             sent.set()
-            return ask(self, request, descriptors, deadline=deadline)
+            return ask(self, request, descriptors, deadline=deadline, **more)
         finally:
             ended.set()
 
@@ -160,3 +164,23 @@ def test_a_path_has_at_most_50_segments() -> None:
         parse_path("$" + ".a" * 51)
     with pytest.raises(BadQuery, match="at most 50"):
         parse_path("/a" * 51)
+
+
+def test_what_was_delivered_gives_a_call_its_time_again() -> None:
+    now = 0.0
+    call = Deadline(10, clock=lambda: now)
+    part, inner = Deadline(5, outer=call), Deadline(outer=call)
+    now = 4.0
+    part.renew()
+    now = 8.0
+    part.check()
+    now = 9.5
+    with pytest.raises(OutOfTime) as late:
+        part.check()
+    assert late.value.seconds == 5
+    now = 13.9
+    inner.check()  # it was made before, and ends with the call
+    now = 14.0
+    with pytest.raises(OutOfTime) as late:
+        inner.check()
+    assert late.value.seconds == 10

@@ -97,6 +97,63 @@ def test_grep_prints_line_byte_and_text_and_its_json_has_them_all(holdall: Progr
     assert len(rest.text.splitlines()) == 3
 
 
+@requirement("cli:grep", "cli:query-sql", "cli:query-path", "cli:plain-pipes")
+def test_a_pipe_gets_everything_that_is_found(holdall: Program) -> None:
+    log, items = holdall.put(LOG), holdall.put(ITEMS)
+    found = holdall("grep", log, "job", "-C", "1")
+    assert [line for line in found.text.splitlines() if line[0] != " "] == [
+        f"{n + 1}:{at}:{LOG[at - shift : at + 4].decode()}{n}" for n, at, shift in _jobs()
+    ]
+    assert found.err.startswith(f"5,000 matches on 5,000 of 5,000 lines, {SIZE} bytes · searched")
+    assert holdall("grep", log, "job", "--last").text.count("\n") == 5000
+    assert holdall("grep", log, r"job (\d+)", "--group").text.count("\n") == 5000
+    told = holdall("grep", log, "job", "--json").json
+    assert [one["line"] for one in told["matches"]] == [*range(1, 5001)]
+    assert (told["total"], told["next"], told["more"]) == (5000, None, False)
+    rows = holdall("query", log, "select line_no from t")
+    assert rows.text.split() == ["line_no", *map(str, range(1, 5001))]
+    assert rows.err.startswith("5,000 rows · ")
+    told = holdall("query", log, "select line_no from t", "--json").json
+    assert (len(told["rows"]), told["columns"], told["total"], told["more"]) == (5000, ["line_no"], 5000, False)
+    values = holdall("query", items, "--path", "$.items[*].id")
+    assert values.text.split() == [*map(str, range(3000))]
+    assert values.err.splitlines()[5:] == ["and 2,995 more places (--json)", "3,000 values"]
+    assert len(holdall("query", items, "--path", "$.items[*].id", "--skip", "2990", "--json").json["nodes"]) == 10
+
+
+def _jobs() -> list[tuple[int, int, int]]:
+    """The number of each line, where `job` stands, and how far that is from its beginning."""
+    starts = [0, *(at + 1 for at, byte in enumerate(LOG) if byte == 10)][:5000]
+    return [(n, LOG.index(b"job", at), LOG.index(b"job", at) - at) for n, at in enumerate(starts)]
+
+
+@requirement("cli:grep-max", "cli:query-sql")
+def test_a_page_says_that_there_is_more(holdall: Program) -> None:
+    log, items = holdall.put(LOG), holdall.put(ITEMS)
+    for command in (
+        ("grep", log, "job"), ("grep", log, r"\d+$", "--group"), ("query", log, "select * from t"),
+        ("query", items, "--path", "$.items[*]"),
+    ):  # fmt: skip
+        assert holdall(*command, "-m", "2", "--json").json["more"] is True
+    seen = _on_a_terminal(holdall, "grep", log, "job").decode()
+    assert seen.count(" job ") == 100
+    assert "100 shown; go on with --from " in seen
+    assert "; a pipe gets all: | less" in seen
+
+
+@requirement("cli:query-sql")
+def test_rows_before_a_fault_are_printed_and_the_fault_is_reported(holdall: Program) -> None:
+    handle = holdall.put(LOG)
+    # The rows are long, since those that DuckDB has at hand when it fails are lost.
+    ran = holdall(
+        "query", handle, "select repeat('y', 3000) as y, cast(if(line_no = 5000, 'x', '1') as int) as n from t"
+    )
+    assert ran.code == 2
+    assert set(ran.text.split()) == {"y", "n", "y" * 3000, "1"}
+    assert ran.err.startswith("holdall: Conversion Error")
+    assert "The rows before it were given." in ran.err
+
+
 @requirement(
     "cli:grep-i",
     "cli:grep-fixed",
@@ -151,10 +208,10 @@ def test_slice_by_position_and_around_an_anchor(holdall: Program) -> None:
 @requirement("cli:query-sql", "cli:query-path", "cli:query-at")
 def test_query_by_sql_by_path_and_at_an_array(holdall: Program) -> None:
     handle = holdall.put(ITEMS)
-    assert holdall("query", handle, "select len(items) from t").out == b"3000\n"
+    assert holdall("query", handle, "select len(items) as n from t").out == b"n\n3000\n"
     at = holdall("query", handle, "select id, name from t where id < 2 order by id", "--at", "$.items")
-    assert at.text == "0\tn0\n1\tn1\n"
-    assert at.err.startswith("id\tname\n2 rows")
+    assert at.text == "id\tname\n0\tn0\n1\tn1\n"
+    assert at.err.startswith("2 rows")
     assert holdall("query", handle, "--path", "$.items[2].name").text == '"n2"\n'
     assert holdall("query", handle, "--path", "/items/2/tags").text == '["a", "b"]\n'
     assert holdall("query", handle, "--path", "$.nothing").code == 1
@@ -297,11 +354,16 @@ def test_names_of_columns_and_errors_of_tools_are_escaped_too(holdall: Program) 
 @requirement("cli:broken-pipe")
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(holdall: Program) -> None:
     handle = holdall.put(b"x\n" * 3_000_000)
-    command = f"set -o pipefail; {PROGRAM} cat {handle} | head -n 1"
-    ran = subprocess.run(
-        ["bash", "-c", command], env=holdall.environment(), capture_output=True, check=False, timeout=60
-    )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"x\n", b"")
+    for command, first in (
+        (f"cat {handle}", b"x\n"),
+        (f"grep {handle} x", b"1:0:x\n"),
+        (f"query {handle} 'select text from t'", b"text\n"),
+    ):
+        ran = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {PROGRAM} {command} | head -n 1"],
+            env=holdall.environment(), capture_output=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, first, b"")
 
 
 @requirement("cli:double-dash")

@@ -77,15 +77,15 @@ class Fetch:
         context: int = 0,
         before: int | None = None,
         after: int | None = None,
-        limit: int = 100,
+        limit: int | None = None,
         count: bool = False,
         group: bool = False,
         last: bool = False,
         start: int = 0,
         bounded: bool = True,
     ) -> Found:
-        """Lines that match, with their numbers and bytes, each once; with `last` from the end; with `count` how many,
-        with `group` how often each captured value."""
+        """Lines that match (`limit`: 100), with their numbers and bytes, each once; with `last` from the end; with
+        `count` how many, with `group` how often each captured value."""
         options = {
             "pattern": pattern, "ignore_case": ignore_case, "literal": literal, "context": context, "before": before,
             "after": after, "limit": limit, "count": count, "group": group, "last": last, "start": start,

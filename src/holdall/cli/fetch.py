@@ -8,8 +8,10 @@ from __future__ import annotations
 import fnmatch
 import functools
 import json
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
@@ -19,11 +21,11 @@ from holdall.cli.options import FOUND_NOTHING, Handle, Options, command, complet
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
 from holdall.values.errors import AnchorNotFound, UsageError
-from holdall.wire.verbs import DEFAULT_WINDOW, READ, SLICE, TAIL, VERBS, Verb
+from holdall.wire.verbs import DEFAULT_WINDOW, GREP, QUERY, READ, SLICE, TAIL, VERBS, Verb
 
 if TYPE_CHECKING:
     from holdall.policy.folds import Coverage
-    from holdall.values.answers import Fetched
+    from holdall.values.answers import Fetched, Nodes, Table
     from holdall.values.outputs import Facts, Measure
     from holdall.values.spans import Totals
 
@@ -312,12 +314,18 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
     if why := _mistake(verb.name, given):
         raise UsageError(why)
     async with options.read_bag() as bag:
+        bounds = bag.core.bounds(bounded=False)
+        # A person at a terminal gets a page; a pipe gets everything, as it is found.
+        stream = None
+        if verb in (GREP, QUERY) and given["limit"] is None and not sys.stdout.isatty():
+            stream = screen.Stream(as_json=options.as_json)
+            bounds = replace(bounds, each=stream.add)
         try:
-            found = await bag.fetch.carry_out(Ask(verb.name, handle, given), bag.core.bounds(bounded=False))
+            found = await bag.fetch.carry_out(Ask(verb.name, handle, given), bounds)
         except AnchorNotFound as problem:
             problem.args = (str(problem).replace("match_index", "--match-index"),)
             raise
-        return _print(options, verb, found, **given)
+        return _print(options, verb, found, stream=stream, **given)
 
 
 for _verb in VERBS.values():
@@ -353,13 +361,23 @@ def _mistake(verb: str, given: Mapping[str, Any]) -> str:
 
 
 def _print(
-    options: Options, verb: Verb, found: Fetched, *, count: bool = False, group: bool = False, start: int = 0, **_: Any
+    options: Options,
+    verb: Verb,
+    found: Fetched,
+    *,
+    count: bool = False,
+    group: bool = False,
+    start: int = 0,
+    stream: screen.Stream | None = None,
+    **_: Any,
 ) -> int:
-    """The answer, by its kind; the exit code."""
-    from holdall.values.answers import Difference, Found, Passage, Table
+    """The answer, by its kind, or the rest of it after what was streamed; the exit code."""
+    from holdall.values.answers import Difference, Found, Passage
 
-    if options.as_json:
-        screen.as_json(found.to_json())
+    if options.as_json and stream is not None:
+        stream.end(found)
+    elif options.as_json:
+        screen.as_json(found.to_json() | ({} if isinstance(found, Passage) else {"more": screen.has_more(found)}))
     if isinstance(found, Passage):
         if not options.as_json:
             screen.content(found.data)
@@ -371,20 +389,29 @@ def _print(
             print(found.total)
         elif not options.as_json:
             screen.groups(found) if group else screen.matches(found)
-            screen.about(screen.found_in_all(found, start))
-        return 0 if found.total and (found.matches or not start) else FOUND_NOTHING
+            shown = stream.number if stream is not None else len(found.matches)
+            screen.about(screen.found_in_all(found, start, shown))
+        is_there = found.matches or not start or (stream is not None and stream.number)
+        return 0 if found.total and is_there else FOUND_NOTHING
     if isinstance(found, Difference):
         if not options.as_json:
             screen.changes(found)
         return 0 if found.total else FOUND_NOTHING
     if not options.as_json:
-        is_table = isinstance(found, Table)
-        screen.rows(found) if is_table else screen.nodes(found)
-        for place in [] if is_table else screen.places(found):
-            screen.about(place)
-        parts = [plural(found.total, "row" if is_table else "value")]
-        if found.next is not None:
-            shown, more = (len(found.rows), "OFFSET") if is_table else (len(found.nodes), "--skip")
-            parts.append(f"{shown:,} shown; go on with {more} {found.next}")
-        screen.about(" · ".join([*parts, *found.notes]))
+        _print_query(found, stream)
     return 0 if found.total else FOUND_NOTHING
+
+
+def _print_query(found: Table | Nodes, stream: screen.Stream | None) -> None:
+    from holdall.values.answers import Table
+
+    is_table = isinstance(found, Table)
+    if stream is None:
+        screen.rows(found) if is_table else screen.nodes(found)
+    for place in [] if is_table else screen.places(stream.first if stream else found, found.total):
+        screen.about(place)
+    parts = [plural(found.total, "row" if is_table else "value")]
+    if found.next is not None:
+        shown, more = (len(found.rows), "OFFSET") if is_table else (len(found.nodes), "--skip")
+        parts.append(f"{shown:,} shown; go on with {more} {found.next}{screen.all_in_a_pipe()}")
+    screen.about(" · ".join([*parts, *found.notes]))

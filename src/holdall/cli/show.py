@@ -65,10 +65,14 @@ def about(text: str) -> None:
 
 
 def as_json(value: Any) -> None:
+    print(json_text(value), flush=True)
+
+
+def json_text(value: Any) -> str:
     # On a terminal no sign may move the cursor; and where not every sign can be written, JSON has its own escapes.
     escaped = is_terminal(sys.stdout) or not is_utf8(sys.stdout)
     text = json.dumps(value, ensure_ascii=escaped, default=str)
-    print(text.encode("utf-8", "replace").decode("utf-8"), flush=True)
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def range_of(passage: Passage, command: str = "read") -> str:
@@ -136,17 +140,70 @@ def groups(found: Found) -> None:
         print(f"{grouped(group.count):>{width}}  {value}")
 
 
-def found_in_all(found: Found, start: int = 0) -> str:
-    """`start` is the byte from which on matches were asked for."""
+class Stream:
+    """What grep and query find, printed as it comes, with flat memory; as JSON one object, whose list comes first."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.number = 0  # of what was printed
+        self.first: Nodes | None = None
+        self._as_json = as_json
+        self._began = False
+
+    def add(self, part: Found | Table | Nodes) -> None:
+        from holdall.values.answers import Found, Table
+
+        name, items = _items(part)
+        if self._as_json:
+            sys.stdout.write("" if self._began else f'{{"{name}": [')
+            between = ", " if self.number else ""
+            for one in part.to_json()[name]:
+                sys.stdout.write(between + json_text(one))
+                between = ", "
+        elif isinstance(part, Found):
+            matches(part)
+        elif isinstance(part, Table):
+            rows(part, with_names=not self._began)
+        else:
+            nodes(part)
+            self.first = self.first or part
+        self._began = True
+        self.number += len(items)
+
+    def end(self, found: Any) -> None:
+        """The rest of the JSON."""
+        name, _ = _items(found)
+        rest = {key: value for key, value in found.to_json().items() if key != name} | {"more": has_more(found)}
+        begin = "]" if self._began else f'{{"{name}": []'
+        print(f"{begin}, {json_text(rest)[1:]}", flush=True)
+
+
+def _items(found: Any) -> tuple[str, Sequence[Any]]:
+    """What it lists, by its name in JSON."""
+    return next((name, getattr(found, name)) for name in ("matches", "rows", "nodes") if hasattr(found, name))
+
+
+def has_more(found: Any) -> bool:
+    """Whether there is more than the answer shows."""
+    groups = getattr(found, "groups", ())
+    return found.next is not None or (bool(groups) and found.distinct > len(groups))
+
+
+def all_in_a_pipe() -> str:
+    return "; a pipe gets all: | less" if sys.stdout.isatty() else ""
+
+
+def found_in_all(found: Found, start: int = 0, shown: int = 0) -> str:
+    """`start` is the byte from which on matches were asked for, `shown` the number of lines that were printed."""
     from holdall.wire.answers import matches_and_lines
 
     parts = [f"{matches_and_lines(found)}, {plural(found.totals.bytes, 'byte')}"]
     if found.groups:
         parts.append(f"{plural(found.distinct, 'different value')}, {len(found.groups):,} shown")
+        parts[-1] += all_in_a_pipe() if has_more(found) else ""
     elif found.matches and found.next is not None:
         which = "the last " if found.last else ""
-        parts.append(f"{which}{len(found.matches):,} shown; go on with --from {found.next}")
-    elif found.total and start and not found.matches:
+        parts.append(f"{which}{len(found.matches):,} shown; go on with --from {found.next}{all_in_a_pipe()}")
+    elif found.total and start and not shown:
         where = f"before byte {grouped(start)}" if found.last else f"at byte {grouped(start)} or after it"
         parts.append(f"none of them {where}")
     return " · ".join([*parts, *found.notes])
@@ -165,12 +222,11 @@ def changes(found: Difference) -> None:
     about(" · ".join(parts))
 
 
-def rows(table: Table) -> None:
-    """Aligned for a person, tab-separated for a pipe. Column names are about the content: standard error."""
+def rows(table: Table, *, with_names: bool = True) -> None:
+    """Aligned for a person, tab-separated for a pipe; the names of the columns are the first line."""
     cells = [[_cell(value) for value in row] for row in table.rows]
     if not is_terminal(sys.stdout):
-        print("\t".join(one_line(name) for name in table.columns), file=sys.stderr)
-        for row in cells:
+        for row in [table.columns, *cells] if with_names else cells:
             print("\t".join(cell.replace("\t", "\\t").replace("\n", "\\n") for cell in row))
         return
     columns([one_line(name, 80) for name in table.columns], [[one_line(cell, 80) for cell in row] for row in cells])
@@ -198,14 +254,16 @@ def nodes(found: Nodes) -> None:
         print(text + ("…" if node.cut else ""))
 
 
-def places(found: Nodes, most: int = 5) -> list[str]:
+def places(found: Nodes | None, total: int, most: int = 5) -> list[str]:
     """Where the first values stand: `$['items'][2] at line 1, bytes 96–143`."""
+    if found is None:
+        return []
     told = [
         f"{one_line(node.path, 200)} at line {node.lines.start if node.lines else 1:,}, "
         f"bytes {_range(node.bytes.start, node.bytes.end)}"
         for node in found.nodes[:most]
     ]
-    return told + ([f"and {len(found.nodes) - most:,} more places (--json)"] if len(found.nodes) > most else [])
+    return told + ([f"and {total - most:,} more places (--json)"] if total > most else [])
 
 
 def _cell(value: Any) -> str:

@@ -37,6 +37,7 @@ from holdall.sql.results import (
     is_hopeless,
     is_too_small,
     missing_name,
+    next_rows,
 )
 from holdall.text.escape import foreign, foreign_names
 from holdall.text.numbers import plural
@@ -888,7 +889,7 @@ class Query:
     ) -> None:
         self._fault: type[Exception] = engine.Error
         self._duck = duck
-        self._max_rows: int = request["max_rows"]
+        self._max_rows: int | None = request["max_rows"]
         self._max_bytes: int | None = request["max_bytes"]
         self._tables: list[Table] = []
         names: list[str] = []
@@ -959,6 +960,12 @@ class Query:
             except self._fault as fault:
                 if not self._is_read_otherwise(fault):
                     raise self._refused(fault) from None
+
+    def next_rows(self) -> list[list[Any]]:
+        try:
+            return next_rows(self._duck)
+        except self._fault as fault:
+            raise self._refused(fault) from None
 
     def count(self) -> int | None:
         """All rows; None where counting them fails."""
@@ -1041,7 +1048,8 @@ def _identity(descriptor: int) -> tuple[int, ...]:
 
 # Asked and answered over the socket that is its standard input: one byte with the descriptors of the data, then frames
 # of a length and JSON. A query gets an empty frame when it has arrived, then one with its first rows or its error;
-# where rows are left, one more with their number. It writes no file, prints nothing, and opens nothing but those
+# where rows are left, one more with their number, or, where no number of rows is asked for, a frame for each further
+# batch before that. It writes no file, prints nothing, and opens nothing but those
 # descriptors.
 #
 # A query runs in a fork of this process: what it gave up and what it took is gone with it, and DuckDB is loaded once.
@@ -1117,7 +1125,13 @@ def _serve(
         found = query.first_rows()
         total = None if found.more else len(found.rows)
         _send(connection, {**asdict(found), "total": total, "notes": query.notes()})
-        if found.more:
+        if found.more and request["max_rows"] is None:
+            total = len(found.rows)
+            while rows := query.next_rows():
+                total += len(rows)
+                _send(connection, {"rows": rows})
+            _send(connection, {"total": total})
+        elif found.more:
             _send(connection, {"total": query.count()})
     except Refused as refused:
         told = {"columns": refused.columns, "missing": refused.missing, "table": refused.table}

@@ -174,11 +174,15 @@ class Rows:
     cut_cells: int = 0  # of the one row, which was longer than the answer may be
 
 
-def first_rows(duck: Any, statement: str, *, max_rows: int, max_bytes: int | None) -> Rows:
-    """Run the statement, and fetch from its beginning."""
+def first_rows(duck: Any, statement: str, *, max_rows: int | None, max_bytes: int | None) -> Rows:
+    """Run the statement, and fetch from its beginning. Without `max_rows`: one batch, and `next_rows` goes on."""
     described = _described(duck, statement)
     found = Rows([row[0] for row in described], [_shown_type(row[1]) for row in described])
     duck.execute(_castable(duck, statement, [row[1] for row in described]))
+    if max_rows is None:
+        found.rows = next_rows(duck)
+        found.more = len(found.rows) == _BATCH
+        return found
     room = math.inf if max_bytes is None else max(_MIN_ROOM, max_bytes - _size(found.columns))
     while True:
         batch: list[tuple[Any, ...]] = duck.fetchmany(min(_BATCH, max_rows + 1 - len(found.rows)))
@@ -198,6 +202,11 @@ def first_rows(duck: Any, statement: str, *, max_rows: int, max_bytes: int | Non
                 return found
             found.rows.append(row)
             room -= size
+
+
+def next_rows(duck: Any) -> list[list[Any]]:
+    """The next batch of what was executed; none at the end."""
+    return [[_plain(value) for value in values] for values in duck.fetchmany(_BATCH)]
 
 
 def count_rows(duck: Any, statement: str) -> int:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -37,6 +37,7 @@ _GRACE = 2.0  # seconds between the end of the connection and the end of the pro
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from holdall.sql.child import main; main()"
 
 Answer = dict[str, Any]
+Each = Callable[[Answer], object]
 
 
 class SqlWorker:
@@ -62,15 +63,19 @@ class SqlWorker:
             finally:
                 self._turn.release()
 
-    def ask(self, request: dict[str, Any], descriptors: Sequence[int], *, deadline: Deadline) -> Answer:
+    def ask(
+        self, request: dict[str, Any], descriptors: Sequence[int], *, deadline: Deadline, each: Each | None = None
+    ) -> Answer:
         """The answer to a request. Where rows are left to count, its `total` is their number, or None if it came late.
+
+        `each` gets the answer with its first rows, then further `rows` as they come, for a request without `max_rows`.
 
         Raises OutOfTime after `deadline`, and WorkerFault where the process dies.
         """
         while not self._turn.acquire(timeout=deadline.wait_seconds()):
             pass
         try:
-            return self._ask(json.dumps(request).encode(), descriptors, deadline)
+            return self._ask(json.dumps(request).encode(), descriptors, deadline, each)
         except BaseException:
             _end_all(self._running)  # it may still be at work on what nobody waits for
             raise
@@ -94,9 +99,11 @@ class SqlWorker:
     ) -> None:
         self.close()
 
-    def _ask(self, request: bytes, descriptors: Sequence[int], deadline: Deadline) -> Answer:
+    def _ask(self, request: bytes, descriptors: Sequence[int], deadline: Deadline, each: Each | None) -> Answer:
         process = self._send(request, descriptors, deadline)
         answer = process.receive(deadline)
+        if each is not None and "error" not in answer:
+            return self._passed_on(process, answer, each, deadline)
         if "error" not in answer and answer["total"] is None:
             # Rows that are here are not lost for a count: what is left of the time may be needed to show them.
             counting = Deadline(_COUNTING * (deadline.ends - deadline.clock()), outer=deadline)
@@ -107,6 +114,20 @@ class SqlWorker:
                     raise
                 _end_all(self._running)
         return answer
+
+    def _passed_on(self, process: "_Process", answer: Answer, each: Each, deadline: Deadline) -> Answer:
+        """To who wants the rows as they come: the answer is without them."""
+        part, total = answer, answer["total"]
+        while True:
+            each(part)
+            deadline.renew()  # what was passed on is there, and who reads it may take any time
+            if total is not None:
+                return answer | {"rows": [], "total": total, "more": False}
+            part = process.receive(deadline)
+            if "error" in part:
+                return part | {"late": True}
+            total = part.get("total")
+            part = answer | {"rows": part.get("rows", [])}
 
     def _ensure_process(self) -> "_Process":
         if self._closed:
@@ -281,7 +302,11 @@ class Part:
 class SqlRequest:
     """`answer` gives what the process says, and the notes on how the outputs were read. The first part is t."""
 
-    def __init__(self, parts: Sequence[Part], request: dict[str, Any], worker: SqlWorker, deadline: Deadline) -> None:
+    def __init__(
+        self, parts: Sequence[Part], request: dict[str, Any], worker: SqlWorker, deadline: Deadline,
+        each: Each | None = None,
+    ) -> None:  # fmt: skip
+        self.each = each
         self.worker = worker
         self._parts = parts
         self._request = request
@@ -305,6 +330,8 @@ class SqlRequest:
     def _to_read_otherwise(self, answer: Answer) -> Part | None:
         """The part to read in another way, so that there may be an answer; None if this one stays."""
         for part in self._parts:
+            if answer.get("late"):  # rows are passed on already
+                return None
             is_refused = answer.get("error") == "source" and answer["table"] == part.names[0]
             if part.reading != "lines" and is_refused and part.is_mendable and is_mendable(answer["message"]):
                 part.reading, part.why = "mended", _MENDED
@@ -344,6 +371,6 @@ class SqlRequest:
             ]
             request = {**self._request, "shapes": shapes}
             descriptors = [source.descriptor for source in sources.values()]
-            return self.worker.ask(request, descriptors, deadline=self._deadline), notes
+            return self.worker.ask(request, descriptors, deadline=self._deadline, each=self.each), notes
         finally:
             self.worker.last_sources.keep(sources)

@@ -19,19 +19,29 @@ _LOOK_SECONDS = 0.25  # so often something that waits looks whether it was cance
 class Deadline:
     """`seconds` from now, and never later than that of the call that it is part of. Safe to use from many threads.
 
-    It can be cancelled alone: other parts of the same call go on.
+    It can be cancelled alone: other parts of the same call go on. Where something has been delivered, `renew` gives it
+    and the call all their time again.
     """
 
     def __init__(
         self, seconds: float = inf, *, outer: "Deadline | None" = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.clock = clock if outer is None else outer.clock
-        self.seconds = seconds
-        self.ends = self.clock() + seconds
-        if outer is not None and outer.ends < self.ends:
-            self.seconds, self.ends = outer.seconds, outer.ends
+        self._own = seconds, self.clock() + seconds
         self._outer = outer
+        self.seconds, self.ends = self._first_end()
         self._is_cancelled = False
+
+    def _first_end(self) -> tuple[float, float]:
+        """Its own or that of the call around it, whichever is first."""
+        outer = self._outer
+        return (outer.seconds, outer.ends) if outer is not None and outer.ends < self._own[1] else self._own
+
+    def renew(self) -> None:
+        if self._outer is not None:
+            self._outer.renew()
+        self._own = self._own[0], self.clock() + self._own[0]
+        self.seconds, self.ends = self._first_end()
 
     @property
     def is_cancelled(self) -> bool:
@@ -43,8 +53,13 @@ class Deadline:
 
     def check(self) -> None:
         """Raises OutOfTime after the deadline, and in a call that was cancelled."""
-        if self.is_cancelled or self.clock() >= self.ends:
-            raise OutOfTime(self.seconds)
+        if not self.is_cancelled:
+            if self.clock() < self.ends:
+                return
+            self.seconds, self.ends = self._first_end()  # the call around it may have been renewed
+            if self.clock() < self.ends:
+                return
+        raise OutOfTime(self.seconds)
 
     def wait_seconds(self) -> float:
         """How long something may wait until it looks again. Raises as `check` does."""
@@ -60,6 +75,13 @@ def check() -> None:
     deadline = _current.get()
     if deadline is not None:
         deadline.check()
+
+
+def renew() -> None:
+    """The same for it: what has been delivered is not lost, and who reads it may take any time."""
+    deadline = _current.get()
+    if deadline is not None:
+        deadline.renew()
 
 
 def of_seconds(seconds: float = inf) -> Deadline:

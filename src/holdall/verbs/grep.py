@@ -31,7 +31,7 @@ from holdall.search.ripgrep import (
     values_in,
     written,
 )
-from holdall.store.deadline import within
+from holdall.store.deadline import renew, within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, char_of_byte, line_of_byte
 from holdall.text.excerpt import around, beginning
@@ -45,6 +45,7 @@ from holdall.values.spans import BLOCK, Span
 from holdall.verbs.read import Bounds
 from holdall.wire.verbs import MAX_CONTEXT, MAX_SHOWN
 
+DEFAULT_SHOWN = 100
 _SMALLEST_ROOM = 200  # bytes: less cannot hold one match with anything around it
 
 
@@ -57,7 +58,7 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     context: int = 0,
     before: int | None = None,
     after: int | None = None,
-    limit: int = 100,
+    limit: int | None = None,
     count: bool = False,
     group: bool = False,
     last: bool = False,
@@ -65,14 +66,17 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     max_bytes: int | None = 16384,
     total_bytes: int | None = None,
     seconds: float = 60.0,
+    each: Callable[[Found], object] | None = None,
 ) -> Found:
     """Search all of an output.
 
-    `total` counts every match, `lines` every line that holds one. At most `limit` lines are shown, the first that match
-    at byte `start` or later, or with `last` the last (before byte `start`), in at most `max_bytes` of text; `next` is
-    where to continue. A line is shown once. `before` and `after` are lines of context, `context` both of them. `count`
-    shows none. `group` shows how often each captured value (or each match, where nothing is captured) occurs instead.
-    `total_bytes`: so many for all that is shown, where only one match has to fit into `max_bytes`.
+    `total` counts every match, `lines` every line that holds one. At most `limit` lines (100) are shown, the first that
+    match at byte `start` or later, or with `last` the last (before byte `start`), in at most `max_bytes` of text;
+    `next` is where to continue. A line is shown once. `before` and `after` are lines of context, `context` both of
+    them. `count` shows none. `group` shows how often each captured value (or each match, where nothing is captured)
+    occurs instead.
+    `total_bytes`: so many for all that is shown, where only one match has to fit into `max_bytes`. `each` gets all
+    matches in parts, as they are found; the answer then has none.
     """
     around = _number("context", context, 0, MAX_CONTEXT)
     room = None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=_SMALLEST_ROOM)
@@ -81,12 +85,13 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
         read_pattern(pattern, literal=literal, ignore_case=ignore_case),
         before=around if before is None else _number("before", before, 0, MAX_CONTEXT),
         after=around if after is None else _number("after", after, 0, MAX_CONTEXT),
-        limit=_number("limit", limit, 1, MAX_SHOWN),
+        limit=None if each is not None else _number("limit", DEFAULT_SHOWN if limit is None else limit, 1, MAX_SHOWN),
         last=last,
         start=whole_number(start, name="start"),
         room=room,
         total_room=room if room is None else max(room, total_bytes or 0),
         seconds=_seconds(seconds),
+        each=each,
     )
     with within(search.seconds):
         if group:
@@ -98,7 +103,8 @@ def grep_bounded(reader: OutputReader, *, bounds: Bounds, **options: Any) -> Fou
     """The same within what a session allows."""
     seconds = (bounds.settings or Settings()).grep_seconds
     total = bounds.most_bytes if bounds.counted_later else None
-    return grep(reader, max_bytes=bounds.share(reader.facts.measure), total_bytes=total, seconds=seconds, **options)
+    most = bounds.share(reader.facts.measure)
+    return grep(reader, max_bytes=most, total_bytes=total, seconds=seconds, each=bounds.each, **options)
 
 
 def _number(name: str, value: object, least: int, most: int) -> int:
@@ -120,17 +126,20 @@ class _Search:
     pattern: Pattern
     before: int
     after: int
-    limit: int
+    limit: int | None
     last: bool
     start: int
     room: int | None  # for one match
     total_room: int | None
     seconds: float
+    each: Callable[[Found], object] | None = None
 
     def matches(self) -> Found:
         answer, stats = _Answer(self), Stats()
-        if self.last:
+        if self.last and self.limit is not None:
             places = LastPlaces(end=self.start or inf, most=self.limit + _IN_A_LINE)
+        elif self.last:  # all of them, before where it says
+            places = Places(start=0, takes=lambda place: place.start < (self.start or inf) and answer.takes(place))
         else:
             places = Places(start=self.start, takes=answer.takes)
         with closing(self._output("places")) as pieces:
@@ -138,6 +147,7 @@ class _Search:
                 places.feed(piece)
         if isinstance(places, LastPlaces):
             answer.take_last(places)
+        answer.pass_on(held=0)
         return replace(
             self._found(places.total, stats, *answer.notes()),
             matches=answer.shown(),
@@ -190,6 +200,7 @@ class _Search:
         )
 
 
+_AT_ONCE = 64  # matches that are passed on together
 _IN_A_LINE = 256  # matches beside the first ones of their lines that are looked at, from the end
 
 
@@ -204,6 +215,8 @@ class _Answer:
         self._search = search
         self._used = 0
         self._context_is_whole = True
+        self._number = 0  # of those that are shown, passed on or not
+        self._has_bytes = False  # that are not text, in what was passed on
         self._windows = Windows(
             search.reader,
             size=Size.for_room(search.room),
@@ -215,7 +228,11 @@ class _Answer:
         """Whether there is room for it. The first always is shown, with as much context as fits."""
         if self._has_shown(place):
             return True
-        if len(self.matches) < self._search.limit and self._adds(self._windows.show(place, self._shown_to)):
+        limit = self._search.limit
+        if (limit is None or self._number < limit) and self._adds(self._windows.show(place, self._shown_to)):
+            self._number += 1
+            if len(self.matches) > _AT_ONCE:
+                self.pass_on(held=1)  # the next one may take lines of context from the last
             return True
         self.next = place.start
         return False
@@ -228,7 +245,7 @@ class _Answer:
                 self.matches.append(self._windows.show(place, self._shown_to))
         left_out = places.before > len(places.last)
         # The first one may be in a line whose first match is left out.
-        candidates = self.matches[1 if left_out and len(self.matches) > 1 else 0 :][-self._search.limit :]
+        candidates = self.matches[1 if left_out and len(self.matches) > 1 else 0 :][-(self._search.limit or 0) :]
         left_out = left_out or len(candidates) < len(self.matches)
         number = len(candidates)
         while candidates:
@@ -239,6 +256,20 @@ class _Answer:
             # What has not fitted stands at the end: as many again are left out at the beginning.
             number = max(1, min(number - 1, len(self.matches)))
         self.next = self.matches[0].byte if left_out or number < len(candidates) else None
+
+    def pass_on(self, *, held: int) -> None:
+        """To who wants them as they come; the last `held` stay."""
+        each, ready = self._search.each, len(self.matches) - held
+        if each is None or ready <= 0:
+            return
+        part = self.shown()[:ready]
+        self._has_bytes = self._has_bytes or self._shows_bytes()
+        self.matches = self.matches[ready:]
+        for one in part:
+            self._others.pop(one.byte, None)
+        reader = self._search.reader
+        each(Found(reader.facts.handle, part, 0, reader.totals))
+        renew()
 
     @property
     def _shown_to(self) -> int:
@@ -272,13 +303,17 @@ class _Answer:
         return True
 
     def shown(self) -> tuple[Match, ...]:
-        return tuple(replace(one, others=tuple(self._others.get(one.byte, ()))) for one in self.matches)
+        others = self._others
+        return tuple(replace(one, others=(*others[one.byte],)) if one.byte in others else one for one in self.matches)
 
     def notes(self) -> list[str]:
         notes = [] if self._context_is_whole else ["some context is cut or left out; read shows it whole"]
-        if any(REPLACEMENT in text and not self._windows.is_text(span) for text, span in self._texts()):
+        if self._has_bytes or self._shows_bytes():
             notes.append(f"bytes that are not text are shown as {REPLACEMENT}; read shows them in hexadecimal")
         return notes
+
+    def _shows_bytes(self) -> bool:
+        return any(REPLACEMENT in text and not self._windows.is_text(span) for text, span in self._texts())
 
     def _texts(self) -> Iterator[tuple[str, Span]]:
         for match in self.matches:
@@ -290,7 +325,9 @@ def _cost(match: Match) -> int:
     return sum(len(text.encode()) for text in (match.text, *match.before, *match.after))
 
 
-def _shown_groups(tally: Tally, limit: int, room: int | None, total_room: int | None) -> tuple[list[Group], list[str]]:
+def _shown_groups(
+    tally: Tally, limit: int | None, room: int | None, total_room: int | None
+) -> tuple[list[Group], list[str]]:
     """The most frequent values, as many as are asked for and fit, and what has to be said about them."""
     groups: list[Group] = []
     longest = LONG_VALUE if room is None else min(LONG_VALUE, room // 3)

@@ -5,7 +5,7 @@ memory, and gives each value exactly as it is stored.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
@@ -14,7 +14,7 @@ from holdall.formats.registry import format_of
 from holdall.sql.results import MOST_TABLES, fair_cap
 from holdall.sql.source import check_kind, kind_so_far
 from holdall.sql.worker import Answer, Part, SqlRequest, SqlWorker
-from holdall.store.deadline import within
+from holdall.store.deadline import renew, within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import lines_of
 from holdall.text.excerpt import beginning
@@ -34,6 +34,9 @@ __all__ = ["SqlWorker", "query", "query_path", "query_sql"]
 
 _LONGEST_SQL = 100_000  # characters
 _NODE_COST = 48  # bytes that a value costs besides its path and its text
+_LATE = "The rows before that were given. As lines all of it can be read (kind: lines)."
+_AT_ONCE = 256  # values that are passed on together
+_PAGE = 20_000  # values of a path that are looked up at once
 _MIN_TEXT = 200  # bytes of a value that are worth showing; where they do not fit, the value is left for the next page
 
 
@@ -57,13 +60,15 @@ def query(  # noqa: PLR0913 - what the declaration has
             raise BadQuery("also names further tables for sql; a path names values of one output.")
         if kind is not None:
             raise BadQuery("kind says how sql reads the output; a path reads JSON.")
-        return query_path(reader, path, limit=rows, skip=skip, max_bytes=most, seconds=settings.query_seconds)
+        seconds = settings.query_seconds
+        return query_path(reader, path, limit=rows, skip=skip, max_bytes=most, seconds=seconds, each=bounds.each)
     with contextlib.ExitStack() as opened:
         others = [opened.enter_context(one) for one in _opened(also or (), bounds)]
         return query_sql(
             reader, sql or "", at=at, also=others, kind=kind,
-            worker=bounds.worker() if bounds.worker is not None else None, max_rows=rows, max_bytes=most,
-            seconds=settings.query_seconds, memory_bytes=settings.query_memory_bytes,
+            worker=bounds.worker() if bounds.worker is not None else None,
+            max_rows=rows if bounds.each is None else None, max_bytes=most, seconds=settings.query_seconds,
+            memory_bytes=settings.query_memory_bytes, each=bounds.each,
         )  # fmt: skip
 
 
@@ -78,10 +83,11 @@ def _opened(also: Sequence[str], bounds: Bounds) -> Iterator[AbstractContextMana
 
 
 class SqlBounds(TypedDict, total=False):
-    max_rows: int  # 1,000 by default
+    max_rows: int | None  # 1,000 by default; None, with `each`, is all
     max_bytes: int | None  # 16 KiB
     seconds: float  # 60
     memory_bytes: int  # 1 GiB
+    each: Callable[[Table], object] | None  # gets the rows in parts, as they come; the answer then has none
 
 
 def query_sql(
@@ -106,13 +112,19 @@ def query_sql(
     seconds, memory_bytes = bounds.get("seconds", 60.0), bounds.get("memory_bytes", 2**30)
     request: dict[str, Any] = {
         "sql": sql,
-        "max_rows": whole_number(max_rows, name="max_rows", least=1),
+        "max_rows": None if max_rows is None else whole_number(max_rows, name="max_rows", least=1),
         "max_bytes": None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=1),
         "memory_bytes": memory_bytes,
     }
+    each = bounds.get("each")
+
+    def pass_on(answer: Answer) -> None:
+        if each is not None:
+            each(_table(reader, {**answer, "total": 0, "more": False}, [], memory_bytes))
+
     with within(seconds) as deadline:
         parts = _parts(Part(reader, ["t", reader.facts.handle], at, check_kind(kind)), also)
-        asked = SqlRequest(parts, request, worker or SqlWorker(), deadline)
+        asked = SqlRequest(parts, request, worker or SqlWorker(), deadline, pass_on if each else None)
         try:
             answer, notes = asked.answer()
         except OutOfTime as late:
@@ -149,9 +161,11 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
         case "missing":
             raise WorkerFault(f"SQL needs the package duckdb, which cannot be loaded here: {message}")
         case "source":
-            raise BadQuery(f"the output cannot be read as a table: {message.rstrip('.')}. Try a path, grep or read.")
+            hint = _LATE if answer.get("late") else "Try a path, grep or read."
+            raise BadQuery(f"the output cannot be read as a table: {message.rstrip('.')}. {hint}")
         case _:
             columns = f" {answer['columns']}." if answer.get("columns") else ""
+            message += ". The rows before it were given" if answer.get("late") else ""
             raise BadQuery(f"{message.rstrip('.')}.{columns}")
     rows = tuple(tuple(row) for row in answer["rows"])
     shown, total = len(rows), answer["total"]
@@ -188,13 +202,17 @@ def query_path(
     skip: int = 0,
     max_bytes: int | None = 16384,
     seconds: float = 60.0,
+    each: Callable[[Nodes], object] | None = None,
 ) -> Nodes:
     """The values that a JSONPath (the part of RFC 9535 that streams) or a JSON Pointer names, in their order.
 
-    NDJSON counts as an array of its records: `$[3].name`, `$[*].name`, `/3/name`.
+    NDJSON counts as an array of its records: `$[3].name`, `$[*].name`, `/3/name`. `each` gets all of
+    them, in parts; the answer then has none.
     """
     with within(seconds):
         try:
+            if each is not None:
+                return _pass_on(reader, path, skip, each)
             return _query_path(reader, path, limit, skip, max_bytes)
         except OutOfTime as late:
             raise WorkerFault(
@@ -203,7 +221,18 @@ def query_path(
             ) from None
 
 
-def _query_path(reader: OutputReader, path: str, limit: int, skip: int, max_bytes: int | None) -> Nodes:
+def _pass_on(reader: OutputReader, path: str, skip: int, each: Callable[[Nodes], object]) -> Nodes:
+    """Pages, each a pass over the output: what is left out is counted far faster than it is told."""
+    page = _query_path(reader, path, _PAGE, skip, None, each)
+    while page.next is not None:
+        page = _query_path(reader, path, _PAGE, page.next, None, each)
+    return page
+
+
+def _query_path(
+    reader: OutputReader, path: str, limit: int, skip: int, max_bytes: int | None,
+    each: Callable[[Nodes], object] | None = None,
+) -> Nodes:  # fmt: skip
     whole_number(limit, name="limit", least=1)
     whole_number(skip, name="skip")
     parsed = parse_path(path, filters=True)
@@ -215,19 +244,25 @@ def _query_path(reader: OutputReader, path: str, limit: int, skip: int, max_byte
     found = look(reader.read, total_bytes, parsed, lines=kind == "ndjson", first=skip, limit=most)
     if found.fault and not found.total:
         raise BadQuery(f"{_described_kind(kind)}: {found.fault}. No value of the path stands before that.")
-    nodes = _nodes(reader, found.hits, max_bytes)
+    nodes: Sequence[Node] = ()
+    if each is None:
+        nodes = _nodes(reader, found.hits, max_bytes)
+    else:
+        for at in range(0, len(found.hits), _AT_ONCE):
+            each(Nodes(reader.facts.handle, _nodes(reader, found.hits[at : at + _AT_ONCE], None), 0, reader.totals))
+            renew()
     notes = _path_notes(found, nodes, skip)
     if not found.total:
         told = found.looked_at and f"None of {plural(found.looked_at, 'value')} passes the filter."
         path_to = with_wildcard(parsed)
         notes.append(told or explain_no_match(reader.read, total_bytes, path_to, found.scan, layout=found.layout))
-    after = skip + len(nodes)
+    after = skip + (len(nodes) if each is None else len(found.hits))
     return Nodes(
         handle=reader.facts.handle,
-        nodes=nodes,
+        nodes=tuple(nodes),
         total=found.total,
         totals=reader.totals,
-        next=after if nodes and after < found.total else None,
+        next=after if found.hits and after < found.total else None,
         notes=tuple(notes),
     )
 
@@ -284,6 +319,6 @@ def _path_notes(found: Finding, nodes: Sequence[Node], skip: int) -> list[str]:
         notes.append("Some paths are too long to show and have … inside; read those values by their bytes.")
     if any(node.cut for node in nodes):
         notes.append("Some values are longer than shown (cut); read the rest by their bytes.")
-    if found.total and not nodes and skip:
+    if found.total and not found.hits and skip:
         notes.append(f"There are {plural(found.total, 'value')}; {skip:,} are skipped.")
     return notes

@@ -19,7 +19,7 @@ from holdall.text.excerpt import beginning, ending
 from holdall.text.ranges import whole_number
 from holdall.text.tokens import Tokenizer, count_in_pieces
 from holdall.text.utf8 import decode
-from holdall.values.answers import Passage
+from holdall.values.answers import Found, Nodes, Passage, Table
 from holdall.values.errors import AnchorNotFound, BadRange, UsageError
 from holdall.values.outputs import Measure
 from holdall.values.record import record
@@ -40,9 +40,10 @@ class Bounds:
     """None means no bound. Tokens need a tokenizer to be counted with.
 
     `settings` bound the work itself, its seconds and its memory, by default with their defaults; `worker` is the
-    session's process for SQL; `open` gives another output of the session. With `counted_later` the caller counts the
-    tokens of what is found and leaves out what is too much, so that only one match, value or row has to fit by the
-    estimate.
+    session's process for SQL; `open` gives another output of the session. `each` gets all that grep and query find, in
+    parts, as it is found: then there is no limit, and the answer has only the totals. With `counted_later` the caller
+    counts the tokens of what is found and leaves out what is too much, so that only one match, value or row has to fit
+    by the estimate.
     """
 
     most_bytes: int | None = 16 * 1024
@@ -52,6 +53,7 @@ class Bounds:
     worker: "Callable[[], SqlWorker] | None" = None
     counted_later: bool = False
     open: Callable[[str], AbstractContextManager[OutputReader]] | None = None
+    each: "Callable[[Found | Table | Nodes], object] | None" = None
 
     def fits(self, data: bytes) -> bool:
         if self.most_bytes is not None and len(data) > self.most_bytes:
