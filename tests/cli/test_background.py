@@ -119,3 +119,13 @@ def test_a_wait_that_is_over_its_time_is_json_where_json_was_asked_for(holdall: 
     assert (ran.code, ran.err) == (1, "")
     assert ran.json == {"ended": [], "matched": [], "timed_out": True}
     assert holdall("stop", handle).code == 0
+
+
+@requirement("cli:wait")
+def test_a_wait_has_the_exit_code_of_what_it_waited_for(holdall: Program) -> None:
+    handle = _started(holdall, "echo done; exit 7")
+    assert holdall("wait", handle).code == 7
+    assert holdall("wait", handle, "--json").code == 7
+    assert holdall("wait", handle, "--pattern", "done").code == 0
+    assert holdall("wait", handle, "--pattern", "other").code == 1
+    assert holdall("wait", _started(holdall, "true")).code == 0

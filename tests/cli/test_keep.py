@@ -366,3 +366,43 @@ def test_what_exec_cannot_keep_of_a_tool_with_redact_is_not_shown(holdall: Progr
     assert ran.code == 3
     assert secret not in ran.text + ran.err
     assert "could not be kept, and are not shown: secrets of this tool are masked" in ran.err
+
+
+@requirement("cli:put", "cli:json-put")
+def test_put_keeps_files_each_with_a_handle_and_one_that_cannot_be_read_costs_no_other(
+    holdall: Program, tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    one, two, gone = folder / "one.csv", folder / "two.txt", folder / "gone"
+    one.write_bytes(b"a;b\n1;2\n")
+    two.write_bytes(b"second\n" * 20_000)
+    ran = holdall("put", str(one), str(gone), str(two), str(folder))
+    assert ran.code == 2
+    assert ran.text.startswith("a;b\n1;2\ntwo.txt returned 140,000 bytes")
+    newest, oldest = holdall("ls", "--json").json["outputs"]
+    assert [(row["tool"], row["arguments"]) for row in (oldest, newest)] == [
+        ("one.csv", {"file": str(one)}),
+        ("two.txt", {"file": str(two)}),
+    ]
+    assert ran.err == (
+        f"kept as {oldest['handle']} · {one}\n"
+        f"holdall: {gone} cannot be read: No such file or directory. Nothing was kept of it.\n"
+        f"holdall: {folder} is a folder, and put keeps files: name those in it, as {folder}/*.\n"
+    )
+    assert holdall("cat", newest["handle"]).out == two.read_bytes()
+    told = holdall("put", "--json", "--kind", "log", str(one), str(gone), "-", stdin=b"x")
+    assert told.code == 2
+    first, missing, stdin = told.json["outputs"]
+    assert (first["file"], first["facts"]["kind"], missing["error"]) == (str(one), "log", "WrongUse")
+    assert holdall("cat", stdin["handle"]).out == b"x"
+    assert holdall("put", "--json", str(one)).json["facts"]["tool"] == "one.csv"
+    assert holdall("put", "--call-id", "c1", str(one), str(two)).code == 2
+
+
+@requirement("cli:exec")
+def test_a_kind_of_text_is_said_for_a_command_and_a_wrong_one_runs_nothing(holdall: Program, tmp_path: Path) -> None:
+    told = holdall("exec", "--json", "--kind", "log", "--", "echo", "a,b").json
+    assert told["facts"]["kind"] == "log"
+    assert holdall("exec", "--kind", "nonsense", "--", "touch", str(tmp_path / "ran")).code == 2
+    assert not (tmp_path / "ran").exists()

@@ -17,6 +17,7 @@ from holdall.bag.fetch import Fetch
 from holdall.bag.messages import Messages
 from holdall.bag.run import Dispatch, Dispatched
 from holdall.bag.take import update_within_limits, view_of
+from holdall.formats.registry import checked_kind
 from holdall.store.ids import new_fence_tag
 from holdall.store.protocol import OutputWriter
 from holdall.values.answers import Answer
@@ -154,14 +155,24 @@ class Background:
         self._dispatch.keeps_all = True
 
     async def begin(
-        self, *, tool: str = "", arguments: Any = None, call_id: str = "", terminal: bool = False, process: int = 0
+        self,
+        *,
+        tool: str = "",
+        arguments: Any = None,
+        call_id: str = "",
+        terminal: bool = False,
+        process: int = 0,
+        kind: str = "",
     ) -> OutputWriter:
         """A running output: its handle exists now, and what is written to it can be read by anybody.
 
-        `process` is the process that gets SIGTERM to end it.
+        `process` is the process that gets SIGTERM to end it; `kind` says what text is to be read as.
         """
         core = self._core
-        origin = Origin(tool=tool, arguments=arguments, call_id=call_id, terminal=terminal, process=process)
+        origin = Origin(
+            tool=tool, arguments=arguments, call_id=call_id, terminal=terminal, process=process,
+            read_as=checked_kind(kind),
+        )  # fmt: skip
         writer = await asyncio.to_thread(core.begin, origin)
         core.kept[writer.handle] = core.store.resolve(core.session, writer.handle)
         return writer

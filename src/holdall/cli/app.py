@@ -17,7 +17,7 @@ from holdall.wire.verbs import VERBS, WAIT
 # By module: each command with the first sentence of its help, so that listing them imports none of them.
 _COMMANDS = {
     "keep": {
-        "put": "Keep standard input; print what a model would see.",
+        "put": "Keep files, or standard input; print what a model would see.",
         "exec": "Run a command and keep its output; its exit code is ours.",
         "wait": WAIT.summary,
         "stop": "End a command that runs in the background; what it has written is kept.",

@@ -12,16 +12,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from holdall.cli import show
-from holdall.cli.options import FAULT, FOUND_NOTHING, Handle, Options, command, print_error
+from holdall.cli.options import FAULT, FOUND_NOTHING, WRONG_USE, Handle, Options, command, print_error
 from holdall.cli.streams import StandardInput, StdoutError, drop_output
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, plural
-from holdall.values.errors import StoreFault, UsageError
+from holdall.values.errors import HoldallError, StoreFault, UsageError, json_name
 from holdall.wire.verbs import WAIT
 
 if TYPE_CHECKING:
@@ -42,14 +42,88 @@ Kind = Annotated[
 
 
 @command(app)
-async def put(options: Options, tool: Tool = "", call_id: CallId = "", kind: Kind = "") -> int:
-    """Keep standard input; print what a model would see.
+async def put(
+    options: Options,
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE]...", help="Files to keep; - is standard input (the default).")
+    ] = None,
+    tool: Tool = "",
+    call_id: CallId = "",
+    kind: Kind = "",
+) -> int:
+    """Keep files, or standard input; print what a model would see.
+
+    Each file gets a handle, in their order. The name of a file is that of its tool, unless --tool says another. A file
+    that cannot be read is reported, the others are kept, and the exit code is not 0.
 
     \b
     Example:  curl -s https://example.com/big.json | holdall put --tool fetch
+              holdall put access.log error.log
     """
+    if not files or files == ["-"]:
+        return await _put_stdin(options, tool, call_id, kind)
+    if call_id and len(files) > 1:
+        raise UsageError(f"a call id names one output, and there are {len(files):,} files: put them one by one.")
+    told: list[dict[str, Any]] = []
+    codes: list[int] = []
+    async with options.open_bag() as bag:
+        for name in files:
+            try:
+                flat, code = await _put_file(options, bag, name, tool, call_id, kind)
+            except (HoldallError, OSError) as problem:
+                if isinstance(problem, StdoutError | BrokenPipeError):
+                    raise
+                known = _cannot_read(name, problem) if isinstance(problem, OSError) else problem
+                flat = {"file": name, "error": json_name(known), "message": str(known)}
+                code = FAULT if isinstance(known, StoreFault) else WRONG_USE
+                if not options.as_json or len(files) == 1:
+                    print_error(known, as_json=options.as_json)
+            told.append(flat)
+            codes.append(code)
+    if options.as_json and len(files) > 1:
+        show.as_json({"outputs": told})
+    elif options.as_json and not any(codes):
+        show.as_json(told[0])
+    return max(codes)
+
+
+async def _put_file(
+    options: Options, bag: Holdall, name: str, tool: str, call_id: str, kind: str
+) -> tuple[dict[str, Any], int]:
+    """Keep one file, and print it unless all is told as JSON. Its JSON, and the exit code."""
+    tool = tool or os.path.basename(name.rstrip("/")) * (name != "-")
+    _check_may_be_stored(bag, tool)
+    with contextlib.ExitStack() as opened:
+        file = StandardInput("put") if name == "-" else opened.enter_context(_opened(name))
+        total = None if name == "-" else os.fstat(file.fileno()).st_size
+        tick = opened.enter_context(show.progress(f"keeping {one_line(name, 60)}", total))
+        given = None if name == "-" else {"file": name}
+        facts = await bag.keep(file, tool=tool, arguments=given, call_id=call_id, kind=kind, progress=tick)
+    flat = {"file": name} | await _told(bag, facts) if options.as_json else {}
+    if not options.as_json:
+        await _print_kept(options, bag, facts, name)
+    return flat, FAULT if facts.state == "failed" else 0
+
+
+def _opened(name: str) -> BinaryIO:
+    if os.path.isdir(name):
+        raise UsageError(
+            f"{one_line(name, 200)} is a folder, and put keeps files: name those in it, as {name.rstrip('/')}/*."
+        )
+    return open(name, "rb", buffering=0)  # type: ignore[return-value]
+
+
+def _cannot_read(name: str, problem: OSError) -> UsageError:
+    reason = os.strerror(problem.errno) if problem.errno else str(problem)
+    return UsageError(f"{one_line(name, 200)} cannot be read: {reason}. Nothing was kept of it.")
+
+
+async def _put_stdin(options: Options, tool: str, call_id: str, kind: str) -> int:
     if sys.stdin.isatty():
-        raise UsageError("put keeps standard input: pipe something into it, as in `some-command | holdall put`.")
+        raise UsageError(
+            "put keeps standard input, or files: pipe something into it, as in `some-command | holdall put`, or name "
+            "a file."
+        )
     stdin = StandardInput("put")
     async with stdin.interrupted_by_signals(), options.open_bag() as bag:
         _check_may_be_stored(bag, tool)
@@ -71,6 +145,7 @@ async def exec_(
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The command and its arguments.")],
     tool: Tool = "",
     call_id: CallId = "",
+    kind: Kind = "",
     background: Annotated[
         bool, typer.Option("--background", "-b", help="Print its handle and return at once; it outlives the shell.")
     ] = False,
@@ -86,22 +161,28 @@ async def exec_(
     Example:  holdall exec -- make -j2
               holdall exec --background -- make -j2 world
     """
+    if kind:
+        from holdall.formats.registry import checked_kind
+
+        checked_kind(kind)  # before anything is run
     if report_to >= 0:
-        return await _execute(options, command, tool, call_id, lambda handle: _report(handle, report_to))
+        return await _execute(options, command, (tool, call_id, kind), lambda handle: _report(handle, report_to))
     if background:
-        return await _start_keeper(options, command, tool, call_id)
-    return await _execute(options, command, tool, call_id)
+        return await _start_keeper(options, command, {"--tool": tool, "--call-id": call_id, "--kind": kind})
+    return await _execute(options, command, (tool, call_id, kind))
 
 
 async def _execute(
-    options: Options, command: list[str], tool: str, call_id: str, report: Callable[[str], None] | None = None
+    options: Options, command: list[str], origin: tuple[str, str, str], report: Callable[[str], None] | None = None
 ) -> int:
     """Run `command` with one pipe for both its streams, so that they are kept interleaved as they came.
 
-    `report` is called with the handle as soon as there is one; then nobody reads our own output.
+    `origin` is its tool, call id and kind. `report` is called with the handle as soon as there is one; then nobody
+    reads our own output.
     """
     import asyncio
 
+    tool, call_id, kind = origin
     name = tool or os.path.basename(command[0])
     async with options.open_bag() as bag:
         _check_may_be_stored(bag, name)
@@ -111,7 +192,12 @@ async def _execute(
             return _cannot_start(options, command[0], problem)
         try:
             writer = await bag.jobs.begin(
-                tool=name, arguments={"command": command}, call_id=call_id, terminal=True, process=os.getpid()
+                tool=name,
+                arguments={"command": command},
+                call_id=call_id,
+                terminal=True,
+                process=os.getpid(),
+                kind=kind,
             )
         except StoreFault:
             process.kill()
@@ -181,10 +267,10 @@ def _kept(bag: Holdall, facts: Facts) -> str:
     return f"kept as {facts.handle}" + (f" for {rule.told}" if rule.days is not None and rule.days < 1 else "")
 
 
-async def _print_kept(options: Options, bag: Holdall, facts: Facts) -> None:
+async def _print_kept(options: Options, bag: Holdall, facts: Facts, name: str = "") -> None:
     """What a model would see, on standard output; the handle for a person on standard error."""
     try:
-        await _show(options, bag, facts)
+        await _show(options, bag, facts, name)
     except StdoutError as problem:
         raise _with_handle(problem, facts) from problem
 
@@ -193,21 +279,28 @@ def _with_handle(problem: StdoutError, facts: Facts) -> StdoutError:
     return StdoutError(f"{problem} The output is kept as {facts.handle}.")
 
 
-async def _show(options: Options, bag: Holdall, facts: Facts) -> None:
+async def _told(bag: Holdall, facts: Facts) -> dict[str, Any]:
     fits = await bag.preview.fits(facts.handle)
     content = str((await bag.fetch.shown(facts.handle)).content)
     kept = _kept(bag, facts) + (f" · {facts.error}" if facts.error else "")
+    return {
+        "handle": facts.handle,
+        "long_handle": facts.long_handle,
+        "facts": facts.to_json(),
+        "inline": fits,
+        "notice": kept if fits else content,  # nothing stands in the place of what is shown as it is
+    }
+
+
+async def _show(options: Options, bag: Holdall, facts: Facts, name: str) -> None:
+    """`name` is that of the file, where it is one of several things that are kept."""
     if options.as_json:
-        show.as_json(
-            {
-                "handle": facts.handle,
-                "long_handle": facts.long_handle,
-                "facts": facts.to_json(),
-                "inline": fits,
-                "notice": kept if fits else content,  # nothing stands in the place of what is shown as it is
-            }
-        )
+        show.as_json(await _told(bag, facts))
         return
+    fits = await bag.preview.fits(facts.handle)
+    content = str((await bag.fetch.shown(facts.handle)).content)
+    kept = _kept(bag, facts) + (f" · {one_line(name, 200)}" if name else "")
+    kept += f" · {facts.error}" if facts.error else ""
     if not fits and not content.endswith("\n"):
         content += "\n"
     data = content.encode("utf-8", "replace") if fits else show.encoded(content)
@@ -326,19 +419,14 @@ def _ignoring_interrupts() -> Any:
 _STOP_SECONDS = 10.0
 
 
-async def _start_keeper(options: Options, command: list[str], tool: str, call_id: str) -> int:
+async def _start_keeper(options: Options, command: list[str], origin: dict[str, str]) -> int:
     """Start a keeper and wait until it has a handle, no longer."""
     import asyncio
 
     reading, writing = os.pipe()
     # The address of a database goes by the environment: everybody can see the arguments of a process.
     is_address = "://" in (options.home or "")
-    given = {
-        "--home": None if is_address else options.home,
-        "--session": options.session,
-        "--tool": tool,
-        "--call-id": call_id,
-    }
+    given = {"--home": None if is_address else options.home, "--session": options.session, **origin}
     flags = [part for name, value in given.items() if value for part in (name, value)]
     flags += ["--json"] if options.as_json else []
     settings = [part for one in options.settings for part in ("--set", one)]
@@ -403,7 +491,16 @@ async def wait(options: Options, handle: str | None, pattern: str | None, timeou
             show.about(f"{one}: the pattern is there: holdall grep {one} {json.dumps(pattern)}")
         if not ended and not matched and not options.as_json:
             show.about("still running; the time is over")
-        return 0 if (matched or (ended and pattern is None)) else FOUND_NOTHING
+        if ended and pattern is None:
+            return max(map(_code_of, ended))
+        return 0 if matched else FOUND_NOTHING
+
+
+def _code_of(facts: Facts) -> int:
+    """The exit code of a command; a call of an agent has none, and one whose keeper was killed lost it."""
+    if facts.exit_code is None:
+        return FAULT if facts.state == "interrupted" else 0
+    return facts.exit_code
 
 
 @command(app)

@@ -220,7 +220,8 @@ WAIT = Verb(
     """\
 Wait until a running command has ended, or until its output holds a pattern.
 
-Exit code 1 where the time was over first, where it ended without the pattern, or where nothing runs.
+The exit code is that of the command, or 0 where the pattern came. It is 1 where the time was over first, where it
+ended without the pattern, or where nothing runs, and 3 where the end of the command was lost.
 
 \b
 Example:  holdall wait b7c4 --pattern 'error:'
