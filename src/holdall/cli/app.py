@@ -56,6 +56,7 @@ _COMMANDS = {
         "copy": "Copy a session to another store: a folder, or one for many hosts.",
     },
     "configure": {"config": "Show every setting and where its value came from."},
+    "topics": {"help": "Explain a topic, or a command. Without a name: the list of topics."},
 }
 _MODULE_OF = {name: module for module, commands in _COMMANDS.items() for name in commands}
 
@@ -141,7 +142,7 @@ def main(
 
     It prints what a model would see, with a handle. Then read, grep, slice or query that handle. Content goes to
     standard output as it is, everything about it to standard error. Exit codes: 0 done, 1 found nothing, 2 wrong
-    use, 3 a fault of the store or of standard output.
+    use, 3 a fault of the store or of standard output. `holdall help` explains handles, patterns, SQL and more.
     """
     del version
     ctx.obj = Options(home, session, as_json, (*((f"objects={objects}",) if objects else ()), *(settings or ())))
