@@ -20,7 +20,7 @@ from holdall.bag.core import Core, Parts, opened
 from holdall.bag.fetch import Fetch
 from holdall.bag.messages import Messages
 from holdall.bag.records import Records
-from holdall.bag.run import Dispatch, PassedOutput, passed_outputs
+from holdall.bag.run import Dispatch, PassedOutput, passed_outputs, read_call
 from holdall.bag.take import is_small_text, keep, keep_as_well, prepare, settle, take_small, view_of, work_of
 from holdall.bag.tools import ToolCalls
 from holdall.bag.turn import Turn
@@ -232,6 +232,9 @@ class Holdall(KeptNames):
     ) -> Taken:
         """Call it with `arguments` as keywords and take what it gives, or what it raises.
 
+        Arguments may be the JSON text that a model wrote. A `call` that is None is a tool that does not exist: for
+        this, and for JSON that cannot be read, the model gets an error that says so.
+
         A plain function runs in a thread, a `Command` as a process. A call that takes longer than `slow_after_seconds`
         continues in the background: the result is `Running`. A parameter named `writer` gets one, and what is written
         to it can be read while the call runs. References among the arguments are replaced where that is on, and checked
@@ -240,6 +243,7 @@ class Holdall(KeptNames):
         log lines) can be read under its handle until it has output.
         """
         self.core.check_open()
+        call, arguments = read_call(call, tool, arguments)
         origin, loop = self._origin(tool, server, arguments, call_id), self.core.loop_of_calls()
         ended = await self.core.at_home(
             self._dispatch.call(call, origin, schema, background=background, waits=waits, loop=loop, messages=messages)

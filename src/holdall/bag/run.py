@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from types import FunctionType
 from typing import Any, cast
 
@@ -36,6 +37,7 @@ from holdall.text.escape import foreign
 from holdall.text.utf8 import Surrogates, decode
 from holdall.values.answers import Passage
 from holdall.values.errors import (
+    BadCall,
     BadReference,
     HoldallError,
     MissingExtra,
@@ -48,7 +50,7 @@ from holdall.values.outputs import Ended, Facts, Origin, Running, State
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.read import locate, passage
-from holdall.wire.answers import plain_refusal, with_handles
+from holdall.wire.answers import json_arguments, not_offered, plain_refusal, with_handles
 from holdall.wire.clamp import clamp_error, traceback_of
 from holdall.wire.dialect import View
 from holdall.wire.notes import CANCELLED_BY_CALLER, TOOL_SAID_FAILED, not_all_kept, unreadable
@@ -547,6 +549,22 @@ async def _called(call: object, arguments: object, sink: Sink) -> object:
         return await _streamed(function(**keywords), sink)
     found = await in_thread(function, keywords)
     return await _streamed(await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found, sink)
+
+
+def read_call(call: object, tool: str, arguments: Any) -> tuple[object, Any]:
+    """The call, and its arguments as an object where they are the JSON that a model wrote. What a model got wrong
+    becomes a call that fails with a sentence for the model: a tool that does not exist (None), broken arguments.
+    """
+    if call is None:
+        return partial(_refuse, not_offered(tool)), arguments
+    if not isinstance(arguments, str | bytes) or not callable(call) or isinstance(call, Command):
+        return call, arguments
+    problem, given = json_arguments(arguments)
+    return (partial(_refuse, problem), arguments) if problem else (call, given)
+
+
+async def _refuse(why: str, **_: object) -> object:
+    raise BadCall(why)
 
 
 async def returned(call: object) -> object:

@@ -50,6 +50,7 @@ from holdall.wire.notes import (
     blob_note,
     fields_named,
     not_base64,
+    not_text,
     part_kept_note,
     part_note,
     path_note,
@@ -390,6 +391,26 @@ def value_as_text(output: object) -> str:
     """What a model would read of a value that stands beside other text."""
     text, notes = text_and_notes(output)
     return "\n".join([text, *(f"[{note}]" for note in notes)])
+
+
+def content_as_text(content: object) -> str:
+    """What a model gets, for an API that takes only a string: notes say what is not text."""
+    parts = _apart(content)
+    if parts is None:
+        return value_as_text(content)
+    if parts.blocks is None:
+        return parts.text or ""
+    told = [text if (text := text_of(block)) is not None else _told_block(block) for block in parts.blocks]
+    structured = structured_of(content)
+    return "\n".join(told) if told or structured is None else value_text(structured)[0]
+
+
+def _told_block(block: object) -> str:
+    payload = payload_of(block)
+    if payload is None:
+        value = json_of(block)
+        return value_text(block if value is None else value)[0]
+    return not_text(payload.media_type, payload.as_text if payload.data is None else len(payload.data))
 
 
 def text_and_notes(output: object) -> tuple[str, tuple[str, ...]]:
@@ -910,6 +931,11 @@ _MIN_BYTES = 256  # are shown, however few tokens there is room for
 
 async def settle(core: Core, prepared: Prepared, *, room: int | None = None, notice_room: int | None = None) -> Taken:
     """`room` is what this output may take of its turn; `notice_room` what a notice in its place may."""
+    taken = await _settled(core, prepared, room, notice_room)
+    return taken if isinstance(taken.content, str) else replace(taken, as_text=content_as_text(taken.content))
+
+
+async def _settled(core: Core, prepared: Prepared, room: int | None, notice_room: int | None) -> Taken:
     prepared = _with_short_traceback(prepared)
     aside: tuple[Facts, ...] = ()
     changed = False
@@ -1001,7 +1027,7 @@ def take_small(core: Core, output: object, origin: Origin) -> Inline | str | Non
     if text is None or core.imitates(text) or not is_small_text(core, text, origin.tool):
         return text if is_value else None
     core.journal.shown_whole(origin.tool, origin.call_id, len(text))
-    return Inline(output)
+    return Inline(output) if text is output else Inline(output, as_text=text)
 
 
 def _is_ours(core: Core, prepared: Prepared, reason: str) -> bool:

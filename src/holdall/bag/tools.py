@@ -7,7 +7,6 @@ room of a turn, what was found is told in less.
 
 import asyncio
 import contextlib
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -42,10 +41,10 @@ from holdall.wire.answers import (
     difference_answer,
     fitting_refusal,
     found_answer,
+    json_arguments,
     listing,
     no_such_tool,
     nodes_answer,
-    not_json,
     passage_answer,
     table_answer,
     tag_for,
@@ -353,10 +352,9 @@ class ToolCalls:
 def _checked(tool: Tool, arguments: object) -> tuple[str, Mapping[str, Any]]:
     """What is wrong with the arguments, and what they are."""
     if isinstance(arguments, str | bytes):
-        try:
-            arguments = json.loads(arguments or "{}")
-        except (ValueError, RecursionError) as problem:
-            return not_json(problem), {}
+        problem, arguments = json_arguments(arguments)
+        if problem:
+            return problem, {}
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, Mapping):

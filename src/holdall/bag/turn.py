@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from holdall.bag.core import Core
-from holdall.bag.run import Dispatch
+from holdall.bag.run import Dispatch, read_call
 from holdall.bag.take import Prepared, prepare, settle, tokens_if_cut, tokens_of
 from holdall.bag.tools import Draft, ToolCalls
 from holdall.policy.decide import Fits, Want, share
@@ -49,6 +49,11 @@ class Pending:
         return self.result.content
 
     @property
+    def text(self) -> str:
+        """The same as one string."""
+        return self.result.text
+
+    @property
     def is_error(self) -> bool:
         return self.result.is_error
 
@@ -80,7 +85,8 @@ class Turn:
         schema: Mapping[str, Any] | None = None,
         background: bool = False,
     ) -> Pending:
-        """Start it now; it continues beside the others, and with `background` beyond the turn."""
+        """Start it now, as `Holdall.run` does; it runs beside the others, and with `background` beyond the turn."""
+        call, arguments = read_call(call, tool, arguments)
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
         core, dispatch = self._core, self._dispatch
         if core.shared.portal is not None:

@@ -23,6 +23,7 @@
     │   ├── TooCostly           a question would take more calls, tokens or money than it may
     │   ├── ModelCallsDisabled        a real model was to be called where that is switched off
     │   ├── BadReference        an argument that names a kept output which cannot be put in its place
+    │   ├── BadCall             a model called a tool that does not exist, or wrote arguments that cannot be read
     │   ├── BadServer           the configuration of an MCP server that cannot be one
     │   ├── NotTrusted          a file names what would run or be sent, and the user has not agreed to it
     │   ├── OutputInUse         an output that is to be removed is still being written
@@ -455,6 +456,10 @@ class TooLongForModel(ModelOverflow):
             f"the conversation is too long for the model, and {_recovery(rounds)}: {said}. "
             "Nothing is lost: use a model with a larger window, and resume the session."
         )
+
+
+class BadCall(UsageError):
+    """A model called a tool that does not exist, or wrote arguments that cannot be read: it gets this as the result."""
 
 
 class ToolRaised(RuntimeError):

@@ -180,8 +180,25 @@ class Facts:
 # What became of a tool's output: one of four, each with the `content` that the model should get.
 
 
+class _AsText:
+    """`text`, for APIs that take a string and nothing else. The bag says what it is where `content` is no text."""
+
+    __slots__ = ()
+    content: Any
+    as_text: str
+
+    @property
+    def text(self) -> str:
+        """`content` as one string: a text is the same, a value is its JSON, blocks are joined by newlines."""
+        return self.content if isinstance(self.content, str) else self.as_text
+
+
+def _as_text() -> Any:
+    return field(default="", repr=False, compare=False, kw_only=True)
+
+
 @record
-class Inline:
+class Inline(_AsText):
     """It fits: `content` is the object that came, untouched (a stream is joined, an error is its message)."""
 
     __match_args__ = ("content",)
@@ -189,10 +206,16 @@ class Inline:
     content: Any
     is_error: bool = False
     traceback: str = ""
+    as_text: str = _as_text()
+
+    @property
+    def handle(self) -> str:
+        """Empty: nothing of it is kept."""
+        return ""
 
 
 @record
-class Kept:
+class Kept(_AsText):
     """It is stored whole: `content` has a notice in its place, or is the output itself where it was to be stored."""
 
     __match_args__ = ("artifact",)
@@ -201,6 +224,7 @@ class Kept:
     artifact: Facts
     others: tuple[Facts, ...] = ()  # images, blobs and structured content that are kept by themselves
     is_error: bool = False
+    as_text: str = _as_text()
 
     @property
     def handle(self) -> str:
@@ -208,7 +232,7 @@ class Kept:
 
 
 @record
-class Running:
+class Running(_AsText):
     """It continues in the background: what it has written so far can be read under the handle."""
 
     __match_args__ = ("handle",)
@@ -216,6 +240,7 @@ class Running:
     content: Any
     handle: str
     is_error: bool = False
+    as_text: str = _as_text()
 
 
 @record
@@ -226,7 +251,7 @@ class Ended:
 
 
 @record
-class Unkept:
+class Unkept(_AsText):
     """It does not fit and is not stored: `content` is a part of it that says so, and `fault` says why."""
 
     __match_args__ = ("fault",)
@@ -235,6 +260,12 @@ class Unkept:
     fault: HoldallError
     is_error: bool = False
     traceback: str = ""
+    as_text: str = _as_text()
+
+    @property
+    def handle(self) -> str:
+        """Empty: nothing of it is kept."""
+        return ""
 
 
 Taken = Inline | Kept | Running | Unkept

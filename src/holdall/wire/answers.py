@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, cast
 
 from holdall.text.escape import foreign, hidden_in, one_line, state_and_reason
 from holdall.text.excerpt import first_bytes
@@ -229,11 +229,24 @@ def no_such_tool(name: str, known: Sequence[str]) -> str:
     return f"There is no tool '{foreign(name)}'. Tools are: {', '.join(known) or 'none'}."
 
 
+def not_offered(name: str) -> str:
+    return f"There is no tool '{foreign(name)}'. Call one that is offered, or answer without it."
+
+
 def not_json(problem: Exception) -> str:
     return f"The arguments are not valid JSON: {one_line(str(problem))}."
 
 
 NOT_AN_OBJECT = "The arguments must be a JSON object."
+
+
+def json_arguments(text: str | bytes) -> tuple[str, Mapping[str, Any]]:
+    """What is wrong with arguments as a model wrote them, and what they are. No text is no arguments."""
+    try:
+        given: object = json.loads(text or "{}")
+    except (ValueError, RecursionError) as problem:
+        return not_json(problem), {}
+    return ("", cast("Mapping[str, Any]", given)) if isinstance(given, Mapping) else (NOT_AN_OBJECT, {})
 
 
 _LEAST_REFUSAL = 360  # characters: the longest head of a failure, with two handles, and a sentence

@@ -11,7 +11,7 @@ from holdall.policy.decide import Limits
 from holdall.text.escape import one_line
 from holdall.text.excerpt import byte_count, first_bytes, first_lines, line_count
 from holdall.text.numbers import plural
-from holdall.values.errors import BadReference
+from holdall.values.errors import BadCall, BadReference
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.wire.results import field, is_block, results_in, text_of, with_field, with_text
@@ -403,7 +403,7 @@ def _message(error: BaseException) -> str:
         message = str(error)
     except Exception as problem:  # str() of an error may raise; ignore that here
         message = f"(its message could not be read: {type(problem).__name__})"
-    if isinstance(error, BadReference):  # the model's own mistake, and not the tool's
+    if isinstance(error, BadReference | BadCall):  # the model's own mistake, and not the tool's
         return message
     return f"{name}: {message}" if message else name
 

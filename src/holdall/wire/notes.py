@@ -37,6 +37,11 @@ def blob_note(media_type: str, size: int, *, handle: str = "", why: str = "") ->
     return f"[{what}: too large to show, and not kept: {one_line(why)}]"
 
 
+def not_text(media_type: str, size: int) -> str:
+    """In place of a part that a string cannot hold; the model API gets it where it takes content blocks."""
+    return f"[{foreign(media_type)}, {plural(size, 'byte')}: not text, and not shown here]"
+
+
 def part_kept_note(media_type: str, size: int, *, handle: str = "", why: str = "") -> str:
     """For a part of a result that has a place of its own, because only the text of the result has one here."""
     what = f"{foreign(media_type)}, {plural(size, 'byte')}"
