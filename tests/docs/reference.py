@@ -173,22 +173,28 @@ def _about(name: str, value: object) -> list[str]:
         shown = " | ".join(one.__name__ for one in typing.get_args(value)) or repr(value)
         return [f"`{name} = {shown}`"]
     if dataclasses.is_dataclass(value):
-        listed = [one for one in dataclasses.fields(value) if not one.name.startswith("_")]
+        listed = [one for one in dataclasses.fields(value) if one.repr]  # what is not shown is for Holdall itself
         fields = [f"- `{one.name}: {_type(one.type)}`" for one in listed]
+        fields += [f"- `{name}`: {_first(one)}" for name, one in _properties(value) if _first(one)]
         return [*_said(value), "", *fields] if _said(value) else fields
     members = [
         (n, m)
         for n, m in inspect.getmembers(typing.cast("object", value))
         if not n.startswith("_") and inspect.isfunction(m)
     ]
-    told = [f"- `{n}{_text(m)}`" + (f": {_first(m)}" if _first(m) else "") for n, m in members]
+    told = [f"- `{n}{signature_text(m)}`" + (f": {_first(m)}" if _first(m) else "") for n, m in members]
     return [*_said(typing.cast("object", value)), *([""] if told else []), *told]
+
+
+def _properties(of: type) -> list[tuple[str, object]]:
+    found = ((name, inspect.getattr_static(of, name)) for name in dir(of) if not name.startswith("_"))
+    return [(name, one.fget) for name, one in found if isinstance(one, property)]
 
 
 def _signature(name: str, member: object) -> list[str]:
     inner = _bare(member)
     begin = "async def" if inspect.iscoroutinefunction(inner) else "def"
-    return ["```text", f"{begin} {name}{_text(inner)}", "```", ""]
+    return ["```text", f"{begin} {name}{signature_text(inner)}", "```", ""]
 
 
 def _bare(member: object) -> object:
@@ -196,7 +202,7 @@ def _bare(member: object) -> object:
     return getattr(member, "__func__", member)
 
 
-def _text(member: object) -> str:
+def signature_text(member: object) -> str:
     signature = str(inspect.signature(typing.cast("Callable[..., object]", member)))
     plain = _FORWARD.sub(r"\1\2", _WHERE.sub("", signature)).replace("~", "")
     return plain.replace("(self, ", "(").replace("(self)", "()")
