@@ -47,6 +47,14 @@ def test_the_page_of_settings_has_every_setting() -> None:
     assert [name for name in names if f"\n| `{name}` |" not in page] == []
 
 
+def test_every_setting_has_a_docstring_which_is_what_the_page_says() -> None:
+    page = reference.settings()
+    for of in (Settings, ToolPolicy):
+        about = reference.docstrings_of_fields(of)
+        assert list(about) == [one.name for one in dataclasses.fields(of)]
+        assert all(text[0].isupper() and text.endswith(".") and text in page for text in about.values())
+
+
 def test_the_reference_is_built_where_git_ignores_it() -> None:
     ignored = (ROOT / ".gitignore").read_text("utf-8").splitlines()
     assert f"{reference.FOLDER.relative_to(ROOT)}/" in ignored

@@ -42,7 +42,6 @@ NO_YES, YES_NO = (False, None, True), (True, False)  # strictest first; what is 
 
 def _setting(
     default: Any,
-    about: str,
     *,
     least: float | None = None,
     most: float | None = None,
@@ -50,41 +49,41 @@ def _setting(
     choices: Iterable[str] = (),
     stricter: Any = None,
 ) -> Any:
-    """A number has a range. What else a value may be follows from the annotation, or from `choices`.
+    """What it is for is the text below it, for editors and the reference page alike. A number has a range; what else a
+    value may be follows from the annotation, or from `choices`.
 
     `stricter` says what an agent's file may make of it.
     """
-    told = {"about": about, "least": least, "most": most, "also": also, "choices": choices, "stricter": stricter}
+    told = {"least": least, "most": most, "also": also, "choices": choices, "stricter": stricter}
     if default is dict:
         return field(default_factory=dict[str, Any], hash=False, metadata=told)
     return field(default=default, metadata=told)
 
 
-def _limit(about: str, *also: str) -> Any:
-    return _setting(None, about, least=1, most=2**40, also=also)
+def _limit(*also: str) -> Any:
+    return _setting(None, least=1, most=2**40, also=also)
 
 
 @record(kw_only=True)
 class ToolPolicy:
     """What is different for one tool; None means as for all others."""
 
-    max_inline_bytes: int | None = _limit("as the setting of that name", *_ALSO_BYTES)
-    max_inline_chars: int | None = _limit("as the setting of that name", *_ALSO_CHARS)
-    max_inline_lines: int | None = _limit("as the setting of that name")
-    max_inline_tokens: int | None = _limit("as the setting of that name", *_ALSO_TOKENS)
-    store: Literal["oversized", "always", "never"] = _setting(
-        "oversized",
-        "what is stored of its outputs: those that do not fit, all of them, or none (secrets)",
-        stricter=("never", "oversized", "always"),
-    )
-    redact: bool = _setting(
-        False, "mask what looks like a secret in what it gives, before it is shown or stored (the extra `redact`)",
-        stricter=YES_NO,
-    )  # fmt: skip
-    never_async: bool = _setting(
-        False, "its calls never go to the background (approvals, writes in order)", stricter=YES_NO
-    )
-    by_reference: bool | None = _setting(None, "whether its arguments may name kept outputs", stricter=NO_YES)
+    max_inline_bytes: int | None = _limit(*_ALSO_BYTES)
+    """As the setting of that name, for this tool."""
+    max_inline_chars: int | None = _limit(*_ALSO_CHARS)
+    """As the setting of that name, for this tool."""
+    max_inline_lines: int | None = _limit()
+    """As the setting of that name, for this tool."""
+    max_inline_tokens: int | None = _limit(*_ALSO_TOKENS)
+    """As the setting of that name, for this tool."""
+    store: Literal["oversized", "always", "never"] = _setting("oversized", stricter=("never", "oversized", "always"))
+    """What is stored of its outputs: those that do not fit, all of them, or none (secrets)."""
+    redact: bool = _setting(False, stricter=YES_NO)
+    """Mask what looks like a secret in what it gives, before it is shown or stored (the extra `redact`)."""
+    never_async: bool = _setting(False, stricter=YES_NO)
+    """Its calls never go to the background (approvals, writes in order)."""
+    by_reference: bool | None = _setting(None, stricter=NO_YES)
+    """Whether its arguments may name kept outputs."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -95,193 +94,123 @@ class ToolPolicy:
 class Settings:
     """Every setting with its default and its rule. docs/settings.md says where values come from."""
 
-    dialect: str = _setting(
-        "holdall", "whose limits, texts and tools the model gets", choices=DIALECTS, stricter=("legacy",)
-    )
-    max_inline_bytes: int | None = _limit(
-        "an output over this many bytes is kept, not shown; the dialect's own by default", *_ALSO_BYTES
-    )
-    max_inline_chars: int | None = _limit("the same in characters", *_ALSO_CHARS)
-    max_inline_lines: int | None = _limit("the same in lines")
-    max_inline_tokens: int | None = _limit("the same in tokens", *_ALSO_TOKENS)
-    tokenizer: Literal["auto", "o200k", "estimate"] = _setting(
-        "auto", "how tokens are counted: exactly with o200k (an extra), by an estimate, or as exactly as can be"
-    )
-    answer_max_bytes: int = _setting(16 * KIB, "the most that one answer of a verb holds", least=256, most=2**30)
-    answer_max_tokens: int = _setting(4000, "the same in tokens", least=64, most=2**30)
-    notice_max_tokens: int = _setting(
-        NOTICE_TOKENS, "the most that a notice in place of an output takes, in tokens", least=150, most=100_000
-    )
-    unpack_max_bytes: int = _setting(
-        256 * MIB, "the most that one member of a packed output is unpacked to", least=1, most=2**40, stricter=CEILING
-    )
-    difference_notices: bool = _setting(
-        True,
-        "the dialect `holdall` shows an output nearly like the last of the same tool and arguments as what differs",
-    )
-    snippet_lines: int = _setting(
-        SNIPPET_LINES, "the most lines of each end of an output that the dialect `refs` shows", least=0, most=100_000
-    )
-    snippet_bytes: int = _setting(SNIPPET_BYTES, "the same in bytes", least=0, most=MIB)
-    max_inline_blob_bytes: int = _setting(
-        MIB, "an image, sound or other blob over this many bytes is kept, not shown", least=1, most=2**40
-    )
-    tools_listed: Literal["when-needed", "always"] = _setting(
-        "when-needed", "when the tools for kept outputs are offered: once something is kept, or always"
-    )
-    plain_tool_names: bool = _setting(
-        False, "the dialect `refs` names its tools with _ in place of dots, as agents and the gateway always do"
-    )
-    by_reference: bool = _setting(
-        False, "whether an argument holdall:HANDLE of any tool is replaced by the kept output", stricter=NO_YES
-    )
-    reference_max_bytes: int = _setting(
-        MIB, "the most that one such argument may bring in", least=1, most=2**40, stricter=CEILING
-    )
-    tools: Mapping[str, ToolPolicy] = _setting(dict, "a table for each tool that is treated differently")
-    retention: str | None = _setting(
-        None,
-        "how long outputs are kept: a number of days, 'session' or 'keep'; 30 days by default, in the dialects extract "
-        "and async for the session",
-        also=("asyncToolTTL",),
-        stricter=LESS,
-    )
-    store_dir: str = _setting(
-        "", "the data folder; a folder of the user's own by default", also=("storeDir",), stricter=USER_ONLY
-    )
-    objects: str = _setting(
-        "", "where the bytes go when the data is in PostgreSQL: s3://bucket/prefix, gs://…, az://…, file:///…",
-        stricter=USER_ONLY,
-    )  # fmt: skip
-    principal: str = _setting(
-        "", "whose sessions are seen in PostgreSQL; the database's user by default", stricter=USER_ONLY
-    )
-    cache_dir: str = _setting(
-        "", "the folder for copies of objects; in the user's own cache by default", stricter=USER_ONLY
-    )
-    cache_bytes: int = _setting(
-        4 * 1024 * MIB, "the most that copies of objects take on this host", least=64 * MIB, most=2**50,
-        stricter=USER_ONLY,
-    )  # fmt: skip
-    quota_bytes: int | None = _setting(
-        None, "refuse to keep more than this in the whole store", least=0, most=2**60, stricter=LESS
-    )
-    session_quota_bytes: int | None = _setting(
-        None, "refuse to keep more than this in one session", least=0, most=2**60, stricter=LESS
-    )
-    grep_seconds: float = _setting(
-        60.0, "the longest that one search or read may take", least=0.1, most=86_400, stricter=CEILING
-    )
-    query_seconds: float = _setting(
-        60.0, "the longest that one query may take", least=0.1, most=86_400, stricter=CEILING
-    )
-    query_memory_bytes: int = _setting(
-        1024 * MIB, "the memory that one query may use; its process takes up to 256 MiB more", least=64 * MIB,
-        most=2**50, stricter=CEILING,
-    )  # fmt: skip
-    query_max_rows: int = _setting(1000, "the rows that one query answers at a time", least=1, most=1_000_000)
-    http_max_body_bytes: int = _setting(
-        4 * MIB, "the most that one request to a gateway over HTTP may send", least=1024, most=2**30, stricter=CEILING
-    )
-    server_max_bytes: int = _setting(
-        256 * MIB,
-        "the most that one message of an MCP server may have, unpacked",
-        least=64 * KIB,
-        most=2**40,
-        stricter=CEILING,
-    )
-    async_enabled: bool = _setting(True, "whether a slow call may go on in the background", also=("async",))
-    slow_after_seconds: float = _setting(
-        5.0, "a call that takes longer goes on in the background", least=0, most=86_400, also=("asyncTimeoutSecs",)
-    )
-    tool_timeout_seconds: float = _setting(
-        600.0, "the longest that a call may take, in the background too", least=0.001, most=31_536_000,
-        also=("toolTimeout",), stricter=CEILING
-    )  # fmt: skip
-    max_background_calls: int = _setting(
-        8, "calls that run at once; the others wait in a queue", least=1, most=10**6, stricter=CEILING
-    )
-    wait_max_seconds: float = _setting(
-        60.0, "the longest that one wait for calls may take", least=0, most=86_400, stricter=CEILING
-    )
-    grace_seconds: float = _setting(
-        5.0,
-        "how long calls may go on when their session ends, before they are cancelled",
-        least=0,
-        most=86_400,
-        stricter=CEILING,
-    )
-
-    model: str = _setting("", "the model of an agent (provider:name, openai:NAME@URL, gguf:PATH, scripted:FILE)")
-    key_urls: str = _setting(
-        "", "URLs, with spaces between them, that keys and variables may be sent to where a file names these URLs",
-        stricter=USER_ONLY,
-    )  # fmt: skip
-    max_turns: int = _setting(
-        30,
-        "the turns that an agent may take; in the last one it must report",
-        least=1,
-        most=10**6,
-        also=("maxTurns",),
-        stricter=CEILING,
-    )
-    max_calls_per_turn: int = _setting(
-        32,
-        "the tool calls of one turn of an agent; more are refused one by one",
-        least=1,
-        most=10_000,
-        stricter=CEILING,
-    )
-    max_agents: int = _setting(16, "the agents that one run may start in all", least=0, most=10_000, stricter=CEILING)
-    max_agent_depth: int = _setting(3, "how deep agents may start agents", least=0, most=100, stricter=CEILING)
-    window: int | None = _setting(
-        None, "the context window of the agent's model in tokens, where it is not known", least=1000, most=10**9,
-        also=("contextWindow",),
-    )  # fmt: skip
-    max_output: int | None = _setting(
-        None, "the tokens of one reply of that model", least=16, most=10**8, also=("maxOutputTokens",)
-    )
-    extraction_model: str = _setting(
-        "", "the model that answers questions about outputs (provider:name, gguf:PATH); the session's by default",
-        also=("extractionModel",),
-    )  # fmt: skip
-    max_chunks: int = _setting(
-        1, "an output that fits into so many chunks is read whole, by a model", least=1, most=10**6,
-        also=("MAX_CHUNKS_FOR_FULL_MODE",),
-    )  # fmt: skip
-    chunk_overlap_percent: float | None = _setting(
-        None, "how much of a chunk the next one repeats; 10 by default, in the dialect async 5", least=0, most=50,
-        also=("overlapPercent",),
-    )  # fmt: skip
-    long_line_bytes: int = _setting(
-        1000, "an output whose lines are longer than this on average is read whole, not searched", least=1, most=2**40,
-        also=("avgLineBytesThreshold",),
-    )  # fmt: skip
-    extraction_calls: int = _setting(
-        8, "calls of a model that one question makes at once", least=1, most=1000, stricter=CEILING
-    )
-    extraction_seconds: float | None = _setting(
-        None, "the longest that one such call may take; 120 by default, 1800 for a model on this machine", least=0.01,
-        most=86_400, stricter=LESS
-    )  # fmt: skip
-    extraction_max_calls: int = _setting(
-        1000, "the calls that one question may make in all", least=1, most=10**6, stricter=CEILING
-    )
-    extraction_max_tokens: int = _setting(
-        20_000_000, "the tokens that one question may take in all", least=1000, most=2**40, stricter=CEILING
-    )
-    extraction_max_cost: float = _setting(
-        5.0,
-        "what one question may cost, in US dollars, where the price is known",
-        least=0,
-        most=10**6,
-        stricter=CEILING,
-    )
-    extraction_cache: Literal["session", "store", "off"] = _setting(
-        "session",
-        "where answers are looked up before a model is asked: in the session, in the whole store, nowhere",
-        stricter=("off", "session", "store"),
-    )
+    dialect: str = _setting("holdall", choices=DIALECTS, stricter=("legacy",))
+    """Whose limits, texts and tools the model gets."""
+    max_inline_bytes: int | None = _limit(*_ALSO_BYTES)
+    """An output over this many bytes is kept, not shown; the dialect's own by default."""
+    max_inline_chars: int | None = _limit(*_ALSO_CHARS)
+    """An output over this many characters is kept, not shown; the dialect's own by default."""
+    max_inline_lines: int | None = _limit()
+    """An output over this many lines is kept, not shown; the dialect's own by default."""
+    max_inline_tokens: int | None = _limit(*_ALSO_TOKENS)
+    """An output over this many tokens is kept, not shown; the dialect's own by default."""
+    tokenizer: Literal["auto", "o200k", "estimate"] = _setting("auto")
+    """How tokens are counted: exactly with o200k (an extra), by an estimate, or as exactly as can be."""
+    answer_max_bytes: int = _setting(16 * KIB, least=256, most=2**30)
+    """The most bytes that one answer of a verb holds."""
+    answer_max_tokens: int = _setting(4000, least=64, most=2**30)
+    """The most tokens that one answer of a verb holds."""
+    notice_max_tokens: int = _setting(NOTICE_TOKENS, least=150, most=100_000)
+    """The most that a notice in place of an output takes, in tokens."""
+    unpack_max_bytes: int = _setting(256 * MIB, least=1, most=2**40, stricter=CEILING)
+    """The most that one member of a packed output is unpacked to."""
+    difference_notices: bool = _setting(True)
+    """The dialect `holdall` shows an output nearly like the last of the same tool and arguments as what differs."""
+    snippet_lines: int = _setting(SNIPPET_LINES, least=0, most=100_000)
+    """The most lines of each end of an output that the dialect `refs` shows."""
+    snippet_bytes: int = _setting(SNIPPET_BYTES, least=0, most=MIB)
+    """The most bytes of each end of an output that the dialect `refs` shows."""
+    max_inline_blob_bytes: int = _setting(MIB, least=1, most=2**40)
+    """An image, sound or other blob over this many bytes is kept, not shown."""
+    tools_listed: Literal["when-needed", "always"] = _setting("when-needed")
+    """When the tools for kept outputs are offered: once something is kept, or always."""
+    plain_tool_names: bool = _setting(False)
+    """The dialect `refs` names its tools with _ in place of dots, as agents and the gateway always do."""
+    by_reference: bool = _setting(False, stricter=NO_YES)
+    """Whether an argument holdall:HANDLE of any tool is replaced by the kept output."""
+    reference_max_bytes: int = _setting(MIB, least=1, most=2**40, stricter=CEILING)
+    """The most bytes that one argument holdall:HANDLE may bring in."""
+    tools: Mapping[str, ToolPolicy] = _setting(dict)
+    """A table for each tool that is treated differently."""
+    retention: str | None = _setting(None, also=("asyncToolTTL",), stricter=LESS)
+    """How long outputs are kept: a number of days, 'session' or 'keep'; 30 days by default, in the dialects extract and
+    async for the session.
+    """
+    store_dir: str = _setting("", also=("storeDir",), stricter=USER_ONLY)
+    """The data folder; a folder of the user's own by default."""
+    objects: str = _setting("", stricter=USER_ONLY)
+    """Where the bytes go when the data is in PostgreSQL: s3://bucket/prefix, gs://…, az://…, file:///…."""
+    principal: str = _setting("", stricter=USER_ONLY)
+    """Whose sessions are seen in PostgreSQL; the database's user by default."""
+    cache_dir: str = _setting("", stricter=USER_ONLY)
+    """The folder for copies of objects; in the user's own cache by default."""
+    cache_bytes: int = _setting(4 * 1024 * MIB, least=64 * MIB, most=2**50, stricter=USER_ONLY)
+    """The most that copies of objects take on this host."""
+    quota_bytes: int | None = _setting(None, least=0, most=2**60, stricter=LESS)
+    """Refuse to keep more than this in the whole store."""
+    session_quota_bytes: int | None = _setting(None, least=0, most=2**60, stricter=LESS)
+    """Refuse to keep more than this in one session."""
+    grep_seconds: float = _setting(60.0, least=0.1, most=86_400, stricter=CEILING)
+    """The longest that one search or read may take."""
+    query_seconds: float = _setting(60.0, least=0.1, most=86_400, stricter=CEILING)
+    """The longest that one query may take."""
+    query_memory_bytes: int = _setting(1024 * MIB, least=64 * MIB, most=2**50, stricter=CEILING)
+    """The memory that one query may use; its process takes up to 256 MiB more."""
+    query_max_rows: int = _setting(1000, least=1, most=1_000_000)
+    """The rows that one query answers at a time."""
+    http_max_body_bytes: int = _setting(4 * MIB, least=1024, most=2**30, stricter=CEILING)
+    """The most that one request to a gateway over HTTP may send."""
+    server_max_bytes: int = _setting(256 * MIB, least=64 * KIB, most=2**40, stricter=CEILING)
+    """The most that one message of an MCP server may have, unpacked."""
+    async_enabled: bool = _setting(True, also=("async",))
+    """Whether a slow call may go on in the background."""
+    slow_after_seconds: float = _setting(5.0, least=0, most=86_400, also=("asyncTimeoutSecs",))
+    """A call that takes longer goes on in the background."""
+    tool_timeout_seconds: float = _setting(600.0, least=0.001, most=31_536_000, also=("toolTimeout",), stricter=CEILING)
+    """The longest that a call may take, in the background too."""
+    max_background_calls: int = _setting(8, least=1, most=10**6, stricter=CEILING)
+    """Calls that run at once; the others wait in a queue."""
+    wait_max_seconds: float = _setting(60.0, least=0, most=86_400, stricter=CEILING)
+    """The longest that one wait for calls may take."""
+    grace_seconds: float = _setting(5.0, least=0, most=86_400, stricter=CEILING)
+    """How long calls may go on when their session ends, before they are cancelled."""
+    model: str = _setting("")
+    """The model of an agent (provider:name, openai:NAME@URL, gguf:PATH, scripted:FILE)."""
+    key_urls: str = _setting("", stricter=USER_ONLY)
+    """URLs, with spaces between them, that keys and variables may be sent to where a file names these URLs."""
+    max_turns: int = _setting(30, least=1, most=10**6, also=("maxTurns",), stricter=CEILING)
+    """The turns that an agent may take; in the last one it must report."""
+    max_calls_per_turn: int = _setting(32, least=1, most=10_000, stricter=CEILING)
+    """The tool calls of one turn of an agent; more are refused one by one."""
+    max_agents: int = _setting(16, least=0, most=10_000, stricter=CEILING)
+    """The agents that one run may start in all."""
+    max_agent_depth: int = _setting(3, least=0, most=100, stricter=CEILING)
+    """How deep agents may start agents."""
+    window: int | None = _setting(None, least=1000, most=10**9, also=("contextWindow",))
+    """The context window of the agent's model in tokens, where it is not known."""
+    max_output: int | None = _setting(None, least=16, most=10**8, also=("maxOutputTokens",))
+    """The tokens of one reply of the agent's model, where they are not known."""
+    extraction_model: str = _setting("", also=("extractionModel",))
+    """The model that answers questions about outputs (provider:name, gguf:PATH); the session's by default."""
+    max_chunks: int = _setting(1, least=1, most=10**6, also=("MAX_CHUNKS_FOR_FULL_MODE",))
+    """An output that fits into so many chunks is read whole, by a model."""
+    chunk_overlap_percent: float | None = _setting(None, least=0, most=50, also=("overlapPercent",))
+    """How much of a chunk the next one repeats; 10 by default, in the dialect async 5."""
+    long_line_bytes: int = _setting(1000, least=1, most=2**40, also=("avgLineBytesThreshold",))
+    """An output whose lines are longer than this on average is read whole, not searched."""
+    extraction_calls: int = _setting(8, least=1, most=1000, stricter=CEILING)
+    """Calls of a model that one question makes at once."""
+    extraction_seconds: float | None = _setting(None, least=0.01, most=86_400, stricter=LESS)
+    """The longest that one call of a model for a question may take; 120 by default, 1800 for a model on this machine.
+    """
+    extraction_max_calls: int = _setting(1000, least=1, most=10**6, stricter=CEILING)
+    """The calls that one question may make in all."""
+    extraction_max_tokens: int = _setting(20_000_000, least=1000, most=2**40, stricter=CEILING)
+    """The tokens that one question may take in all."""
+    extraction_max_cost: float = _setting(5.0, least=0, most=10**6, stricter=CEILING)
+    """What one question may cost, in US dollars, where the price is known."""
+    extraction_cache: Literal["session", "store", "off"] = _setting("session", stricter=("off", "session", "store"))
+    """Where answers are looked up before a model is asked: in the session, in the whole store, nowhere."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
