@@ -58,6 +58,7 @@ class Proxy:
         self._on_kill: Callable[[], None] = lambda: None
         self._open = asyncio.Event()
         self._open.set()
+        self._refuses = False
         self._connections: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -88,6 +89,19 @@ class Proxy:
                 _reset(writer)
 
         self._call(reset())
+
+    def refuse(self) -> None:
+        """As a server that is away: every connection ends, and each new one at once."""
+
+        async def change() -> None:
+            self._refuses = True
+            for writer in list(self._connections):
+                _reset(writer)
+
+        self._call(change())
+
+    def admit(self) -> None:
+        self._refuses = False
 
     def close(self) -> None:
         async def end() -> None:
@@ -121,6 +135,8 @@ class Proxy:
         upstream: asyncio.StreamWriter | None = None
         try:
             await self._open.wait()
+            if self._refuses:
+                raise Gone
             answers, upstream = await asyncio.open_connection(*self._target, limit=1 << 20)
             self._connections.add(upstream)
             speak = self._http if self._protocol == "http" else self._postgres

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -251,7 +252,9 @@ def _configuration(options: Options) -> str:
 
 
 def _store(options: Options) -> str:
-    """List the session, then really keep something and read it back, in a store of its own on the same disk."""
+    """List the session, then really keep something and read it back, where nobody lists it: in a folder of its own on
+    the same disk, or as a principal of its own.
+    """
     import asyncio
 
     from holdall.bag import Holdall
@@ -262,8 +265,9 @@ def _store(options: Options) -> str:
         async with options.read_bag() as bag:
             kept = len(await bag.outputs())
         with _trial(found.home) if found.is_folder else contextlib.nullcontext("") as folder:
-            home, name = (os.path.join(folder, "home"), None) if folder else (found.home, "holdall doctor")
-            async with Holdall.open(home=home, session=name, settings=found.settings) as bag:
+            home, name = (os.path.join(folder, "home"), None) if folder else (found.home, "doctor")
+            settings = found.settings if folder else replace(found.settings, principal="holdall doctor")
+            async with Holdall.open(home=home, session=name, settings=settings) as bag:
                 facts = await bag.keep("holdall doctor\n", tool="doctor")
                 if (await bag.read(facts.handle)).text != "holdall doctor\n":
                     raise OSError("what was kept did not come back as it was")

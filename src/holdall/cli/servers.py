@@ -426,6 +426,7 @@ async def gateway(
 
 
 async def _over_http(options: Options, ask: GatewayOptions, http: HttpOptions) -> int:
+    from holdall.config import SESSION_VARIABLE
     from holdall.mcp.gateway.http_app import Address, address_of, serve_http
 
     if ask.client is not None:
@@ -438,8 +439,12 @@ async def _over_http(options: Options, ask: GatewayOptions, http: HttpOptions) -
         screen.about(f"listening on {url}")
         if told:
             screen.about(f"token: {told} (new with each start; HOLDALL_GATEWAY_TOKEN sets one)")
+        if not found.is_folder and "" in tokens and not named:
+            screen.about("other gateways of this store do not share its handles: name a --session, or use --tokens")
 
-    most = options.configuration(session=ask.session, flags=ask.flags()).settings.http_max_body_bytes
+    found = options.configuration(session=ask.session, flags=ask.flags())
+    named = ask.session or options.session or os.environ.get(SESSION_VARIABLE)
+    most = found.settings.http_max_body_bytes
     await serve_http(house, Address(host, port, tokens, http.hosts, http.origins, most), open_bag, ready)
     return 0
 
