@@ -3,9 +3,11 @@
 # Faults are made where they happen: between two steps of the store.
 
 import contextlib
+import json
 import os
 import threading
-from collections.abc import Generator, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 
 from holdall import Holdall, Settings
 from holdall.bag.bundles import copy_session
+from holdall.store import deadline
 from holdall.store.fleet import database, objects, schema, upkeep
 from holdall.store.fleet.store import FleetStore
 from holdall.store.opening import open_store, shown
@@ -24,16 +27,17 @@ from holdall.values.errors import (
     OutputDamaged,
     OutputExpired,
     QuotaReached,
+    SessionLocked,
     StoreFault,
     StoreGone,
     UnknownHandle,
 )
-from holdall.values.outputs import Kept, Origin, Unkept
+from holdall.values.outputs import Facts, Kept, Origin, Unkept
 from holdall.values.spans import BLOCK
 from tests.fleet.fixtures import Place
 from tests.store.support import keep, read_back
 
-LEASE_SECONDS = 2.0
+pytestmark = pytest.mark.fleet
 
 
 class Fleet:
@@ -180,6 +184,24 @@ def test_a_host_that_comes_back_before_anybody_looked_goes_on(fleet: Fleet) -> N
     assert here.resolve(session, writer.handle).state == "running"
     writer.write(b"all of it")
     assert read_back(here, writer.finish()) == b"all of it"
+
+
+def test_an_agent_whose_session_another_host_took_over_writes_no_more_of_its_transcript(fleet: Fleet) -> None:
+    there, here = fleet.host(), fleet.host()
+    session = there.open_session("s")
+    with there.lease(session, "there"):
+        there.append_transcript(session, b'{"n":1}\n')
+        with pytest.raises(SessionLocked, match="there"):
+            here.append_transcript(session, b'{"n":"nobody asked"}\n')
+        fleet.kill(there)
+        with here.lease(session, "here"):
+            here.append_transcript(session, b'{"n":2}\n')
+            fleet.sql("UPDATE holdall_leases SET renewed = clock_timestamp()")  # it comes back
+            with pytest.raises(SessionLocked, match="here"):
+                there.append_transcript(session, b'{"n":"too late"}\n')
+        with pytest.raises(SessionLocked, match="it ran on another host while this one was away"):
+            there.append_transcript(session, b'{"n":"too late"}\n')
+    assert [json.loads(line)["n"] for line in here.transcript(session).lines.splitlines()] == [1, 2]
 
 
 def test_bytes_wait_while_the_bucket_is_away_and_are_all_there_afterwards(
@@ -425,8 +447,8 @@ def test_a_lost_answer_to_a_commit_neither_loses_nor_doubles_an_output(
     run = database.Database._connection
 
     @contextlib.contextmanager
-    def losing(self: database.Database) -> Generator[Any]:
-        with run(self) as connection:
+    def losing(self: database.Database, **options: Any) -> Generator[Any]:
+        with run(self, **options) as connection:
             yield connection
             if len(lost) == 2:  # after the commit of the record
                 lost.append(0)
@@ -450,6 +472,43 @@ def test_a_lost_answer_to_a_commit_neither_loses_nor_doubles_an_output(
     assert store.outputs(session) == [facts]
     assert read_back(fleet.host(), facts) == b"once"
     assert fleet.intents() == 0
+
+
+def test_who_finds_all_connections_in_use_waits_for_a_turn_and_is_told_for_what(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = fleet.host()
+    session = store.open_session("s")
+    store.lease_id  # noqa: B018 - it begins
+    with contextlib.ExitStack() as held:
+        for _ in range(database.MOST_CONNECTIONS):
+            held.enter_context(store.database._connection())
+        with (
+            deadline.within(0.3),
+            pytest.raises(StoreFault, match=r"waited 0.\d s for one of the 8 connections of this"),
+        ):
+            keep(store, session, "no time")
+        kept: list[Facts] = []
+        waiting = threading.Thread(target=lambda: kept.append(keep(store, session, "in turn")))
+        waiting.start()
+        _until(lambda: len(store.database._turns._waiting) == 1)
+        ours = store.database._turns._waiting[0]
+        renewing = threading.Thread(target=lambda: store.database.rows("", "SELECT 1", {}, first=True))
+        renewing.start()
+        _until(lambda: len(store.database._turns._waiting) == 2)
+        assert store.database._turns._waiting[1] is ours, "a lease is renewed before all else"
+        assert not kept
+    waiting.join()
+    renewing.join()
+    assert read_back(store, kept[0]) == b"in turn"
+    assert store.database._turns._free == database.MOST_CONNECTIONS
+
+
+def _until(happened: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
 
 
 def test_thirty_writers_of_one_session_get_thirty_handles(fleet: Fleet) -> None:

@@ -8,14 +8,17 @@ No text of the database or of its driver leaves this module: a host name that wa
 """
 
 import contextlib
+import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, LiteralString, TypeVar
 
+from holdall.store import deadline
 from holdall.store.addresses import shown, shown_objects
 from holdall.store.fleet.schema import MIGRATIONS, VERSION
-from holdall.values.errors import BadSetting, MissingExtra, StoreFault, StoreFull
+from holdall.values.errors import BadSetting, MissingExtra, OutOfTime, StoreFault, StoreFull
 from holdall.values.record import record
 
 try:
@@ -32,7 +35,7 @@ Row = tuple[Any, ...]
 MOST_CONNECTIONS = 8
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 30
-TURN_SECONDS = 10.0  # for a connection of our own
+TURN_SECONDS = 120.0  # at most, for one of our connections: each is used for some milliseconds at a time
 _MIGRATING = 0x686F6C64  # the advisory lock of those who change the schema
 # A peer that does not answer is noticed in 20 s, whatever it was doing.
 _PATIENCE = {
@@ -96,6 +99,43 @@ class Opened:
     user: str
 
 
+class Turns:
+    """So many at once; the others wait, and come in the order in which they asked."""
+
+    def __init__(self, many: int) -> None:
+        self._free = many
+        self._waiting: deque[threading.Event] = deque()
+        self._lock = threading.Lock()
+
+    def take(self, *, first: bool = False) -> None:
+        """Raises OutOfTime at the deadline of the call. `first`: before all others that wait."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            mine = threading.Event()
+            (self._waiting.appendleft if first else self._waiting.append)(mine)
+        within = deadline.of_seconds(TURN_SECONDS)
+        try:
+            while not mine.wait(within.wait_seconds()):
+                pass
+        except BaseException:
+            with self._lock:
+                has_turn = mine.is_set()
+                if not has_turn:
+                    self._waiting.remove(mine)
+            if has_turn:
+                self.give()
+            raise
+
+    def give(self) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().set()
+            else:
+                self._free += 1
+
+
 class Database:
     """Safe to use from many threads."""
 
@@ -104,7 +144,7 @@ class Database:
         self._parameters = _parameters(home)
         self._free: list[Connection] = []
         self._lock = threading.Lock()
-        self._slots = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._turns = Turns(MOST_CONNECTIONS)
         self._closed = False
         self.opened = self._first_look(objects)
         self._ahead = self.opened.seconds - time.monotonic()
@@ -136,11 +176,13 @@ class Database:
                 self._drop_free()
         raise AssertionError("the last attempt returns or raises")
 
-    def rows(self, doing: str, statement: LiteralString, values: Mapping[str, object]) -> list[Row]:
-        """Of one statement that can be done twice."""
+    def rows(
+        self, doing: str, statement: LiteralString, values: Mapping[str, object], *, first: bool = False
+    ) -> list[Row]:
+        """Of one statement that can be done twice. `first`: it waits for no other statement of this process."""
         for attempt in (1, 2):
             try:
-                with self._connection() as connection:
+                with self._connection(first=first) as connection:
                     cursor = connection.execute(statement, values)
                     return cursor.fetchall() if cursor.description else []
             except psycopg.Error as problem:
@@ -177,11 +219,15 @@ class Database:
         self._drop_free()
 
     @contextlib.contextmanager
-    def _connection(self) -> Generator[Connection]:
-        if not self._slots.acquire(timeout=TURN_SECONDS):
+    def _connection(self, *, first: bool = False) -> Generator[Connection]:
+        began = time.monotonic()
+        try:
+            self._turns.take(first=first)
+        except OutOfTime:
             raise StoreFault(
-                f"all {MOST_CONNECTIONS} connections to {self.home} were in use for {TURN_SECONDS:g} s. Try again."
-            )
+                f"the call waited {time.monotonic() - began:.1f} s for one of the {MOST_CONNECTIONS} connections of "
+                f"this process to {self.home}, which were in use. Call less at once, or from more processes."
+            ) from None
         try:
             with self._lock:
                 connection = self._free.pop() if self._free else None
@@ -196,7 +242,7 @@ class Database:
                 if not keep:
                     connection.close()
         finally:
-            self._slots.release()
+            self._turns.give()
 
     def _drop_free(self) -> None:
         """What was open when one connection was lost is most likely lost too."""
@@ -295,7 +341,7 @@ def _parameters(home: str) -> dict[str, Any]:
     except psycopg.Error:
         rule = "it must be a connection string, as in postgresql://user@host:5432/database"
         raise BadSetting("home", shown(home), rule) from None
-    options = f"{own.get('options') or ''}{_TIMEOUTS}".strip()
+    options = f"{own.get('options') or os.environ.get('PGOPTIONS', '')}{_TIMEOUTS}".strip()
     return {"application_name": "holdall", **_PATIENCE, **own, "options": options}
 
 

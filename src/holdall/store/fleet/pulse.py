@@ -80,7 +80,7 @@ class Pulse:
     def _run(self) -> None:
         while not self._stopped.wait(self.seconds / _RENEWALS):
             with contextlib.suppress(StoreFault):
-                self._database.rows("renewing a lease", _RENEW, self._values)
+                self._database.rows("renewing a lease", _RENEW, self._values, first=True)
                 with self._lock:
                     undone, self._undone = self._undone, []
                 for work in undone:

@@ -96,6 +96,7 @@ class FleetRows(SessionRows):
         self.tokenizer = tokenizer or Estimate()
         self._retention = retention or Retention()
         self._quota = quota or Quota()
+        self._agents = {}
         self._rules: dict[str, Retention] = {}  # by session: how long its outputs are kept, as far as known
         self.database = Database(home, objects=checked(objects) if objects else "")
         self.clock: Callable[[], float] = clock or self.database.clock

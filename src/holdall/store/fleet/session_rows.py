@@ -44,6 +44,10 @@ _HELD: LiteralString = f"""
 SELECT c.shared, c.holder FROM holdall_claims c LEFT JOIN holdall_leases l ON l.id = c.lease
 WHERE c.principal = %(principal)s AND c.session = %(session)s AND c.name = %(name)s AND {ALIVE}
 """
+_FREE: LiteralString = f"""
+DELETE FROM holdall_claims c WHERE c.principal = %(principal)s AND c.session = %(session)s AND c.name = %(name)s
+AND NOT EXISTS (SELECT 1 FROM holdall_leases l WHERE l.id = c.lease AND {ALIVE})
+"""
 _CLAIM: LiteralString = """
 INSERT INTO holdall_claims (id, principal, session, name, shared, lease, holder)
 VALUES (%(claim)s, %(principal)s, %(session)s, %(name)s, %(shared)s, %(lease)s, %(holder)s)
@@ -62,6 +66,7 @@ class SessionRows:
     principal: str
     _pulse: Pulse
     _wakeups: Wakeups
+    _agents: dict[str, str]  # by session: the claim of the agent that runs here
 
     # Logs
 
@@ -69,7 +74,23 @@ class SessionRows:
         self._append(session, "events", lines)
 
     def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
-        self._append(session, "transcript", lines)
+        """A host that was away for longer than its lease, while another one took over, finds its claim gone."""
+        data = sealed(lines, session.format)
+        mine: LiteralString = (
+            "SELECT 1 FROM holdall_claims WHERE id = %(claim)s AND principal = %(principal)s FOR SHARE"
+        )
+
+        def work(connection: Connection) -> None:
+            claim = self._agents.get(session.id)
+            values = self.about(session, name=_AGENT, claim=claim)
+            if claim is None or connection.execute(mine, values).fetchone() is None:
+                held = connection.execute(_HELD, values).fetchone()
+                if held is not None or claim is not None:
+                    raise SessionLocked(held[1] if held else "it ran on another host while this one was away")
+            self.add_to_log(connection, session, "transcript", data)
+
+        if data:
+            self.database.run("writing the transcript", work)
 
     def events_from(self, session: SessionInfo, at: int) -> LogLines:
         return logs.joined(self.log_lines(session, "events", at), at)
@@ -199,12 +220,15 @@ class SessionRows:
     @contextlib.contextmanager
     def lease(self, session: SessionInfo, holder: str) -> Generator[None]:
         told = holder.encode("utf-8", "replace").replace(b"\0", b"?")[:_LONGEST_HOLDER].decode("utf-8", "replace")
-        release = self._try_claim(session, _AGENT, holder=told)
+        claim = new_uuid()
+        release = self._try_claim(session, _AGENT, holder=told, claim=claim)
         if not callable(release):
             raise SessionLocked(release)
+        self._agents[session.id] = claim
         try:
             yield
         finally:
+            self._agents.pop(session.id, None)
             release()
 
     def is_leased(self, session: str) -> bool:
@@ -232,11 +256,11 @@ class SessionRows:
             watches.discard(told.set)
 
     def _try_claim(
-        self, session: SessionInfo, name: str, *, shared: bool = False, holder: str = ""
+        self, session: SessionInfo, name: str, *, shared: bool = False, holder: str = "", claim: str = ""
     ) -> Callable[[], None] | str:
         """What lets go of it, or who holds it."""
         lease = self._pulse.begin()
-        claim = new_uuid()
+        claim = claim or new_uuid()
         values = self.about(session, name=name, shared=shared, claim=claim, lease=lease, holder=holder)
 
         def take(connection: Connection) -> str | None:
@@ -245,6 +269,7 @@ class SessionRows:
             )
             if connection.execute(lock, values).fetchone() is None:
                 raise StoreGone(f'the session "{session.name}" was removed from {self.database.home}.')
+            connection.execute(_FREE, values)  # who was away must not hold it again when it comes back
             held = connection.execute(_HELD, values).fetchall()
             if held and not (shared and all(one[0] for one in held)):
                 return str(held[0][1])
