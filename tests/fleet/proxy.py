@@ -15,7 +15,10 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-Mode = Literal["reset", "lost answer", "half", "half answer", "503", "slow", "kill before", "kill half", "kill after"]
+Mode = Literal[
+    "reset", "lost answer", "half", "half answer", "503", "slow", "kill before", "kill half", "kill after",
+    "429", "507", "quota",
+]  # fmt: skip
 Protocol = Literal["http", "postgres"]
 T = TypeVar("T")
 
@@ -26,8 +29,20 @@ MODES: dict[Protocol, tuple[Mode, ...]] = {
 SLOW_SECONDS = 1.0
 _CHUNK = 256 * 1024
 _GOODBYE = b"X"  # which has no answer
-_REFUSAL = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
-_SLOW_DOWN = b"HTTP/1.1 503 Slow Down\r\nContent-Length: %d\r\n\r\n%s" % (len(_REFUSAL), _REFUSAL)
+
+
+def _refusal(status: str, code: str, *headers: str) -> bytes:
+    body = f"<Error><Code>{code}</Code><Message>No.</Message></Error>"
+    lines = (f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", body)
+    return "\r\n".join(lines).encode()
+
+
+REFUSALS: dict[Mode, bytes] = {
+    "503": _refusal("503 Slow Down", "SlowDown", "Retry-After: 1"),
+    "429": _refusal("429 Too Many Requests", "TooManyRequests", "Retry-After: 1"),
+    "507": _refusal("507 Insufficient Storage", "InsufficientStorage"),
+    "quota": _refusal("403 Forbidden", "QuotaExceeded"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +217,8 @@ class Proxy:
             mode = self._next(_request(head))
             await self._before(mode)
             body = await reader.readexactly(_length(head))
-            if mode == "503":
-                await self._send(writer, _SLOW_DOWN)
+            if mode in REFUSALS:
+                await self._send(writer, REFUSALS[mode])
                 continue
             await self._half_sent(mode, upstream, head + body)
             for start in range(0, len(head + body), _CHUNK):

@@ -145,7 +145,7 @@ def _options() -> dict[str, Any]:
     client: dict[str, Any] = {"timeout": f"{REQUEST_SECONDS}s", "connect_timeout": "5s"}
     if any(os.environ.get(name, "").lower() in ("true", "1") for name in ("AWS_ALLOW_HTTP", "ALLOW_HTTP")):
         client["allow_http"] = True
-    retries = {"max_retries": 4, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
+    retries = {"max_retries": 6, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
     return {"client_options": client, "retry_config": retries}
 
 
@@ -164,14 +164,16 @@ def _fault(problem: Exception, doing: str, home: str) -> StoreFault:
     kind: type[StoreFault] = StoreFault
     if "169.254.169.254" in text:  # where machines of a cloud ask for theirs
         why = "there are no credentials for it in the environment"
+    elif status == "507" or re.search("QuotaExceeded|InsufficientStorage|No space left", text):
+        kind, why = StoreFull, "it is full: raise its quota or make room (`holdall gc`, `holdall rm`)"
     elif isinstance(problem, PermissionDeniedError | UnauthenticatedError) or status in ("401", "403"):
         why = "it refuses the credentials, or they may not do that"
     elif isinstance(problem, FileNotFoundError) or status == "404":
         why = "there is no such bucket or folder"
     elif "timed out" in text or "TimedOut" in text or "deadline" in text:
         why = f"it did not answer in {REQUEST_SECONDS} s"
-    elif status == "507" or "QuotaExceeded" in text or "No space left" in text:
-        kind, why = StoreFull, "it is full"
+    elif status in ("429", "503"):
+        why = f"it wants fewer requests (status {status}), also when asked again. Try later"
     elif status:
         why = f"it answers with status {status}"
     elif re.search("Connect|dns error|error sending request|connection", text):
