@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,10 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
+def _lines() -> Iterator[str]:
+    return (line for batch in log_lines() for line in batch.splitlines(keepends=True))
+
+
 class Bench:
     def __init__(self, address: Address, folder: Path, options: argparse.Namespace) -> None:
         self._address, self._folder = address, folder
@@ -101,21 +105,27 @@ class Bench:
             connection.execute("CREATE TABLE bench (id text PRIMARY KEY, facts bytea)")
             connection.commit()
 
+            text = "".join(itertools.islice(_lines(), SMALL // 50)).encode()[:SMALL]
+
+            def fresh() -> bytes:
+                """Text, as most tools return it; no two are the same."""
+                return secrets.token_hex(16).encode() + b"\n" + text[33:]
+
             def by_hand() -> None:
-                data = os.urandom(SMALL)
+                data = fresh()
                 name = secrets.token_hex(16)
                 obstore.put(bare, f"bare/{name}", data, mode="create")
                 connection.execute("INSERT INTO bench VALUES (%s, %s)", (name, data[:2000]))
                 connection.commit()
 
             def kept() -> None:
-                self.store.put(session, [os.urandom(SMALL)], Origin())
+                self.store.put(session, [fresh()], Origin())
 
             ours, floor = _in_turn(kept, by_hand, rounds=self._rounds)
         return [_ratio("keep 100 KB, against one put and one commit", ours, floor, 1.5)]
 
     def _lines(self) -> list[Figure]:
-        text = "".join(itertools.islice(itertools.chain.from_iterable(log_lines()), 100_000)).encode()
+        text = "".join(itertools.islice(_lines(), 100_000)).encode()
         with _folder_store(self._folder / "lines") as folder:
             here = folder.put(folder.open_session("s"), [text], Origin()).handle
             session = self.store.open_session("lines")

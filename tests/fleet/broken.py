@@ -37,8 +37,9 @@ def lease_by_host_clock() -> None:
     )
     rows = pulse.Database.rows
 
-    def rows_with_time(self: Any, doing: str, statement: Any, values: Any) -> Any:
-        return rows(self, doing, statement, {**values, "now": time.time()} if statement is renew else values)
+    def rows_with_time(self: Any, doing: str, statement: Any, values: Any, **options: Any) -> Any:
+        values = {**values, "now": time.time()} if statement is renew else values
+        return rows(self, doing, statement, values, **options)
 
     pulse.__dict__["_RENEW"] = renew
     pulse.Database.rows = rows_with_time

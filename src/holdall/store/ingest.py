@@ -84,20 +84,20 @@ class PeriodicSync(WorkThread):
             super().give(b"")  # only the wish: chunks that wait for the disk would be held in memory
 
 
-def ingest(
+def ingest(  # noqa: PLR0912 - one loop, and what each chunk meets
     chunks: Iterable[bytes],
     descriptor: int,
     tokenizer: Tokenizer,
     *,
     progress: Progress | None = None,
     room: Callable[[int], None] | None = None,
-    durable: bool = True,
+    written: Callable[[str, int], None] | None = None,
 ) -> Ingested:
     """Write all of `chunks` and sync. `room` is asked before each chunk and raises where a quota would be passed.
 
-    Without `durable` the file is not synced: its bytes go elsewhere from there.
+    With `written` the file is not synced: its bytes go elsewhere from there. It is called when all of them are in the
+    file, with their hash and number, before the last of the measuring is done.
     """
-    sync: Callable[[int], None] = files.fsync if durable else _leave
     measurer = Measurer(tokenizer)
     digest = hashlib.sha256()
     helpers: list[WorkThread] = []
@@ -119,7 +119,7 @@ def ingest(
             if taken > _LARGE and not helpers:
                 writing = WorkThread(lambda data: write_all(descriptor, data))
                 helpers = [writing, WorkThread(digest.update)]
-                helpers += [PeriodicSync(descriptor)] if durable else []
+                helpers += [PeriodicSync(descriptor)] if written is None else []
             if helpers:
                 for helper in helpers:
                     helper.give(chunk)
@@ -134,13 +134,12 @@ def ingest(
     finally:
         for helper in helpers:
             helper.stop()
-    sync(descriptor)
+    if written is None:
+        files.fsync(descriptor)
+    else:
+        written(digest.hexdigest(), taken)
     measure, table = measurer.finish(digest.hexdigest())
     return Ingested(measure, table, failure)
-
-
-def _leave(_descriptor: int) -> None:
-    """It is not synced."""
 
 
 class Counted:

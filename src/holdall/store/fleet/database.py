@@ -91,6 +91,10 @@ _STATES = {
 }
 
 
+class Conflict(StoreFault):
+    """Others have taken the same name, or changed the same rows."""
+
+
 @record
 class Opened:
     """What the first look at the database tells."""
@@ -324,7 +328,8 @@ def fault(problem: psycopg.Error, doing: str, home: str, *, unknown: bool = Fals
         text = str(problem)
         why = next((ours for theirs, ours in _REFUSALS if theirs in text), "the connection was lost")
     doubt = " Whether it was kept is not known." if unknown else ""
-    kind = StoreFull if state.startswith("53") and state != "53300" else StoreFault
+    kind = Conflict if state.startswith(("23505", "40")) else StoreFault
+    kind = StoreFull if state.startswith("53") and state != "53300" else kind
     return kind(f"the database {home} failed while {doing}: {why}.{doubt}")
 
 

@@ -78,10 +78,13 @@ class Objects:
                 if obstore.head(self._store, name)["size"] != len(data):
                     raise StoreFault(f"an object of another length is in the way in {self.home}.") from None
 
-    def put_file(self, name: str, descriptor: int, length: int) -> None:
-        """The first `length` bytes of an open file: small ones at once, large ones in parts, a few at a time."""
+    def put_file(self, name: str, descriptor: int, length: int, data: bytes | None = None) -> None:
+        """The first `length` bytes of an open file, or `data` where they were read already.
+
+        Small ones go at once, large ones in parts, a few at a time.
+        """
         if length <= SMALL:
-            self.put(name, os.pread(descriptor, length, 0) if length else b"")
+            self.put(name, os.pread(descriptor, length, 0) if data is None else data)
             return
         with self._explained("writing an object"), os.fdopen(os.dup(descriptor), "rb") as file:
             file.seek(0)

@@ -218,7 +218,7 @@ class FleetRows(SessionRows):
         """A new row; with a new handle unless the facts have one."""
         for attempt in range(_HANDLES):
             named = facts if facts.handle else replace(facts, handle=new_handle(attempt))
-            values = self._columns(named, table, object, parts, version) | {"lease": lease, "place": named.place}
+            values = self.columns(named, table, object, parts, version) | {"lease": lease, "place": named.place}
             if connection.execute(_INSERT, values).rowcount == 1:
                 return named
             if facts.handle:
@@ -228,9 +228,9 @@ class FleetRows(SessionRows):
     def rewrite(
         self, connection: Connection, facts: Facts, table: BlockTable, object: str | None, parts: int, version: int
     ) -> None:
-        connection.execute(_UPDATE, self._columns(facts, table, object, parts, version))
+        connection.execute(_UPDATE, self.columns(facts, table, object, parts, version))
 
-    def _columns(self, facts: Facts, table: BlockTable, object: str | None, parts: int, version: int) -> dict[str, Any]:
+    def columns(self, facts: Facts, table: BlockTable, object: str | None, parts: int, version: int) -> dict[str, Any]:
         blocks = table.to_bytes()
         proof = checksum(facts.id.encode("ascii") + blocks).to_bytes(_PROOF_BYTES, "big")
         return self.about(

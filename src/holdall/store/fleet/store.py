@@ -13,6 +13,8 @@ Order, uniqueness and time are PostgreSQL's. Everybody who changes outputs of a 
 
 import contextlib
 import hashlib
+import os
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,14 +24,14 @@ from holdall.policy.measure import Measurer, of_origin
 from holdall.store.directory import disk
 from holdall.store.fleet import upkeep
 from holdall.store.fleet.cache import CachedFile
-from holdall.store.fleet.database import Connection
-from holdall.store.fleet.objects import name_of, segment_of
+from holdall.store.fleet.database import Conflict, Connection, Row
+from holdall.store.fleet.objects import SMALL, name_of, segment_of
 from holdall.store.fleet.pulse import ALIVE
 from holdall.store.fleet.reader import FleetReader, FleetRunningReader, Segment
 from holdall.store.fleet.rows import BY_CALL, BY_ID, LOAD, NEXT, SEGMENTS, FleetRows, Loaded, call_hash, of_bytes
 from holdall.store.fleet.staging import FleetStaging
 from holdall.store.fleet.writer import FleetWriter
-from holdall.store.ids import new_uuid
+from holdall.store.ids import new_handle, new_uuid
 from holdall.store.ingest import Counted, facts_of, ingest, running_facts
 from holdall.store.protocol import (
     OutputReader,
@@ -73,6 +75,18 @@ SELECT object::text, parts FROM twin"""
 _TWIN: LiteralString = """SELECT object::text, parts, facts, handle FROM holdall_outputs
 WHERE principal = %(principal)s AND session = %(session)s AND sha256 = %(sha256)s AND bytes = %(bytes)s
 AND object IS NOT NULL AND object <> ALL(%(bad)s::uuid[]) AND state <> 'running' ORDER BY place LIMIT 1"""
+# A new output in one round trip, where nothing is in the way: its place is behind all others, its handle is free, no
+# other output has its bytes. It changes nothing where the intent is gone, and fails where the handle is taken.
+_PUBLISH: LiteralString = """WITH next AS (UPDATE holdall_sessions SET changes = changes + 1, place = %(place)s
+    WHERE principal = %(principal)s AND id = %(session)s AND name IS NOT NULL AND place <= %(place)s
+    AND NOT EXISTS (SELECT 1 FROM holdall_outputs WHERE principal = %(principal)s AND session = %(session)s
+        AND sha256 = %(sha256)s AND bytes = %(bytes)s AND object IS NOT NULL AND state <> 'running') RETURNING changes),
+done AS (DELETE FROM holdall_intents WHERE object = %(object)s AND principal = %(principal)s AND NOT doomed
+    AND EXISTS (SELECT 1 FROM next) RETURNING object)
+INSERT INTO holdall_outputs (principal, session, handle, id, call, sha256, state, place, bytes, object, parts, version,
+    facts, blocks)
+SELECT %(principal)s, %(session)s, %(handle)s, %(id)s, %(call)s, %(sha256)s, %(state)s, %(place)s, %(bytes)s,
+    done.object, 0, next.changes, %(facts)s, %(blocks)s FROM next, done RETURNING handle"""
 _DONE: LiteralString = """DELETE FROM holdall_intents WHERE object = %(object)s AND principal = %(principal)s
 AND NOT doomed"""
 _GROWN: LiteralString = """UPDATE holdall_outputs SET parts = %(number)s + 1, bytes = %(end)s
@@ -121,42 +135,34 @@ class FleetStore(FleetRows):
     ) -> Facts:
         counted = Counted(chunks)
         with self.cache.incoming() as file:
-            with disk.explained("keeping an output", self.cache.path, needed=counted.bytes):
-                taken = ingest(
-                    counted, file.descriptor, tokenizer or self.tokenizer, progress=progress,
-                    room=self._room(session), durable=False,
-                )  # fmt: skip
-            facts = facts_of(new_uuid(), session.id, origin, taken, notes(), surrogates(), self.clock())
-            return self._keep(session, replace(facts, file=file_for(facts)), taken.table, file)
-
-    def _keep(self, session: SessionInfo, facts: Facts, table: BlockTable, file: CachedFile) -> Facts:
-        object, bad = new_uuid(), list[str]()
-        values = self.about(session, object=object, lease=self.lease_id, always=False, **of_bytes(facts))
-        twin = self.database.row("keeping an output", _INTEND, values)
-        if twin is not None and not self._is_there(twin[0], twin[1], facts.measure.bytes):
-            bad.append(twin[0])
-            twin = self.database.row("keeping an output", _INTEND, {**values, "always": True}) and None
-        for _ in range(2):
-            own = None if twin is not None else object
+            sending = _Sending(self, session, file)
             try:
-                if own is not None and facts.measure.bytes:
-                    self.objects.put_file(name_of(object), file.descriptor, facts.measure.bytes)
-                kept, used = self._publish(session, facts, table, own, bad)
-            except _TwinGone:  # it was removed since we looked: then we need a copy of our own
-                twin = self.database.row("keeping an output", _INTEND, {**values, "always": True}) and None
-                continue
+                with disk.explained("keeping an output", self.cache.path, needed=counted.bytes):
+                    taken = ingest(
+                        counted, file.descriptor, tokenizer or self.tokenizer, progress=progress,
+                        room=self._room(session), written=sending.start,
+                    )  # fmt: skip
+                facts = facts_of(new_uuid(), session.id, origin, taken, notes(), surrogates(), self.clock())
+                kept, used = self._keep(session, replace(facts, file=file_for(facts)), taken.table, sending)
             except BaseException:
-                if own is not None:
-                    upkeep.abandon(self, object)
+                sending.abandon()
                 raise
-            if used == object:
-                self.cache.adopt(file, object, facts.measure.bytes)
-            elif own is not None:
-                upkeep.abandon(self, object)
+            if used == sending.object:
+                self.cache.adopt(file, used, facts.measure.bytes)
+            else:
+                sending.abandon()
             return kept
+
+    def _keep(self, session: SessionInfo, facts: Facts, table: BlockTable, sending: "_Sending") -> tuple[Facts, str]:
+        for _ in range(2):
+            own = sending.result()
+            try:
+                return self._publish(session, facts, table, own, sending.bad)
+            except _TwinGone:  # it was removed since we looked: then we need a copy of our own
+                sending.send()
         raise StoreFault("the same bytes were kept and removed again by others, twice. Try again.")
 
-    def _is_there(self, object: str, parts: int, length: int) -> bool:
+    def is_there(self, object: str, parts: int, length: int) -> bool:
         """Whether bytes that we might share are still there; of segments, the last one."""
         if not length:
             return True
@@ -167,7 +173,13 @@ class FleetStore(FleetRows):
         self, session: SessionInfo, facts: Facts, table: BlockTable, object: str | None, bad: list[str]
     ) -> tuple[Facts, str]:
         """The record, under a handle, in one transaction; and the object that has its bytes."""
-        tries = 0
+        if object is not None and not bad:
+            named = replace(facts, handle=new_handle(0))
+            values = self.columns(named, table, object, 0, 0) | {"place": named.place}
+            with contextlib.suppress(Conflict):
+                if self.database.row("keeping an output", _PUBLISH, values) is not None:
+                    return named, object
+        tries = 1 if object is not None and not bad else 0  # its answer may have been lost
 
         def work(connection: Connection) -> tuple[Facts, str]:
             nonlocal tries
@@ -498,6 +510,78 @@ class FleetStore(FleetRows):
             return None
         in_all = self.used_bytes() if quota.store_bytes is not None else 0
         return room_for(quota, self.used_bytes(session), in_all)
+
+
+class _Sending:
+    """The bytes of a new output on their way to an object, in a thread: they are measured meanwhile.
+
+    First a row says what is intended, then the object is written. Neither, where the session has the bytes already.
+    """
+
+    def __init__(self, store: FleetStore, session: SessionInfo, file: CachedFile) -> None:
+        self.object = new_uuid()
+        self.bad: list[str] = []  # objects that should have the same bytes and are not there
+        self._store, self._session, self._file = store, session, file
+        self._values: dict[str, object] = {}
+        self._length = 0
+        self._is_intended = False
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self, sha256: str, length: int) -> None:
+        """The intent is written here: a thread that waits for the database would wait for the one that measures."""
+        self._length = length
+        self._values = self._store.about(
+            self._session, object=self.object, lease=self._store.lease_id, sha256=sha256, bytes=length
+        )
+        self._is_intended = True  # also where the answer is lost
+        twin = self._intend(always=False)
+        if twin is not None and self._store.is_there(*twin, length):
+            self._is_intended = False
+            return
+        if twin is not None:
+            self.bad.append(twin[0])
+            self._intend(always=True)
+        # Read here: at a read in the thread it would stop until the measuring is done.
+        small = os.pread(self._file.descriptor, length, 0) if length <= SMALL else None
+        self._thread = threading.Thread(target=self._run, args=(small,), name="holdall-put", daemon=True)
+        self._thread.start()
+
+    def result(self) -> str | None:
+        """The object, written; None where another one has the same bytes."""
+        self._join()
+        if self._error is not None:
+            raise self._error
+        return self.object if self._is_intended else None
+
+    def send(self) -> None:
+        """Whatever others have."""
+        self._is_intended = True
+        self._intend(always=True)
+        self._put()
+
+    def abandon(self) -> None:
+        """It is not needed after all."""
+        self._join()
+        if self._is_intended:
+            upkeep.abandon(self._store, self.object)
+
+    def _intend(self, *, always: bool) -> Row | None:
+        return self._store.database.row("keeping an output", _INTEND, {**self._values, "always": always})
+
+    def _put(self, data: bytes | None = None) -> None:
+        if self._length:
+            self._store.objects.put_file(name_of(self.object), self._file.descriptor, self._length, data)
+
+    def _join(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, data: bytes | None) -> None:
+        try:
+            self._put(data)
+        except BaseException as problem:
+            self._error = problem
 
 
 class _Twin(NamedTuple):
