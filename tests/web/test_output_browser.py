@@ -81,6 +81,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         "odd": "äöü\x1b[31m😀\u202eend\n\nlast",
         "mixed": "".join(f"line {at}\n" + "x" * 5000 * (at == 9) + "\n" * (at == 9) for at in range(1, 3000)),
         "csv": "id,name\n" + "".join(f'{at},"n, {at}"\n' for at in range(20_000)),
+        "odd names": json.dumps({"plain": [1, {"x": 7}], "\u202eoverridden <b>": {"inside": "deep"}}),
+        "log": "".join(
+            f"2026-11-15T11:00:00Z {('INFO', 'WARN', 'ERROR', 'DEBUG')[at % 4]} worker {at} {'long ' * (at % 50)}\n"
+            for at in range(1, 2001)
+        ),
         "json": json.dumps({"meta": {"page": 1}, "items": [{"n": at} for at in range(3000)], "last": "end"}),
     }  # fmt: skip
 
@@ -240,7 +245,13 @@ def test_matches_are_listed_and_stepped_through_both_ways(site: Site, watched: W
     page.locator("mark.current", has_text="line 14").wait_for()
     page.fill("[data-search]", "(")
     page.press("[data-search]", "Enter")
-    page.locator("[data-part=search-status].is-wrong").wait_for()
+    page.locator("[data-part=search-error]", has_text="This bracket is not closed").wait_for()
+    assert page.locator("[data-part=search-status]").inner_text() == ""
+    error, bar = page.locator("[data-part=search-error]").bounding_box(), page.locator(".output-bar").bounding_box()
+    assert error is not None
+    assert bar is not None
+    assert error["y"] >= bar["y"] + bar["height"] - 1
+    assert error["width"] > 0.9 * bar["width"]
     assert watched.troubles.pop().startswith("console: Failed to load resource")  # the refusal itself
     watched.is_calm()
 
@@ -391,10 +402,9 @@ def test_json_is_a_tree_that_opens_by_clicks_and_keys(site: Site, watched: Watch
     page.get_by_role("tab", name="Tree").click()
     items = page.get_by_role("treeitem")
     page.locator(".tree-name", has_text="last").wait_for()
-    assert items.count() == 4
-    page.locator(".tree-name", has_text="items").click()
-    page.locator(".tree-more button").wait_for()
+    page.locator(".tree-more button").wait_for()  # what most of it is, is open
     assert items.count() == 104
+    assert "3,000 elements" in page.locator(".tree-line", has=page.locator(".tree-name", has_text="items")).inner_text()
     page.locator(".tree-more button").click()
     page.locator(".tree-index", has_text=re.compile("^199$")).wait_for()
     page.locator(".tree-name", has_text="meta").click()
@@ -411,6 +421,54 @@ def test_json_is_a_tree_that_opens_by_clicks_and_keys(site: Site, watched: Watch
     watched.is_calm()
 
 
+@requirement("viewer:search")
+def test_a_search_from_the_tree_stays_in_the_tree(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("json"))
+    page.get_by_role("tab", name="Tree").click()
+    page.locator(".tree-more button").wait_for()
+    page.fill("[data-search]", '"n": 2500')
+    page.press("[data-search]", "Enter")
+    page.locator(".tree-found .tree-hit").wait_for()  # the match begins in the name
+    assert page.locator("[name=path]").input_value() == "$.items[2500].n"
+    page.fill("[data-search]", "2501")
+    page.press("[data-search]", "Enter")
+    page.locator(".tree mark.current", has_text="2501").wait_for()
+    page.locator("[data-part=tree]").focus()
+    page.keyboard.press("n")
+    assert page.locator("#panel-tree").is_visible()
+    assert page.locator("[data-part=search-status]").inner_text() == "1 of 1"
+    page.locator(".tree-more button").first.click()  # the gap is filled from its beginning
+    page.locator(".tree-index", has_text=re.compile("^100$")).wait_for()
+    order = page.locator(".tree-index").all_inner_texts()[1:]
+    assert order == sorted(order, key=int)
+    watched.is_calm()
+
+
+def test_a_path_opens_the_tree_at_its_value_and_is_copied(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    watched.visit(site.address("odd names"))
+    page.get_by_role("tab", name="Tree").click()
+    page.locator(".tree-name", has_text="plain").wait_for()
+    page.fill("[name=path]", "$.plain[1].x")
+    page.press("[name=path]", "Enter")
+    page.locator(".tree mark.current", has_text="7").wait_for()
+    page.locator(".tree-name", has_text="overridden").click()
+    page.locator(".tree-name", has_text="inside").click()
+    path = page.locator("[name=path]").input_value()
+    assert path == '$["\\u202eoverridden <b>"].inside'
+    page.locator("[data-part=copy-path]").click()
+    page.locator("[data-part=path-status]", has_text="Copied").wait_for()
+    assert page.evaluate("() => navigator.clipboard.readText()") == path
+    page.press("[name=path]", "Enter")
+    page.locator(".tree mark.current", has_text="deep").wait_for()
+    page.fill("[name=path]", "$.nowhere")
+    page.press("[name=path]", "Enter")
+    page.locator("[data-part=path-status].is-wrong").wait_for()
+    watched.is_calm()
+
+
 def test_csv_is_a_table_that_scrolls_to_its_end(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("csv"))
@@ -421,6 +479,107 @@ def test_csv_is_a_table_that_scrolls_to_its_end(site: Site, watched: Watched) ->
     page.locator("[data-part=table]").evaluate("box => { box.scrollTop = box.scrollHeight }")
     cells.filter(has_text=re.compile("^n, 19999$")).wait_for()
     assert page.locator("[data-part=table] .row").count() < 150
+    watched.is_calm()
+
+
+def test_levels_of_a_log_are_in_colour(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("log"))
+    colours: dict[str, str] = {}
+    for level in ("INFO", "WARN", "ERROR", "DEBUG"):
+        text = shown(page, f" {level} worker").locator(".text")
+        colours[level] = text.evaluate("one => getComputedStyle(one).color")
+    assert len(set(colours.values())) == 4
+    watched.visit(site.address("csv"))
+    assert page.locator("[class*=level-]").count() == 0
+    watched.is_calm()
+
+
+def test_long_lines_are_wrapped_and_scroll_to_both_ends(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("log"))
+    page.locator("[data-part=text]").focus()
+    page.keyboard.press("w")
+    assert page.locator("[data-part=wrap]").is_checked()
+    row = shown(page, "worker 30 ")
+    box = row.bounding_box()
+    assert box is not None
+    assert box["height"] >= 40
+    text = page.locator("[data-part=text]")
+    assert text.evaluate("box => box.scrollWidth <= box.clientWidth")
+    page.keyboard.press("End")
+    last = shown(page, "worker 2000 ")
+    deadline = time.monotonic() + 10
+    while not _is_whole(page, last) and time.monotonic() < deadline:
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert _is_whole(page, last)
+    go(page, "L1049")
+    marked = page.locator("mark.landed").first
+    marked.wait_for()
+    assert _is_in_sight(page, marked)
+    before = marked.bounding_box()
+    assert before is not None
+    page.mouse.move(before["x"] + 50, before["y"] + 5)
+    page.mouse.wheel(0, 60)
+    deadline = time.monotonic() + 10
+    while (after := marked.bounding_box()) == before and time.monotonic() < deadline:
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert after is not None
+    assert abs(before["y"] - after["y"] - 60) < 3
+    text.evaluate("box => { box.scrollTop = 0 }")
+    shown(page, "worker 1 ")
+    settled(page, "^lines 1–")
+    watched.visit(site.address("small"))
+    assert page.locator("[data-part=wrap]").is_checked()  # as it was on the page before
+    watched.is_calm()
+
+
+def _is_whole(page: "Page", one: "Locator") -> bool:
+    box, around = one.bounding_box(), page.locator("[data-part=text]").bounding_box()
+    assert box is not None
+    assert around is not None
+    return around["y"] - 1 <= box["y"] and box["y"] + box["height"] <= around["y"] + around["height"] + 1
+
+
+def test_the_panel_beside_the_output_is_folded_away(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("small"))
+    fold = page.get_by_role("button", name="Panel beside the output")
+    fold.click()
+    assert fold.get_attribute("aria-expanded") == "false"
+    assert not page.locator(".output-side").is_visible()
+    box = page.locator(".output-main").bounding_box()
+    assert box is not None
+    assert box["width"] > 1000
+    page.reload(wait_until="networkidle")
+    assert not page.locator(".output-side").is_visible()
+    page.locator("[data-part=text]").focus()
+    page.keyboard.press("s")
+    assert page.locator(".output-side").is_visible()
+    watched.is_calm()
+
+
+@pytest.mark.parametrize("height", [667, 740, 844])
+def test_on_a_phone_at_most_a_fifth_of_the_screen_is_not_the_output(site: Site, watched: Watched, height: int) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": 375, "height": height})
+    for name, tab, part in (
+        ("log", "Text", ".pane"),
+        ("json", "Tree", "[data-part=tree]"),
+        ("csv", "Table", "#panel-table"),
+    ):
+        watched.visit(site.address(name))
+        page.get_by_role("tab", name=tab, exact=True).click()
+        box = page.locator(f"{part} >> visible=true").first.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= height
+        assert 1 - box["width"] * box["height"] / (375 * height) <= 0.2, tab
+        assert page.evaluate("() => document.documentElement.scrollHeight") <= height
+    assert not page.locator("[data-part=search]").is_visible()
+    page.get_by_role("button", name="Search", exact=True).click()
+    page.keyboard.type("n, 77")
+    page.keyboard.press("Enter")
+    page.locator("[data-part=search-status]", has_text="1 of").wait_for()
     watched.is_calm()
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Coroutine
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -213,21 +214,25 @@ def test_many_matches_come_in_pages_that_go_on_where_the_last_one_ended(home: Pa
     assert len(seen) == len(set(seen)) == 5000
 
 
-def test_a_pattern_that_cannot_be_run_is_refused_in_greps_own_words(home: Path) -> None:
-    session, facts = made(home, lambda bag: bag.keep(LINES))
-
-    async def refused() -> str:
-        async with Holdall.open(home=str(home), session="s") as bag:
-            try:
-                await bag.grep(facts.handle, "(", bounded=False)
-            except Exception as error:
-                return str(error)
-        return ""
-
-    words = asyncio.run(refused())
+def test_a_pattern_that_cannot_be_run_is_refused_in_words_for_who_typed_it(home: Path) -> None:
+    output = kept(home, LINES)
     with client(home) as browser:
-        assert told(browser, f"/s/{session}/o/{facts.handle}/search?q=(&pattern=1", 400) == {"error": words}
-        assert told(browser, f"/s/{session}/o/{facts.handle}/search?q=(")["total"] == 0
+        assert told(browser, f"{output}/search?q=(&pattern=1", 400)["error"] == (
+            "This cannot be searched for. This bracket is not closed: '(' at character 1 of the pattern. Write \\( for "
+            "the character (. Without .* the characters are searched for as they are."
+        )
+        assert "--group" not in told(browser, f"{output}/search?q=(%3F%3C%3Da)b&pattern=1", 400)["error"]
+        assert told(browser, f"{output}/search?q=(")["total"] == 0
+
+
+def test_a_match_deep_in_a_line_is_told_with_what_is_around_it(home: Path) -> None:
+    output = kept(home, "short needle\n" + "x" * 5000 + " needle " + "y" * 5000 + "\n")
+    with client(home) as browser:
+        short, long = told(browser, f"{output}/search?q=needle")["matches"]
+    assert [text_of(runs) for runs in short["t"]] == ["short ", "needle", ""]
+    assert "cut" not in short
+    before, within, after = (text_of(runs) for runs in long["t"])
+    assert (before, within, after[:3], long["cut"]) == ("x" * 39 + " ", "needle", " yy", True)
 
 
 def test_a_match_beside_bytes_that_are_no_text_shows_them_as_escapes(home: Path) -> None:
@@ -249,6 +254,23 @@ def test_a_tree_is_opened_by_bytes(home: Path) -> None:
         inner = told(browser, f"{output}/tree?at={first['at']}")["children"]
     assert (first["plain"], second["plain"], second["kind"]) == ("a", "b", "word")
     assert text[inner[1]["at"] : inner[1]["end"]] == '{"deep": "value"}'
+
+
+def test_a_byte_has_a_way_through_the_tree(home: Path) -> None:
+    text = json.dumps({"a": [1, {"deep": "value"}], "b": None})
+    output = kept(home, text)
+    with client(home) as browser:
+        way = told(browser, f"{output}/way?byte={text.index('value')}")
+        assert [step["at"] for step in way["way"]] == [0, 6, 10, text.index('"value"')]
+        for parent, step in pairwise(way["way"]):
+            byte, index = step["after"]
+            level = told(browser, f"{output}/tree?at={parent['at']}&after={byte}&index={index}")
+            assert level["children"][0]["at"] == step["at"]
+        records = kept(home, '{"n": 1}\n{"n": 2}\n')
+        way = told(browser, f"{records}/way?byte=15")["way"]
+        assert [step["at"] for step in way] == [9, 15]
+        byte, index = way[0]["after"]
+        assert told(browser, f"{records}/tree?after={byte}&index={index}")["children"][0]["at"] == 9
 
 
 def test_csv_comes_as_cells(home: Path) -> None:
@@ -496,7 +518,7 @@ def test_looking_at_everything_leaves_no_trace_in_the_store(home: Path) -> None:
     with client(home) as browser:
         for part in (
             "", "/notice", "/quotes", "/raw", "/rows?from=1", "/rows?by=hex", "/place?line=3", "/search?q=ERROR", "/seen",
-            "/changes?bytes=0", "/tree", "/table", "/query?sql=from t limit 1",
+            "/changes?bytes=0", "/tree", "/way?byte=1", "/table", "/query?sql=from t limit 1",
         ):  # fmt: skip
             assert browser.get(f"{output}{part}").status_code == 200, part
     assert _contents(home) == before

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.web.output_rows import PAGE, Child, Level, Place, Reader, children_of, records_of, root_of
+from holdall.web.output_rows import PAGE, Child, Level, Place, Reader, children_of, records_of, root_of, way_to
 from tests.support import reader_of
 
 _SECONDS = 60.0
@@ -120,6 +120,66 @@ def test_records_of_ndjson_are_reached_by_their_line() -> None:
     assert level.next is None
     assert _value(reader, level.children[0]) == {"n": 4989}
     assert records_of(reader, 1).next == Place(0, PAGE + 1)
+
+
+@given(_JSON, st.sampled_from([None, 1]))
+def test_the_way_to_any_byte_leads_through_the_values_that_hold_it(value: Any, indent: int | None) -> None:
+    text = json.dumps(value, indent=indent).encode()
+    reader = reader_of(text)
+    (whole,) = root_of(reader, seconds=_SECONDS).children
+
+    def check(child: Child, above: list[int]) -> None:
+        assert child.end is not None
+        way = way_to(reader, child.start, seconds=_SECONDS)
+        assert way is not None
+        assert [step.start for step in way] == [*above, child.start]
+        for one in _all_of(reader, child.start) if child.kind in ("object", "array") else ():
+            check(one, [*above, child.start])
+
+    check(whole, [])
+
+
+def test_the_way_to_a_name_ends_at_its_member() -> None:
+    text = b'{"first": 1, "second": {"third": 2}}'
+    way = way_to(reader_of(text), text.index(b"third"), seconds=_SECONDS)
+    assert way is not None
+    assert [step.start for step in way] == [0, text.index(b'{"third'), text.index(b"2}")]
+    assert way_to(reader_of(text), len(text) + 5, seconds=_SECONDS) == []
+
+
+def test_the_way_through_json_that_breaks_off_goes_as_far_as_it_is_json() -> None:
+    text = b'{"a": [{"b": 1}, {"c": "unfini'
+    way = way_to(reader_of(text), text.index(b"unfini"), seconds=_SECONDS)
+    assert way is not None
+    assert [step.start for step in way] == [0, 6, text.index(b'{"c"'), text.index(b'"unfini')]
+
+
+def test_a_way_that_takes_too_long_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = reader_of(b"[" + b'"0123456789",' * 400_000 + b"0]")
+    clock = itertools.count(0.0, 0.1)
+    monkeypatch.setattr("holdall.web.output_rows.time.monotonic", lambda: next(clock))
+    assert way_to(reader, 4_000_000, seconds=0.5) is None
+
+
+def test_a_container_says_how_many_values_are_in_it() -> None:
+    text = json.dumps({"none": [], "nothing": {}, "some": [1, [2, 3], "a,b"], "one": {"x": {"y": 1, "z": 2}}, "n": 1})
+    found = {child.name: child.count for child in _all_of(reader_of(text.encode()), 0)}
+    assert found == {"none": 0, "nothing": 0, "some": 3, "one": 1, "n": None}
+    assert root_of(reader_of(text.encode()), seconds=_SECONDS).children[0].count == 5
+    assert records_of(reader_of(b'{"n": 1}\n[1, 2]\n3\n'), 1).children[1].count == 2
+
+
+def test_what_is_too_large_to_count_has_no_count() -> None:
+    reader = reader_of(b'{"small": [1, 2], "large": [' + b"1," * 5_000_000 + b"1]}")
+    assert [child.count for child in _all_of(reader, 0)] == [2, None]
+
+
+def test_more_values_than_a_page_has_come_in_pages() -> None:
+    reader = reader_of(b" ".join(b"[%d]" % at for at in range(250)))
+    first = root_of(reader, seconds=_SECONDS)
+    assert first.next is not None
+    second = root_of(reader, after=first.next, seconds=_SECONDS)
+    assert [child.index for child in second.children] == list(range(PAGE, 2 * PAGE))
 
 
 def test_several_values_one_after_the_other_are_all_there() -> None:

@@ -13,7 +13,7 @@ from holdall.bag import Holdall
 from holdall.formats.registry import format_of
 from holdall.text.utf8 import straddling_bytes
 from holdall.values.answers import Found, Match, Nodes, Table
-from holdall.values.errors import HoldallError
+from holdall.values.errors import BadPattern, HoldallError
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span, Totals
 from holdall.web.output_rows import (
@@ -30,13 +30,14 @@ from holdall.web.output_rows import (
     runs_of,
     seen_of,
     table_rows,
+    way_to,
     window,
 )
 from holdall.wire.tool import Ask
 
 MATCHES = 200
 _MATCH_BYTES = 256 * 1024
-_BEFORE, _WITHIN, _AFTER = 60, 200, 160  # bytes of a match in the list
+_BEFORE, _WITHIN, _AFTER = 40, 200, 160  # bytes of a match in the list: it is in the first of its rows
 _SQL_ROWS, _SQL_BYTES = 500, 1024 * 1024
 _WAIT_SECONDS = 20.0
 _RUNNING = ("running", "queued")
@@ -75,7 +76,10 @@ async def search(
 ) -> dict[str, Any]:
     options = {"pattern": pattern, "ignore_case": ignore_case, "literal": literal, "limit": MATCHES, "start": start}
     bounds = replace(bag.core.bounds(), most_bytes=_MATCH_BYTES, most_tokens=None)
-    found = cast("Found", await bag.fetch.carry_out(Ask("grep", handle, options), bounds))
+    try:
+        found = cast("Found", await bag.fetch.carry_out(Ask("grep", handle, options), bounds))
+    except BadPattern as problem:
+        raise BadPattern(_for_people(str(problem), literal=literal)) from None
     every = [one for line in found.matches for one in _each(line)]
 
     def look(reader: Reader) -> list[dict[str, Any]]:
@@ -141,7 +145,21 @@ async def tree(bag: Holdall, handle: str, at: int | None, after: Place | None, s
             return children_of(reader, at, after=after, seconds=seconds).to_json()
         if reader.facts.measure.kind == "ndjson":
             return records_of(reader, after.index if after else 1).to_json()
-        return root_of(reader, seconds=seconds).to_json()
+        return root_of(reader, after=after, seconds=seconds).to_json()
+
+    return await bag.core.on(handle, look)
+
+
+async def way(bag: Holdall, handle: str, byte: int, seconds: float) -> dict[str, Any]:
+    """The values of the tree that hold a byte, the outermost first: where each starts, and the page that shows it."""
+    line: int | None = None
+    if (await bag.show(handle)).measure.kind == "ndjson":
+        line = int((await place(bag, handle, line=None, byte=byte))["line"])
+
+    def look(reader: Reader) -> dict[str, Any]:
+        found = way_to(reader, byte, line=line, seconds=seconds)
+        steps = [{"at": step.start, "after": [step.page.byte, step.page.index]} for step in found or ()]
+        return {"way": steps, "out_of_time": found is None}
 
     return await bag.core.on(handle, look)
 
@@ -189,12 +207,22 @@ def _each(match: Match) -> list[Match]:
 
 def _match(reader: Reader, match: Match) -> dict[str, Any]:
     """Where it is and the text around it, read again: each part is shown as every row is."""
-    left = reader.read(max(match.text_byte, match.byte - _BEFORE), match.byte)
+    starts = max(match.text_byte, match.byte - _BEFORE)
+    left = reader.read(starts, match.byte)
+    is_cut = reader.read(starts - 1, starts) not in (b"", b"\n") if starts else False
     left = left.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character that began before
     within = reader.read(match.byte, min(match.end, match.byte + _WITHIN))
     right = reader.read(match.end, match.end + _AFTER).partition(b"\n")[0]
     parts = (left, _whole(reader, within, match.byte), _whole(reader, right, match.end))
-    return {"line": match.line, "at": match.byte, "end": match.end, "t": [runs_of(part) for part in parts]}
+    shown = {"line": match.line, "at": match.byte, "end": match.end, "t": [runs_of(part) for part in parts]}
+    return shown | ({"cut": True} if is_cut else {})
+
+
+def _for_people(refusal: str, *, literal: bool) -> str:
+    """Why a pattern is refused, for who typed it into a field: a page has no flags."""
+    words = refusal.replace(" with --group", "")
+    hint = "" if literal else " Without .* the characters are searched for as they are."
+    return f"This cannot be searched for. {words[:1].upper()}{words[1:]}{hint}"
 
 
 def _whole(reader: Reader, data: bytes, start: int) -> bytes:

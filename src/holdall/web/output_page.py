@@ -212,7 +212,7 @@ def _text(data: bytes) -> str:
 
 
 _LONG_LINES = 1000  # bytes of an average line from which on an output is shown by bytes
-_TREE_SECONDS, _MORE_SECONDS = 2.0, 30.0
+_TREE_SECONDS, _MORE_SECONDS, _WAY_SECONDS = 2.0, 30.0, 5.0
 _ADDRESS = "/s/{session}/o/{handle}"
 _Ask = Callable[[Request, Holdall, str], Awaitable[dict[str, Any]]]
 
@@ -333,6 +333,11 @@ async def tree(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
 
 
 @_told
+async def way(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
+    return await asking.way(bag, handle, _number_asked(request, "byte", 0) or 0, _WAY_SECONDS)
+
+
+@_told
 async def table(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
     return await asking.table(
         bag, handle, _number_asked(request, "from", 2) or 2, _number_asked(request, "count", 100) or 1
@@ -396,8 +401,8 @@ def _written(arguments: object) -> str:
 
 
 _SCRIPTS = {
-    "rows": rows, "place": place, "search": search, "changes": changes, "seen": seen, "tree": tree, "table": table,
-    "query": query,
+    "rows": rows, "place": place, "search": search, "changes": changes, "seen": seen, "tree": tree, "way": way,
+    "table": table, "query": query,
 }  # fmt: skip
 routes = [
     Route(_ADDRESS, page, name="output"),

@@ -7,7 +7,7 @@ import json
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import groupby, pairwise
 from typing import Any, Literal, Protocol, get_args
 
@@ -24,6 +24,7 @@ from holdall.text.json.reader import (
     QUOTE,
     Cursor,
     JsonFault,
+    count_members,
 )
 from holdall.text.utf8 import straddling_bytes
 from holdall.values.answers import Table
@@ -381,6 +382,7 @@ PAGE = 100
 _SHOWN = 160  # bytes of a value
 _LONGEST_NAME = 4096
 _CHUNK = 64 * 1024
+_COUNTED = 8 * 1024 * 1024  # bytes of containers on one page whose members are counted
 
 
 @record
@@ -391,12 +393,13 @@ class Child:
     start: int
     end: int | None  # None if it could not be found in time, or is not there
     runs: list[Run]
+    count: int | None = None  # members or elements; None if it has none, or is too large to count
 
     def to_json(self) -> dict[str, Any]:
         name = None if self.name is None else runs_of(self.name.encode("utf-8", "surrogatepass"))
         return {
             "i": self.index, "name": name, "plain": self.name, "kind": self.kind, "at": self.start, "end": self.end,
-            "t": self.runs,
+            "t": self.runs, "count": self.count,
         }  # fmt: skip
 
 
@@ -430,11 +433,9 @@ class _OutOfTime(Exception):
     pass
 
 
-def root_of(reader: Reader, *, seconds: float) -> Level:
-    """The values of the whole text, which is one."""
-    place = Cursor(reader.read, reader.totals.bytes, chunk=_CHUNK)
-    place.peek()
-    return _paged(reader, lambda read: _values(read, reader.totals.bytes, place.place), seconds)
+def root_of(reader: Reader, *, after: Place | None = None, seconds: float) -> Level:
+    """The values of the whole text, which is mostly one."""
+    return _paged(reader, lambda read: _values(read, reader.totals.bytes, after or Place(0)), seconds)
 
 
 def records_of(reader: Reader, first: int, *, count: int = PAGE) -> Level:
@@ -445,6 +446,7 @@ def records_of(reader: Reader, first: int, *, count: int = PAGE) -> Level:
         level.children.append(
             Child(row.number - 1, None, _kind(data[0] if data else 0), row.start, row.end, [*row.runs])
         )
+    level.children = _counted(reader, level.children)
     after = first + len(level.children)
     level.next = Place(0, after) if level.children and after <= reader.totals.lines else None
     return level
@@ -488,13 +490,92 @@ def _paged(reader: Reader, walk: Callable[[Callable[[int, int], bytes]], Iterato
         level.out_of_time, level.next = True, None
     except JsonFault as fault:
         level.fault, level.next = f"The JSON is broken: {fault}.", None
+    level.children = _counted(reader, level.children)
     return level
 
 
-def _values(read: Callable[[int, int], bytes], size: int, at: int) -> Iterator[_Found]:
+def _counted(reader: Reader, children: Sequence[Child]) -> list[Child]:
+    """With how many values are in each, as far as that is read quickly."""
+    room, found = _COUNTED, list[Child]()
+    for child in children:
+        size = 0 if child.end is None or child.kind not in ("object", "array") else child.end - child.start
+        if 0 < size <= room:
+            inside = reader.read(child.start + 1, child.start + size).lstrip()
+            found.append(replace(child, count=count_members(inside) if inside[:1] not in (b"]", b"}") else 0))
+            room -= size
+        else:
+            found.append(child)
+    return found
+
+
+@record
+class Step:
+    """A value that holds a byte, and the page of its level that begins with it."""
+
+    start: int
+    page: Place
+
+
+def way_to(reader: Reader, byte: int, *, line: int | None = None, seconds: float) -> list[Step] | None:
+    """The values that hold the byte, the outermost first, down to a scalar or a member's name. None if it takes too
+    long. Of NDJSON, `line` is the one that holds it. Of broken JSON the way goes as far as it is JSON.
+    """
+    until = time.monotonic() + seconds
+    size = reader.totals.bytes
+
+    def read(start: int, end: int) -> bytes:
+        if time.monotonic() > until:
+            raise _OutOfTime
+        return reader.read(start, end)
+
+    steps: list[Step] = []
+    try:
+        if line is None:
+            page = Place(0)
+            walk = _values(read, size, page)
+        else:
+            begins = next(iter(lines_from(reader, line, 1, most=1))).start
+            steps.append(Step(begins, Place(0, line)))
+            page = Place(begins + 1)
+            walk = _below(read, size, begins)
+        while (found := _holding(walk, byte, page)) is not None:
+            steps.append(found)
+            page = Place(found.start + 1)
+            walk = _below(read, size, found.start) if byte >= found.start else iter(())
+    except _OutOfTime:
+        return None
+    return steps
+
+
+def _below(read: Callable[[int, int], bytes], size: int, at: int) -> "Iterator[_Found]":
+    sign = read(at, at + 1)
+    return _members(read, size, Place(at + 1), is_object=sign == b"{") if sign in (b"{", b"[") else iter(())
+
+
+def _holding(walk: "Iterator[_Found]", byte: int, page: Place) -> Step | None:
+    """The value of this level that holds the byte, or whose name does."""
+    last: Step | None = None  # the one that is being stepped over
+    try:
+        for _, _, _, start, end, after in walk:
+            if end is None:
+                last = Step(start, page)
+                if byte < start:
+                    return last if byte >= page.byte else None
+            elif byte < end:
+                return last
+            elif after is None:
+                return None
+            else:
+                page = after
+    except JsonFault:
+        return last if last is not None and last.start <= byte else None
+    return None
+
+
+def _values(read: Callable[[int, int], bytes], size: int, begin: Place) -> Iterator[_Found]:
     """Values one after the other. Each comes twice: when it begins, and when its end is known."""
-    cursor = Cursor(read, size, start=at, chunk=_CHUNK)
-    index = 0
+    cursor = Cursor(read, size, start=begin.byte, chunk=_CHUNK)
+    index = begin.index
     while (sign := cursor.peek()) != ENDED:
         start = cursor.place
         yield index, None, sign, start, None, None

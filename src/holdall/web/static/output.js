@@ -19,6 +19,7 @@ const followButton = one("follow");
 let total = { bytes: Number(page.dataset.bytes), lines: Number(page.dataset.lines), chars: 0 };
 let isRunning = page.dataset.state === "running" || page.dataset.state === "queued";
 let isFollowing = false;
+const WITH_LEVELS = new Set(["log", "text", "ndjson"]);
 const isGone = page.dataset.gone !== undefined; // expired, or removed by hand
 
 const say = (words, isWrong = false) => {
@@ -68,6 +69,7 @@ function showText() {
 
 function opened(view) {
   place.hidden = view !== "text";
+  page.dataset.view = view;
   if (view === "tree") tree.open();
   if (view === "table") table.open(total);
   if (view === "text") text.scroller.resized();
@@ -123,6 +125,76 @@ one("ways").addEventListener("change", (event) => {
   text.switchTo(event.target.value).catch((error) => say(error.message, true));
 });
 
+// How somebody likes to read stays from one output to the next. On a narrow page long lines are wrapped.
+
+const likes = (what, usual) => {
+  try {
+    return (localStorage.getItem(`holdall-${what}`) ?? String(usual)) === "true";
+  } catch {
+    return usual; // the browser keeps nothing
+  }
+};
+
+function remember(what, on) {
+  try {
+    localStorage.setItem(`holdall-${what}`, String(on));
+  } catch {
+    // As above.
+  }
+}
+
+const wrap = one("wrap");
+
+function setWrap(on) {
+  wrap.checked = on;
+  text.wrap(on);
+}
+
+function toggleWrap() {
+  setWrap(!text.wraps);
+  remember(isNarrow() ? "wrap-narrow" : "wrap", text.wraps);
+}
+
+wrap.addEventListener("change", toggleWrap);
+
+const fold = one("fold");
+
+function setSide(on) {
+  fold.setAttribute("aria-expanded", String(on));
+  page.toggleAttribute("data-folded", !on);
+}
+
+function toggleSide() {
+  if (isNarrow()) return;
+  setSide(fold.getAttribute("aria-expanded") !== "true");
+  remember("side", fold.getAttribute("aria-expanded") === "true");
+}
+
+fold.addEventListener("click", toggleSide);
+
+// What a narrow page has no room for until it is asked for.
+
+function setShown(name, on) {
+  one(`show-${name}`).setAttribute("aria-expanded", String(on));
+  page.toggleAttribute(`data-shows-${name}`, on);
+}
+
+for (const name of ["search", "tools"]) {
+  one(`show-${name}`).addEventListener("click", () => {
+    const on = one(`show-${name}`).getAttribute("aria-expanded") !== "true";
+    setShown(name, on);
+    if (on && name === "search") one("search-field").focus();
+  });
+}
+
+document.addEventListener(
+  "keydown",
+  (event) => {
+    if (event.key === "/" && !event.target.matches("input, textarea")) setShown("search", true);
+  },
+  { capture: true }, // before the field gets the focus
+);
+
 const strip = new Strip(one("strip"), (share) => {
   setFollowing(false);
   text.scroller.moveTo(share * text.scroller.total - text.scroller.visible / 2);
@@ -158,13 +230,31 @@ jump.addEventListener("submit", (event) => {
   jumpTo(jump.elements.to.value).catch((error) => say(error.message, true));
 });
 
-// Search
+// Search: a match is shown in the view that somebody looks at, where it can be.
+
+async function goTo(match, options) {
+  const { view } = page.dataset;
+  if (view === "tree" || view === "table") {
+    if (isNarrow()) chooseTab(sideTab("output"));
+    try {
+      const isShown = view === "tree" ? await tree.reveal(match.at, match.end, options) : table.showLine(match.line);
+      if (isShown) {
+        say(`line ${grouped(match.line)}, byte ${grouped(match.at)} to ${grouped(match.end)}`);
+        return;
+      }
+    } catch (error) {
+      say(error.message, true);
+      return;
+    }
+  }
+  await land(match.at, match.end, options);
+}
 
 const search = new Search(
-  { form: one("search"), field: one("search-field"), status: one("search-status"), list: one("matches"), more: one("more-matches") },
+  { form: one("search"), field: one("search-field"), status: one("search-status"), error: one("search-error"), list: one("matches"), more: one("more-matches") },
   api,
   {
-    land: (match) => land(match.at, match.end, { kind: "current", focus: document.activeElement !== one("search-field") }),
+    land: (match) => goTo(match, { kind: "current", focus: document.activeElement !== one("search-field") }),
     matches: (matches, current) => {
       text.setMatches(matches, current);
       strip.showMatches(matches, Math.max(1, total.bytes));
@@ -178,7 +268,7 @@ const search = new Search(
 
 // JSON, tables, SQL
 
-const tree = one("tree") && new Tree(one("tree"), api, land);
+const tree = one("tree") && new Tree({ root: one("tree"), form: one("tree-path"), status: one("path-status"), copy: one("copy-path") }, api, land);
 const table = one("table") && new TableView(one("table"), one("table-head"), api, land);
 if (one("sql")) new Sql({ form: one("sql"), result: one("sql-result") }, api, land);
 
@@ -248,7 +338,12 @@ listenToKeys({
   page,
   text,
   search,
-  goToJump: () => jump.elements.to.select(),
+  goToJump: () => {
+    setShown("tools", true);
+    jump.elements.to.select();
+  },
+  toggleWrap,
+  toggleSide,
   stopFollowing: () => setFollowing(false),
   toggleFollowing: () => !followButton.hidden && setFollowing(!isFollowing),
 });
@@ -271,10 +366,14 @@ async function begin() {
   }
   const asked = new URLSearchParams(location.search);
   if (isNarrow()) chooseTab(sideTab("output"));
+  setSide(likes("side", true));
+  setWrap(isNarrow() ? likes("wrap-narrow", true) : likes("wrap", false));
+  text.hasLevels = WITH_LEVELS.has(page.dataset.kind);
   text.show(page.dataset.by, total);
   markWay(text.by);
   if (asked.has("q")) {
     one("search-field").value = asked.get("q");
+    setShown("search", true);
     await search.start();
   } else if (asked.has("byte")) {
     await land(Number(asked.get("byte")) || 0, Number(asked.get("to")) || undefined);

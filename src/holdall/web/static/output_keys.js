@@ -1,9 +1,9 @@
 // The keys of this page, beside those that every page has. Whatever has keys of its own keeps them.
 
 const isTyping = (where) => where.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(where.tagName);
-const EVERYWHERE = /^(g|G|f|Page.*)$/; // also where a button or a link has the focus
+const EVERYWHERE = /^(g|G|f|w|Page.*)$/; // also where a button or a link has the focus
 
-export function listenToKeys({ page, text, search, goToJump, stopFollowing, toggleFollowing }) {
+export function listenToKeys({ page, text, search, goToJump, stopFollowing, toggleFollowing, toggleWrap, toggleSide }) {
   const { scroller } = text;
   const up = (rows) => {
     stopFollowing();
@@ -15,7 +15,7 @@ export function listenToKeys({ page, text, search, goToJump, stopFollowing, togg
   };
   const end = () => scroller.moveTo(Infinity);
   const sheet = () => Math.max(1, scroller.visible - 2);
-  const always = { n: () => search.step(1), N: () => search.step(-1), ":": goToJump };
+  const always = { n: () => search.step(1), N: () => search.step(-1), ":": goToJump, s: toggleSide };
   const inText = {
     ArrowDown: () => scroller.moveBy(1),
     ArrowUp: () => up(1),
@@ -27,6 +27,7 @@ export function listenToKeys({ page, text, search, goToJump, stopFollowing, togg
     End: end,
     G: end,
     f: toggleFollowing,
+    w: toggleWrap,
   };
 
   document.addEventListener("keydown", (event) => {

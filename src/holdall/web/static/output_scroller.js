@@ -1,6 +1,9 @@
 // Scrolling through any number of rows of one height. Only the rows in sight are in the document, and only they are
 // asked for. Browsers end an element's height at some tens of millions of pixels: a longer list is scaled in its
 // middle, while short ways (a wheel, a finger, a key) still move by the pixel.
+//
+// Wrapped rows have heights of their own, known for those in the document. The bar then shows the share of the rows that
+// is above; short ways move by the pixel here too, and the bar follows when they end.
 
 import { make } from "./output_api.js";
 
@@ -23,6 +26,9 @@ export class Scroller {
     this.loading = new Map();
     this.waiting = [];
     this.last = 0;
+    this.isWrapped = false;
+    this.heights = new Map(); // of wrapped rows in the document
+    this.mean = rowHeight;
     this.kept = null; // the row that somebody landed on: it stays in sight until they scroll
     this.layer = make("div", "rows-layer");
     this.spacer = make("div", "rows-spacer");
@@ -32,12 +38,44 @@ export class Scroller {
     this.watch.observe(box);
   }
 
+  // Rows that are in sight.
   get visible() {
-    return Math.max(1, this.box.clientHeight / this.rowHeight);
+    return Math.max(1, this.below(this.top, this.box.clientHeight) - this.top);
   }
 
   get lastTop() {
-    return Math.max(0, this.total - this.visible);
+    if (!this.isWrapped) return Math.max(0, this.total - this.visible);
+    let room = this.box.clientHeight;
+    for (let at = this.total - 1; at >= 0; at -= 1) {
+      const height = this.heights.get(at);
+      if (height === undefined) return this.total - 1; // what is there is not known yet
+      if (height >= room) return at + 1 - room / height;
+      room -= height;
+    }
+    return 0;
+  }
+
+  heightOf(index) {
+    return this.isWrapped ? (this.heights.get(index) ?? this.mean) : this.rowHeight;
+  }
+
+  // The row, with its fraction, that is so many pixels below `top`, or above it.
+  below(top, pixels) {
+    if (!this.isWrapped) return top + pixels / this.rowHeight;
+    let at = Math.floor(top);
+    let left = pixels + (top - at) * this.heightOf(at);
+    while (left < 0 && at > 0) left += this.heightOf((at -= 1));
+    while (at < this.total - 1 && left >= this.heightOf(at)) left -= this.heightOf(at++);
+    return Math.min(this.total, at + left / this.heightOf(at));
+  }
+
+  wrap(on) {
+    if (this.isWrapped === on) return;
+    this.isWrapped = on;
+    this.mean = this.rowHeight;
+    this.heights.clear();
+    this.spacer.style.height = `${this.height}px`;
+    this.moveTo(this.top);
   }
 
   get mostScroll() {
@@ -45,11 +83,11 @@ export class Scroller {
   }
 
   get isScaled() {
-    return this.total * this.rowHeight > MOST_PIXELS;
+    return this.isWrapped || this.total * this.rowHeight > MOST_PIXELS;
   }
 
   get height() {
-    return Math.min(this.total * this.rowHeight, MOST_PIXELS);
+    return Math.min(this.total * this.mean, MOST_PIXELS);
   }
 
   get isAtEnd() {
@@ -80,6 +118,7 @@ export class Scroller {
   }
 
   moveTo(top) {
+    this.wasAtEnd = top >= this.lastTop && this.lastTop > 0;
     this.top = Math.max(0, Math.min(top, this.lastTop));
     this.sync();
     this.render();
@@ -92,8 +131,12 @@ export class Scroller {
 
   center(index) {
     this.kept = index;
-    if (index < this.top || index >= this.top + this.visible - 1) this.moveTo(index - this.visible / 2 + 0.5);
+    if (index < this.top || index >= this.top + this.visible - 1) this.moveTo(this.centered(index));
     else this.render();
+  }
+
+  centered(index) {
+    return this.below(index, (this.heightOf(index) - this.box.clientHeight) / 2);
   }
 
   // The element of a row that is in sight, once its content is there.
@@ -119,6 +162,7 @@ export class Scroller {
 
   toScroll(top) {
     if (!this.isScaled) return top * this.rowHeight;
+    if (this.isWrapped) return this.lastTop ? (top / this.lastTop) * this.mostScroll : 0;
     const zone = ZONE / this.rowHeight;
     if (top <= zone) return top * this.rowHeight;
     if (top >= this.lastTop - zone) return this.mostScroll - (this.lastTop - top) * this.rowHeight;
@@ -127,6 +171,7 @@ export class Scroller {
 
   toTop(scroll) {
     if (!this.isScaled) return scroll / this.rowHeight;
+    if (this.isWrapped) return this.mostScroll ? (scroll / this.mostScroll) * this.lastTop : 0;
     const zone = ZONE / this.rowHeight;
     if (scroll <= ZONE) return scroll / this.rowHeight;
     if (scroll >= this.mostScroll - ZONE) return this.lastTop - (this.mostScroll - scroll) / this.rowHeight;
@@ -149,8 +194,9 @@ export class Scroller {
     this.last = now;
     this.kept = null;
     const isShort = Math.abs(way) < 1.5 * this.box.clientHeight;
-    const top = this.isScaled && isShort ? this.top + way / this.rowHeight : this.toTop(now);
+    const top = this.isScaled && isShort ? this.below(this.top, way) : this.toTop(now);
     this.top = Math.max(0, Math.min(top, this.lastTop));
+    this.wasAtEnd = top >= this.lastTop;
     this.render();
     this.source.moved?.(way);
     if (this.isScaled) {
@@ -161,6 +207,7 @@ export class Scroller {
 
   resized() {
     if (!this.box.clientHeight) return;
+    this.heights.clear();
     this.top = Math.min(this.wasAtEnd ? this.lastTop : this.top, this.lastTop);
     this.sync();
     if (this.kept === null) this.render();
@@ -169,8 +216,28 @@ export class Scroller {
 
   render() {
     if (!this.box.clientHeight) return;
-    const first = Math.max(0, Math.floor(this.top) - OVER);
-    const end = Math.min(this.total, Math.ceil(this.top + this.visible) + OVER);
+    // As wrapped rows get their heights, what somebody landed on stays in sight, and the end at the edge.
+    let [first, end] = this.place();
+    for (let again = 0; this.isWrapped && again < 3 && this.measure(first, end); again += 1) {
+      const isKept = this.kept !== null && (this.kept < this.top || this.kept + 1 > this.top + this.visible);
+      const top = Math.max(0, Math.min(this.wasAtEnd ? Infinity : isKept ? this.centered(this.kept) : this.top, this.lastTop));
+      if (top === this.top) break;
+      this.top = top;
+      [first, end] = this.place();
+    }
+    let above = (this.top - Math.floor(this.top)) * this.heightOf(Math.floor(this.top));
+    for (let index = first; index < Math.floor(this.top); index += 1) above += this.heightOf(index);
+    this.layer.style.transform = `translateY(${Math.round(this.box.scrollTop - above)}px)`;
+    this.need(first, end);
+    this.wasAtEnd = this.total > 0 && this.isAtEnd && this.lastTop > 0;
+    this.source.rendered?.();
+  }
+
+  // Put the rows in sight, and some beyond, into the document; from which to which they are.
+  place() {
+    const most = this.box.clientHeight / this.rowHeight;
+    const first = Math.max(0, Math.floor(this.top) - OVER - (this.isWrapped ? Math.ceil(most) : 0));
+    const end = Math.min(this.total, Math.ceil(this.top + most) + OVER);
     for (const [index, row] of this.rows) if (index < first || index >= end) this.remove(index, row);
     let before = null;
     for (let index = end - 1; index >= first; index -= 1) {
@@ -185,21 +252,35 @@ export class Scroller {
       if (data !== undefined && row.drawn !== data) {
         row.drawn = data;
         row.element.classList.remove("row-blank");
+        this.heights.delete(index);
         this.source.draw(row.element, data, index);
       } else if (data === undefined && !row.drawn) {
         row.element.classList.add("row-blank");
       }
     }
-    const shift = Math.round(this.box.scrollTop - (this.top - first) * this.rowHeight);
-    this.layer.style.transform = `translateY(${shift}px)`;
-    this.need(first, end);
-    this.wasAtEnd = this.total > 0 && this.isAtEnd && this.lastTop > 0;
-    this.source.rendered?.();
+    return [first, end];
+  }
+
+  // The heights of rows that have none yet; whether there were any.
+  measure(first, end) {
+    let isNew = false;
+    for (let index = first; index < end; index += 1) {
+      const row = this.rows.get(index);
+      if (this.heights.has(index) || !row.drawn) continue;
+      this.heights.set(index, Math.max(1, row.element.offsetHeight));
+      isNew = true;
+    }
+    if (!isNew) return false;
+    const known = [...this.heights.values()];
+    this.mean = known.reduce((sum, one) => sum + one, 0) / known.length;
+    this.spacer.style.height = `${this.height}px`;
+    return true;
   }
 
   remove(index, row) {
     row.element.remove();
     this.rows.delete(index);
+    this.heights.delete(index);
   }
 
   need(first, end) {

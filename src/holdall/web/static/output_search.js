@@ -4,7 +4,7 @@ import { grouped, make, plural } from "./output_api.js";
 import { fill } from "./output_runs.js";
 
 export class Search {
-  // `parts`: form, field, status, list, more. `land(match)` goes to a match.
+  // `parts`: form, field, status, error, list, more. `land(match)` goes to a match.
   constructor(parts, api, { land, matches, opened }) {
     Object.assign(this, parts);
     this.api = api;
@@ -45,7 +45,7 @@ export class Search {
     this.list.replaceChildren();
     this.more.hidden = true;
     this.status.textContent = "";
-    this.status.classList.remove("is-wrong");
+    this.error.hidden = true;
     this.told?.([], -1);
   }
 
@@ -72,8 +72,9 @@ export class Search {
       found = await this.api.ask("search", { q, case: matchCase, pattern, start: this.next }, running.signal);
     } catch (error) {
       if (running.signal.aborted) return false;
-      this.status.textContent = error.message;
-      this.status.classList.add("is-wrong");
+      this.status.textContent = "";
+      this.error.textContent = error.message;
+      this.error.hidden = false;
       return false;
     }
     if (running.signal.aborted) return false;
@@ -101,6 +102,7 @@ export class Search {
     fill(left, before);
     fill(hit, within);
     fill(right, after);
+    if (match.cut) text.append(make("span", "match-cut", "…"));
     text.append(left, hit, right);
     button.append(where, text);
     item.append(button);
@@ -132,7 +134,7 @@ export class Search {
   }
 
   tell() {
-    this.status.classList.remove("is-wrong");
+    this.error.hidden = true;
     if (!this.total) this.status.textContent = "nothing found";
     else if (this.current < 0) this.status.textContent = plural(this.total, this.unit);
     else this.status.textContent = `${grouped(this.current + 1)} of ${grouped(this.total)}`;

@@ -34,6 +34,15 @@ export class TableView {
     this.scroller?.setTotal(Math.max(0, total.lines - 1));
   }
 
+  // False for the line that names the columns.
+  showLine(line) {
+    if (line < 2) return false;
+    this.marked = line;
+    this.scroller.redraw();
+    this.scroller.center(line - 2);
+    return true;
+  }
+
   async fetch(first, count, signal) {
     const answer = await this.api.ask("table", { from: first + 2, count }, signal);
     if (!this.columns) this.setColumns(answer);
@@ -71,6 +80,7 @@ export class TableView {
       element.replaceChildren(make("span", "gutter", ""), make("span", "cell cell-wide", "could not be read"));
       return;
     }
+    if (row.n === this.marked) element.className += " row-found";
     Object.assign(element.dataset, { at: row.at, end: row.end });
     const parts = [make("span", "gutter", grouped(row.n))];
     if (row.cells) parts.push(...row.cells.map(cell));

@@ -1,7 +1,7 @@
 // The text of an output, by lines, by runs of bytes, or in hex; where somebody lands in it, and what is marked there.
 
 import { grouped, make, size } from "./output_api.js";
-import { fill } from "./output_runs.js";
+import { fill, textOf } from "./output_runs.js";
 import { Scroller } from "./output_scroller.js";
 
 const LINE_BYTES = 1024; // of a line that the server sends
@@ -13,10 +13,12 @@ export class TextView {
     this.api = api;
     this.told = told;
     this.by = "lines";
+    this.wraps = false;
+    this.hasLevels = false;
     this.total = { bytes: 0, lines: 0, chars: 0 };
     this.mark = null; // {from, to}: where somebody landed
     this.matches = []; // of a search, in order
-    this.listeners = [];
+    this.isDetour = false; // by bytes only because of where a match is
     this.scroller = new Scroller(box, this);
   }
 
@@ -35,6 +37,8 @@ export class TextView {
     this.total = total;
     this.row = this.width;
     this.box.dataset.by = by;
+    this.isDetour = false;
+    this.wrap(this.wraps);
     const widest = by === "lines" ? total.lines : total.bytes;
     this.box.style.setProperty("--digits", String(Math.max(3, grouped(widest).length)));
     this.scroller.reset(this.count());
@@ -43,6 +47,15 @@ export class TextView {
   grow(total) {
     this.total = total;
     this.scroller.setTotal(this.count());
+  }
+
+  // Long lines go on in the next row, where rows are lines.
+  wrap(on) {
+    this.wraps = on;
+    const isOn = on && this.by === "lines";
+    this.box.classList.toggle("is-wrapped", isOn);
+    if (isOn) this.box.scrollLeft = 0;
+    this.scroller.wrap(isOn);
   }
 
   async switchTo(by) {
@@ -82,8 +95,10 @@ export class TextView {
     const turn = (this.turn = (this.turn ?? 0) + 1);
     const place = await this.api.ask("place", { byte: at });
     if (turn !== this.turn) return; // somebody went on meanwhile
-    if (this.by === "lines" && at - place.begins >= LINE_BYTES - 64) {
-      this.show("bytes", this.total);
+    const isFar = at - place.begins >= LINE_BYTES - 64;
+    if (this.by === "lines" ? isFar : this.isDetour && !isFar) {
+      this.show(isFar ? "bytes" : "lines", this.total);
+      this.isDetour = isFar;
       this.told.switched(this.by);
     }
     this.mark = { from: at, to: Math.max(at + 1, Math.min(to ?? at + 1, this.total.bytes)), kind };
@@ -138,7 +153,8 @@ export class TextView {
       element.replaceChildren(make("span", "gutter", ""), make("span", "text", "could not be read"));
       return;
     }
-    element.className = row.seen ? `row seen-${row.seen}` : "row";
+    const level = this.hasLevels && this.by === "lines" ? levelOf(row.t) : "";
+    element.className = `row${row.seen ? ` seen-${row.seen}` : ""}${level ? ` level-${level}` : ""}`;
     const label = this.by === "lines" ? grouped(row.n) : grouped(row.at);
     const gutter = make("span", "gutter", label);
     if (row.seen) gutter.title = SEEN[row.seen];
@@ -213,6 +229,19 @@ export class TextView {
   failed(error) {
     this.told.failed(error);
   }
+}
+
+// The level of a line of a log: a word in capitals near its start, or a field that is called so.
+const LEVELS = { E: "error", F: "error", C: "error", A: "error", P: "error", S: "error", W: "warn", D: "debug", T: "debug" };
+const CAPITALS = /(?:^|[^\w.-]|\[[\d;]*m)(EMERG(?:ENCY)?|ALERT|CRIT(?:ICAL)?|FATAL|PANIC|SEVERE|ERR(?:OR)?|WARN(?:ING)?|NOTICE|INFO|DEBUG|TRACE)(?![\w-])/;
+const FIELD = /(?:^|[\s{,])"?(?:level|lvl|severity|loglevel|log_level)"?\s?[=:]\s?"?(emerg|alert|crit|fatal|panic|severe|err|warn|debug|trace)/i;
+const BRACKETS = /^.{0,60}?[[<](emerg|alert|crit|fatal|panic|severe|error|err|warn|warning|debug|trace)[\]>:]/i;
+const LEVEL_CHARS = 200;
+
+function levelOf(runs) {
+  const start = textOf(runs.slice(0, 8)).slice(0, LEVEL_CHARS);
+  const found = FIELD.exec(start) ?? CAPITALS.exec(start.slice(0, 100)) ?? BRACKETS.exec(start);
+  return found ? (LEVELS[found[1][0].toUpperCase()] ?? "") : "";
 }
 
 const SEEN = {

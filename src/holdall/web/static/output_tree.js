@@ -1,26 +1,53 @@
 // JSON as a tree. A level is asked for when it is opened, a page of it at a time.
 
-import { grouped, make, size } from "./output_api.js";
+import { grouped, make, plural, size } from "./output_api.js";
 import { fill } from "./output_runs.js";
 
 const WORDS = { object: "{…}", array: "[…]" };
+const PARTS = { object: "member", array: "element" };
+const MAIN = 0.5; // of its parent's bytes: a child with so many is what somebody came for
+const MAIN_LEVELS = 4;
 
 export class Tree {
-  constructor(root, api, land) {
-    this.root = root;
+  // `parts`: root, form (the path), status, copy.
+  constructor(parts, api, land) {
+    Object.assign(this, parts);
     this.api = api;
     this.land = land;
-    root.addEventListener("keydown", (event) => this.key(event));
-    root.addEventListener("click", (event) => this.clicked(event));
+    this.children = new WeakMap(); // what the server told of each item
+    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.root.addEventListener("click", (event) => this.clicked(event));
+    this.root.addEventListener("focusin", (event) => this.tellPath(event.target.closest("[role=treeitem]")));
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.goTo(this.form.elements.path.value);
+    });
+    this.copy.addEventListener("click", () => this.copyPath());
   }
 
-  async open() {
-    if (this.opened) return;
-    this.opened = true;
+  open() {
+    this.opening ??= this.begin();
+    return this.opening;
+  }
+
+  async begin() {
     await this.level(this.root, {}, "$");
-    const first = this.root.querySelector("[role=treeitem]");
-    if (first) first.tabIndex = 0;
-    if (first && this.root.children.length === 1) await this.toggle(first, true);
+    let item = this.root.querySelector("[role=treeitem]");
+    if (!item) return;
+    item.tabIndex = 0;
+    this.tellPath(item);
+    if (this.root.querySelectorAll(":scope > [role=treeitem]").length > 1) return;
+    for (let levels = 0; item && levels < MAIN_LEVELS; levels += 1) {
+      await this.toggle(item, true);
+      item = this.mainOf(item);
+    }
+  }
+
+  // The array, or the object that holds it, which most of an object is.
+  mainOf(item) {
+    if (item.dataset.kind !== "object") return null;
+    const bytes = (one) => Number(one.dataset.end ?? NaN) - Number(one.dataset.at);
+    return [...item.querySelectorAll(":scope > ul > [aria-expanded]")].find((one) => bytes(one) > MAIN * bytes(item)) ?? null;
   }
 
   async level(list, values, path) {
@@ -37,8 +64,20 @@ export class Tree {
     waits.remove();
     const isRoot = values.at === undefined;
     const single = isRoot && answer.children.length === 1 && !answer.next && values.after === undefined;
-    for (const child of answer.children) list.append(this.item(child, single ? "$" : step(path, child)));
-    if (answer.next) list.append(this.button(list, { ...values, after: answer.next[0], index: answer.next[1] }, path, `more, from ${grouped(answer.next[1])} on`));
+    // A page may stand behind a gap, and be met again when the gap is filled.
+    const known = new Set([...list.children].map((one) => one.dataset.index));
+    const first = answer.children[0]?.i ?? 0;
+    const before = [...list.children].find((one) => Number(one.dataset.index) >= first) ?? null;
+    const put = (one, index) => {
+      if (known.has(String(index))) return;
+      one.dataset.index = index;
+      list.insertBefore(one, before);
+    };
+    for (const child of answer.children) if (!known.has(String(child.i))) put(this.item(child, single ? "$" : step(path, child)), child.i);
+    if (answer.next) {
+      const more = answer.children.at(-1).i + 1;
+      put(this.button(list, { ...values, after: answer.next[0], index: answer.next[1] }, path, `more, from ${grouped(more)} on`), more);
+    }
     if (answer.fault) list.append(make("li", "tree-note is-wrong", answer.fault));
     if (answer.out_of_time) {
       const told = "This is large: not all of it could be stepped over in time.";
@@ -79,14 +118,16 @@ export class Tree {
     const text = make("span", `tree-value tree-${child.kind}`);
     fill(text, child.t);
     line.append(text);
-    const told = length === null ? "size unknown" : size(length);
-    if (isOpenable || length === null || length > 160) line.append(make("span", "tree-size", told));
+    const told = [length === null ? "size unknown" : size(length)];
+    if (child.count !== null) told.unshift(plural(child.count, PARTS[child.kind]));
+    if (isOpenable || length === null || length > 160) line.append(make("span", "tree-size", told.join(" · ")));
     const link = make("a", "tree-bytes", "bytes");
     link.href = `?byte=${child.at}${child.end === null ? "" : `&to=${child.end}`}`;
-    link.title = `${path}: byte ${grouped(child.at)}`;
+    link.title = `byte ${grouped(child.at)}`;
     link.tabIndex = -1;
     line.append(link);
     item.append(line);
+    this.children.set(item, child);
     return item;
   }
 
@@ -118,10 +159,89 @@ export class Tree {
     }
   }
 
-  choose(item) {
+  choose(item, { focus = true, block = "nearest" } = {}) {
     this.root.querySelector("[role=treeitem][tabindex='0']")?.setAttribute("tabindex", "-1");
     item.tabIndex = 0;
-    item.focus();
+    if (focus) item.focus({ preventScroll: true });
+    this.tellPath(item);
+    item.querySelector(".tree-line").scrollIntoView({ block });
+  }
+
+  // Open the tree down to these bytes, and mark them there. False where that cannot be done.
+  async reveal(from, to, { focus = true } = {}) {
+    const turn = (this.turn = (this.turn ?? 0) + 1);
+    await this.open();
+    const { way } = await this.api.ask("way", { byte: from });
+    let list = this.root;
+    let item = null;
+    for (const { at, after } of way) {
+      if (turn !== this.turn) return true; // somebody went on meanwhile
+      if (item) await this.toggle(item, true);
+      list = item ? item.querySelector(":scope > ul") : this.root;
+      const find = () => list.querySelector(`:scope > [data-at="${at}"]`);
+      if (!find()) {
+        const values = { ...(item && { at: item.dataset.at }), after: after[0], index: after[1] };
+        await this.level(list, values, item ? item.dataset.path : "$");
+      }
+      item = find();
+      if (!item) return false;
+    }
+    if (!item) return false;
+    this.mark(item, from, to);
+    this.choose(item, { focus, block: "center" });
+    return true;
+  }
+
+  mark(item, from, to) {
+    if (this.marked?.isConnected) this.show(this.marked, []);
+    this.marked = item;
+    this.show(item, [{ from, to, kind: "current" }]);
+  }
+
+  show(item, marks) {
+    const child = this.children.get(item);
+    const line = item.querySelector(".tree-line");
+    const isNamed = marks.some((mark) => mark.from < child.at);
+    line.querySelector(".tree-name")?.classList.toggle("tree-hit", isNamed);
+    line.classList.toggle("tree-found", marks.length > 0);
+    fill(line.querySelector(".tree-value"), child.t, child.at, isNamed ? [] : marks);
+  }
+
+  tellPath(item) {
+    if (item) this.form.elements.path.value = item.dataset.path;
+  }
+
+  tell(words, isWrong = false) {
+    this.status.textContent = words;
+    this.status.classList.toggle("is-wrong", isWrong);
+  }
+
+  async goTo(path) {
+    const asked = path.trim();
+    if (!asked) return;
+    try {
+      const found = await this.api.ask("query", { sql: /^[$/]/.test(asked) ? asked : `$.${asked}` });
+      if (!found.total) {
+        this.tell(found.notes.join(" ") || "Nothing is there.", true);
+        return;
+      }
+      const [from, to] = found.places[0];
+      const isShown = await this.reveal(from, to, { focus: false });
+      if (!isShown) this.land(from, to);
+      this.tell(found.total > 1 ? `The first of ${plural(found.total, "value")}; SQL lists them all.` : "");
+    } catch (error) {
+      this.tell(error.message, true);
+    }
+  }
+
+  async copyPath() {
+    const path = this.form.elements.path.value;
+    try {
+      await navigator.clipboard.writeText(path);
+      this.tell("Copied.");
+    } catch (error) {
+      this.tell(`It could not be copied: ${error.message}`, true);
+    }
   }
 
   key(event) {
@@ -153,5 +273,12 @@ export class Tree {
 
 function step(path, child) {
   if (child.name === null) return `${path}[${child.i}]`;
-  return /^[A-Za-z_]\w*$/.test(child.plain) ? `${path}.${child.plain}` : `${path}[${JSON.stringify(child.plain)}]`;
+  return /^[A-Za-z_]\w*$/.test(child.plain) ? `${path}.${child.plain}` : `${path}[${quoted(child.plain)}]`;
+}
+
+// Nothing that could hide or reorder what a person reads: in a path every character may be written as an escape.
+function quoted(name) {
+  return JSON.stringify(name).replace(/[^\p{L}\p{N}\p{P}\p{S} ]|[\u115f\u1160\u3164\uffa0]/gu, (char) =>
+    [...Array(char.length).keys()].map((at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""),
+  );
 }
