@@ -981,7 +981,10 @@ def _told_before(core: Core, facts: Facts, room: int | None) -> str:
     """The notice that the model has of it, to the letter: a request that begins as the last one did costs less."""
     with contextlib.suppress(StoreFault, OSError):
         noticed = Noticed.in_line(core.store.recall(core.session, *noticed_key(facts)) or b"")
-        if noticed is not None and noticed.dialect == core.dialect.name and not noticed.after:
+        if noticed is None or noticed.dialect != core.dialect.name or noticed.after:
+            return ""
+        # One without the mark of this session came with a bundle, and whoever made that could have written it.
+        if core.signature and core.signature in noticed.text:
             return noticed.text if room is None or core.count(noticed.text) <= room else ""
     return ""
 

@@ -33,6 +33,7 @@ from holdall.store.records import (
 )
 from holdall.store.sources import joined, storable
 from holdall.store.totals import room_for, taken
+from holdall.text.escape import foreign
 from holdall.text.numbers import size
 from holdall.text.tokens import Estimate
 from holdall.values.bundles import MAX_RATIO, MAX_WAS, Bundle, BundledSession, Imported, is_sha256
@@ -310,7 +311,8 @@ class IncomingSession:
         if facts.state == "expired":
             check_tombstone(facts, table)
             # Nothing of its bytes is here that these could be compared with.
-            facts = replace(facts, measure=replace(facts.measure, surrogates="", notes=()))
+            measure = replace(facts.measure, surrogates="", notes=())
+            facts = replace(facts, measure=measure, error=foreign(facts.error))  # a rule of ours is short
             self._count("expired", 1, entry)
         else:
             if self._measured is None:

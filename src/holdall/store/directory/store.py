@@ -48,6 +48,7 @@ from holdall.store.reader import FileReader, RunningReader
 from holdall.store.records import PREFIX, TERMINAL
 from holdall.store.totals import in_time, room_for, stats_of, used_bytes_of
 from holdall.store.watch import FileWatch, ToldWatch
+from holdall.text.escape import foreign
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.errors import AmbiguousCallId, OutputExpired, StoreFault, StoreGone, UnknownHandle
 from holdall.values.handles import Foreign, Long, Short, parse
@@ -413,4 +414,4 @@ class DirectoryStore(SessionFiles):
 
 def _expired(facts: Facts) -> OutputExpired:
     when = time.strftime("%Y-%m-%d", time.gmtime(facts.ended or facts.created))
-    return OutputExpired(facts.handle, when, facts.error, removed=not facts.file)
+    return OutputExpired(facts.handle, when, foreign(facts.error), removed=not facts.file)

@@ -47,6 +47,7 @@ from holdall.store.protocol import (
 from holdall.store.records import PREFIX, TERMINAL, file_for
 from holdall.store.totals import in_time, room_for, stats_of
 from holdall.store.watch import ToldWatch
+from holdall.text.escape import foreign
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import (
     AmbiguousCallId,
@@ -596,7 +597,7 @@ class _TwinGone(Exception):
 
 def _expired(facts: Facts) -> OutputExpired:
     when = time.strftime("%Y-%m-%d", time.gmtime(facts.ended or facts.created))
-    return OutputExpired(facts.handle, when, facts.error, removed=not facts.file)
+    return OutputExpired(facts.handle, when, foreign(facts.error), removed=not facts.file)
 
 
 def _not_ours(facts: Facts) -> StoreGone:
