@@ -54,9 +54,9 @@ def byte_of_char(reader: OutputReader, char: int) -> int:
     if block >= len(reader.table):
         return reader.totals.bytes
     # A character that ends in this block may have begun in the one before.
-    start = _char_border(reader, block * BLOCK)
+    start, ended = _char_border(reader, block * BLOCK)
     data = reader.read(start, (block + 1) * BLOCK)
-    return start + char_offset_to_byte(data, char - reader.table.chars_before(block))
+    return start + char_offset_to_byte(data, max(0, char - reader.table.chars_before(block) - ended))
 
 
 def char_of_byte(reader: OutputReader, byte: int) -> int:
@@ -64,10 +64,11 @@ def char_of_byte(reader: OutputReader, byte: int) -> int:
     if byte >= reader.totals.bytes:
         return reader.totals.chars
     block = byte // BLOCK
-    start = _char_border(reader, block * BLOCK)
+    start, ended = _char_border(reader, block * BLOCK)
     data = reader.read(start, byte)
-    data = data[: len(data) - straddling_bytes(data, reader.read(byte, byte + 3))]
-    return reader.table.chars_before(block) + (len(data) if data.isascii() else len(decode(data)[0]))
+    if data:
+        data = data[: len(data) - straddling_bytes(data, reader.read(byte, byte + 3))]
+    return reader.table.chars_before(block) + ended + (len(data) if data.isascii() else len(decode(data)[0]))
 
 
 def lines_of(reader: OutputReader, span: Span) -> Span | None:
@@ -81,8 +82,20 @@ def chars_of(reader: OutputReader, span: Span) -> Span:
     return Span(char_of_byte(reader, span.start), char_of_byte(reader, span.end))
 
 
-def _char_border(reader: OutputReader, byte: int) -> int:
-    return byte - pending_bytes(reader.read(byte - 3, byte)) if byte else 0
+def _char_border(reader: OutputReader, byte: int) -> tuple[int, int]:
+    """Where the first character begins that ends behind the beginning of a block; and how many end before there.
+
+    That may be in the block before. Where that one is damaged, in a text, the bytes of this one tell as much: they
+    begin with the rest of one character, or with a new one.
+    """
+    if not byte:
+        return 0, 0
+    try:
+        return byte - pending_bytes(reader.read(byte - 3, byte)), 0
+    except OutputDamaged:
+        rest = reader.read(byte, byte + 3)
+        length = next((at for at, one in enumerate(rest) if one & 0xC0 != 0x80), len(rest))
+        return byte + length, 1 if length else 0
 
 
 def _nth_newline(data: bytes, number: int) -> int:

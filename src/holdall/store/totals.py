@@ -135,22 +135,34 @@ def would_free(outputs: Sequence[Facts], over: Sequence[Facts]) -> int:
     return sum({facts.file: facts.measure.bytes for facts in over if facts.file not in staying}.values())
 
 
+_PLACES_TOLD = 20
+
+
 def prove(
     facts: Facts, table: BlockTable, block: Callable[[int], bytes], progress: Progress | None = None, done: int = 0
 ) -> None:
-    """Read every block again and compare every hash. Raises OutputDamaged where one byte is not as it came.
+    """Read every block again and compare every hash. Raises OutputDamaged where one byte is not as it came, with all
+    places of the damage.
 
     `done` bytes of other outputs were read before.
     """
     digest = hashlib.sha256()
+    damaged: list[list[int]] = []  # start and end, of neighbours together
     for index, proof in enumerate(table.checksums):
         data = block(index)
         digest.update(data)
         if checksum(data) != proof:
             start = index * BLOCK
-            raise OutputDamaged(facts.handle, f"checksum mismatch in bytes {start:,} to {start + len(data):,}")
+            if damaged and damaged[-1][1] == start:
+                damaged[-1][1] += len(data)
+            else:
+                damaged.append([start, start + len(data)])
         done += len(data)
         if progress is not None:
             progress(done)
+    if damaged:
+        places = ", ".join(f"{start:,} to {end:,}" for start, end in damaged[:_PLACES_TOLD])
+        more = f", and {len(damaged) - _PLACES_TOLD:,} more" if len(damaged) > _PLACES_TOLD else ""
+        raise OutputDamaged(facts.handle, f"checksum mismatch in bytes {places}{more}")
     if digest.hexdigest() != facts.measure.sha256:
         raise OutputDamaged(facts.handle, "sha256 mismatch")
