@@ -524,9 +524,20 @@ def test_without_a_bound_rows_are_whole(ask: Ask) -> None:
 
 
 @requirement("store:query-says-unchecked")
-def test_a_scan_of_the_stored_file_says_that_it_was_not_checked(ask: Ask) -> None:
+def test_a_scan_of_a_large_stored_file_says_that_it_was_not_checked(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ask(LOG, "select count(*) from t").notes == ()
+    monkeypatch.setattr("holdall.store.reader.MOST_CHECKED", 10)
     assert ask(LOG, "select count(*) from t").notes == (UNCHECKED,)
     assert ask(b"a\r\nb\n", "select count(*) from t").notes == ()  # a copy, made from checked blocks
+
+
+def test_what_is_damaged_is_not_scanned(worker: SqlWorker) -> None:
+    reader = reader_of(LOG)
+    with open(f"/proc/self/fd/{reader.fileno()}", "r+b") as file:
+        file.seek(10)
+        file.write(b"#")
+    with pytest.raises(OutputDamaged, match="checksum mismatch in bytes 0 to"):
+        query_sql(reader, "select count(*) from t", worker=worker)
 
 
 def test_a_file_that_is_not_as_long_as_it_was_is_damaged(worker: SqlWorker) -> None:

@@ -21,7 +21,7 @@ from holdall.formats.outline import Sample, take
 from holdall.formats.registry import format_of, kind_of
 from holdall.store.members import scratch
 from holdall.store.protocol import OutputReader
-from holdall.store.reader import byte_of_line, line_of_byte
+from holdall.store.reader import byte_of_line, damage_in, line_of_byte
 from holdall.text.escape import foreign
 from holdall.text.json.find import Hit, Scan, SeveralValues, explain_no_match, find
 from holdall.text.json.path import JsonPath, Segment, Wildcard, parse_path
@@ -440,7 +440,12 @@ def _stored(reader: OutputReader, shape: dict[str, Any]) -> Source:
         here, whole = os.fstat(descriptor).st_size, reader.totals.bytes
         if here != whole:
             raise OutputDamaged(reader.facts.handle, f"its file has {here:,} bytes instead of {whole:,}")
-        return Source(descriptor, {"size": whole} | shape, None, [_UNCHECKED], opened.pop_all())
+        damage = damage_in(reader, descriptor)
+        if damage:
+            start, end = damage[0].start, damage[0].end
+            raise OutputDamaged(reader.facts.handle, f"checksum mismatch in bytes {start:,} to {end:,}")
+        notes = [_UNCHECKED] if damage is None else []
+        return Source(descriptor, {"size": whole} | shape, None, notes, opened.pop_all())
 
 
 def _copied(reader: OutputReader, shape: dict[str, Any], copy: BinaryIO) -> Source:

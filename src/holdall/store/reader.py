@@ -3,6 +3,7 @@ characters to bytes and back: one table look-up, then one block.
 """
 
 import hashlib
+import mmap
 import os
 from collections import OrderedDict
 from contextlib import AbstractContextManager
@@ -101,6 +102,25 @@ def _char_border(reader: OutputReader, byte: int) -> tuple[int, int]:
 def _nth_newline(data: bytes, number: int) -> int:
     """Where newline `number` of `data`, counted from 1, stands."""
     return len(data) - len(data.split(b"\n", number)[-1]) - 1
+
+
+MOST_CHECKED = 64 * 1024 * 1024  # bytes: beyond, to go over them a second time would be felt
+
+
+def damage_in(reader: OutputReader, descriptor: int) -> list[Span] | None:
+    """Where the bytes of a local file of it are not as they came, before a tool scans them; None: not looked at, for
+    it is large or grows. They are compared as fast as memory is read."""
+    size = reader.totals.bytes
+    if size > MOST_CHECKED or reader.facts.state == "running" or os.fstat(descriptor).st_size < size:
+        return None
+    found: list[Span] = []
+    if size:
+        with mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as pages, memoryview(pages) as view:
+            for index, proof in enumerate(reader.table.checksums):
+                start, end = index * BLOCK, min(size, (index + 1) * BLOCK)
+                if checksum(view[start:end]) != proof:
+                    found.append(Span(start, end))
+    return found
 
 
 # Opened once, by descriptor: a file that is renamed, replaced or removed under our feet changes nothing. A reader never

@@ -8,7 +8,7 @@ an answer.
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice, takewhile
@@ -33,7 +33,7 @@ from holdall.search.ripgrep import (
 )
 from holdall.store.deadline import renew, within
 from holdall.store.protocol import OutputReader
-from holdall.store.reader import byte_of_line, char_of_byte, line_of_byte
+from holdall.store.reader import byte_of_line, char_of_byte, damage_in, line_of_byte
 from holdall.text.excerpt import around, beginning
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import REPLACEMENT, decode
@@ -120,7 +120,7 @@ def _seconds(value: object) -> float:
     return float(value)
 
 
-@record
+@record(frozen=False)
 class _Search:
     reader: OutputReader
     pattern: Pattern
@@ -133,6 +133,7 @@ class _Search:
     total_room: int | None
     seconds: float
     each: Callable[[Found], object] | None = None
+    damage: Sequence[Span] | None = None  # known when it was searched
 
     def matches(self) -> Found:
         answer, stats = _Answer(self), Stats()
@@ -176,6 +177,7 @@ class _Search:
             if there < size:
                 ends = f"its file ends at byte {there:,} of {size:,} (truncated)"
                 raise OutputDamaged(self.reader.facts.handle, ends)
+            self.damage = damage_in(self.reader, descriptor)
             growing = there > size or self.reader.facts.state == "running"
             source = first_bytes(descriptor, size) if growing else descriptor
             if size:
@@ -185,8 +187,10 @@ class _Search:
         totals, state = self.reader.totals, self.reader.facts.state
         if state == "running":
             searched = "still running: searched what is there so far"
-        else:
+        elif self.damage is None:
             searched = f"searched {UNCHECKED}"
+        else:
+            searched = _damage_note(self.damage)
         by_line = "lines are counted, for the pattern can match nothing at all"
         return Found(
             handle=self.reader.facts.handle,
@@ -196,8 +200,16 @@ class _Search:
             totals=totals,
             unit="lines" if self.pattern.can_be_empty else "matches",
             state=state,
-            notes=(searched, *([by_line] if self.pattern.can_be_empty else []), *notes),
+            notes=(*([searched] if searched else []), *([by_line] if self.pattern.can_be_empty else []), *notes),
         )
+
+
+def _damage_note(damage: Sequence[Span]) -> str:
+    if not damage:
+        return ""
+    places = ", ".join(f"{one.start:,} to {one.end:,}" for one in damage[:3])
+    more = f" and {len(damage) - 3:,} more places" if len(damage) > 3 else ""
+    return f"damaged, so what they held may be missing here: bytes {places}{more}"
 
 
 _AT_ONCE = 64  # matches that are passed on together
