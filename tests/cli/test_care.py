@@ -251,7 +251,23 @@ def test_stats_counts_what_is_kept(holdall: Program) -> None:
         "sessions": 1, "outputs": 3, "bytes": 16, "stored_bytes": 12, "lines": 3,
     }  # fmt: skip
     assert told["by_kind"] == {"text": 2, "json": 1}
-    assert "outputs kept   3\n" in holdall("stats").text
+    text = holdall("stats").text
+    assert "outputs kept   3\nbytes          16 B, 12 B with identical ones once\non disk        " in text
+    assert told["disk_bytes"] == sum(one.stat().st_size for one in holdall.home.rglob("*") if one.is_file())
+
+
+@requirement("cli:stats", "cli:ls-running")
+def test_stats_and_ls_agree_about_what_is_still_written(holdall: Program, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    command = f"printf 'one\\ntwo\\n'; cat {gate}"
+    handle = holdall("exec", "--background", "--json", "--", "sh", "-c", command).json["handle"]
+    holdall("wait", handle, "--pattern", "two")
+    told, (listed,) = holdall("stats", "--json").json, holdall("ls", "--json").json["outputs"]
+    assert (told["bytes"], told["lines"]) == (listed["so_far"]["bytes"], listed["so_far"]["lines"]) == (8, 2)
+    assert "states         running 1\n" in holdall("stats").text
+    holdall("stop", handle)
+    assert "states         cancelled 1\n" in holdall("stats").text
 
 
 LARGE = b"".join(b"2026-01-01 00:00:00 INFO job %d done\n" % number for number in range(20_000))
@@ -259,22 +275,25 @@ LARGE = b"".join(b"2026-01-01 00:00:00 INFO job %d done\n" % number for number i
 
 @requirement("cli:stats", "watch:tokens-kept-out", "watch:retrievals-by-verb")
 def test_stats_adds_up_what_the_sessions_did(holdall: Program) -> None:
-    told = holdall("put", "--json", "-s", "one", stdin=LARGE).json
+    for_a_model = {"HOLDALL_READER": "model"}
+    told = holdall("put", "--json", "-s", "one", stdin=LARGE, env=for_a_model).json
     holdall.put(b"small\n", "-s", "two")
-    holdall("read", told["handle"], "-s", "one")
+    holdall("read", told["handle"], "-s", "one", env=for_a_model)
+    holdall("read", told["handle"], "-s", "one")  # by a person
     counted = holdall("stats", "--json").json["counters"]
     assert 0 < counted["tokens_kept_out"] < told["facts"]["tokens"]
     notice = told["facts"]["tokens"] - counted["tokens_kept_out"]
     assert 0 < notice <= 500
     assert counted == {
-        "inline": 0, "kept": 2, "unkept": 0, "kept_bytes": len(LARGE) + 6, "tokens_kept_out": counted["tokens_kept_out"],
+        "inline": 0, "kept": 2, "kept_for_people": 1, "unkept": 0, "kept_bytes": len(LARGE) + 6, "tokens_kept_out": counted["tokens_kept_out"],
         "retrievals": {"read": 1}, "retrieved_tokens": counted["retrieved_tokens"], "refused": 0,
         "passed_by_reference": 0,
         "background": 0, "extractions": {}, "fallbacks": 0, "turns": 0, "agents": 0, "recoveries": 0, "model_calls": 0,
         "model_tokens": 0, "model_input_tokens": 0, "estimated_tokens": 0, "model_cost": 0.0, "unpriced_calls": 0,
     }  # fmt: skip
-    assert holdall("stats").text.split("\n")[-8:] == [
+    assert holdall("stats").text.split("\n")[-9:] == [
         "",
+        "by people      1 output kept by hand; what follows is of models alone",
         "shown whole    0",
         f"kept out       ~{counted['tokens_kept_out']:,} tokens of the context",
         "retrievals     1 (read 1)",

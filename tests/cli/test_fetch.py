@@ -18,6 +18,7 @@ LOG = b"".join(
     b"2026-01-01 00:00:%02d %s job %d\n" % (n % 60, b"ERROR" if n % 1000 == 7 else b"INFO", n) for n in range(5000)
 )
 SIZE = f"{len(LOG):,}"
+FOR_A_MODEL = {"HOLDALL_READER": "model"}
 ITEMS = json.dumps({"items": [{"id": n, "name": f"n{n}", "tags": ["a", "b"]} for n in range(3000)]}).encode()
 
 
@@ -231,13 +232,13 @@ def test_ls_and_show(holdall: Program) -> None:
 
 @requirement("ledger:in-facts", "cli:show")
 def test_show_tells_how_much_of_an_output_a_model_has_seen(holdall: Program) -> None:
-    told = holdall("put", "--json", stdin=LOG).json
+    told = holdall("put", "--json", stdin=LOG, env=FOR_A_MODEL).json
     handle = told["handle"]
     before = holdall("show", handle, "--json").json["coverage"]
     assert before["retrievals"] == 0
     assert all(LOG[start:end].decode() in told["notice"] for start, end in before["shown"])
     assert before["seen"] == round(sum(end - start for start, end in before["shown"]) / len(LOG), 6) > 0
-    page = holdall("read", handle, "--json").json["bytes"]  # as much as one answer to a model holds
+    page = holdall("read", handle, "--json", env=FOR_A_MODEL).json["bytes"]  # as much as one answer to a model holds
     seen = holdall("show", handle, "--json").json["coverage"]
     rest = [span for span in before["shown"] if span[0] > page[1]]
     assert seen == {
@@ -246,6 +247,7 @@ def test_show_tells_how_much_of_an_output_a_model_has_seen(holdall: Program) -> 
         "shown": [page, *rest],
     }
     holdall("cat", handle)
+    holdall("read", handle)
     holdall("grep", handle, "ERROR")
     assert holdall("show", handle, "--json").json["coverage"] == seen  # a person's own reading is no model's
     assert holdall("show", handle).text.split("\n")[-4:] == [
@@ -258,11 +260,12 @@ def test_show_tells_how_much_of_an_output_a_model_has_seen(holdall: Program) -> 
 
 @requirement("ledger:in-facts", "cli:ls")
 def test_ls_has_a_column_for_what_a_model_has_seen(holdall: Program) -> None:
-    small = holdall.put(b"all of it\n")
-    log = holdall.put(LOG)
-    huge = holdall.put(b"0123456789" * 1_000_000)
-    clamped = holdall("--set", "dialect=clamp", "put", "--json", stdin=LOG).json["handle"]
-    unseen = holdall("--set", "dialect=extract", "put", "--json", stdin=LOG).json["handle"]
+    def put(data: bytes, *arguments: str) -> str:
+        return holdall(*arguments, "put", "--json", stdin=data, env=FOR_A_MODEL).json["handle"]
+
+    small, log, huge = put(b"all of it\n"), put(LOG), put(b"0123456789" * 1_000_000)
+    clamped, unseen = put(LOG, "--set", "dialect=clamp"), put(LOG, "--set", "dialect=extract")
+    by_hand = holdall.put(LOG)
     header, *rows = holdall("ls").text.splitlines()
     at = header.index("SEEN") + len("SEEN")
     assert {row.split()[0]: " ".join(row[:at].split()[-2:]) for row in rows} == {
@@ -271,10 +274,27 @@ def test_ls_has_a_column_for_what_a_model_has_seen(holdall: Program) -> None:
         huge: "<0.1 %",
         clamped: "30.2 %",
         unseen: "5,000 -",
+        by_hand: "5,000 -",
     }
     listed = {one["handle"]: one["seen"] for one in holdall("ls", "--json").json["outputs"]}
     assert (listed[small], listed[unseen]) == (1.0, 0.0)
     assert 0 < listed[huge] < 0.001
+
+
+@requirement("ledger:in-facts")
+def test_the_shell_of_a_coding_agent_is_read_by_its_model(holdall: Program) -> None:
+    for arguments, env, seen in (
+        (("-s", "cc-1a2b3c4d"), {}, 1.0),
+        (("-s", "cc-1a2b3c4e"), {"HOLDALL_READER": "person"}, 0.0),
+        (("-s", "build"), {}, 0.0),
+    ):
+        holdall("put", *arguments, stdin=b"x\n", env=env)
+        assert holdall("ls", "--json", *arguments).json["outputs"][0]["seen"] == seen
+    wrong = holdall("ls", "-s", "build", env={"HOLDALL_READER": "cat"})
+    assert (wrong.code, wrong.err) == (
+        2,
+        "holdall: HOLDALL_READER is 'cat'; it must be model or person, or left out.\n",
+    )
 
 
 @requirement("cli:exit-2", "cli:no-traceback", "store:foreign-as-unknown")

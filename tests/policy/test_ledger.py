@@ -56,6 +56,7 @@ def test_counters_are_a_fold_over_events() -> None:
         Event(1.0, "inline"),
         Event(1.0, "kept", handle="a", data={"bytes": 100, "tokens": 5000, "content_tokens": 400, "replaced": True}),
         Event(1.0, "kept", handle="b", data={"bytes": 7, "tokens": 5, "content_tokens": 0, "replaced": False}),
+        Event(1.0, "kept", handle="c", data={"bytes": 3, "tokens": 900, "replaced": True, "reader": "person"}),
         Event(1.0, "retrieved", handle="a", data={"verb": "grep", "tokens": 60}),
         Event(1.0, "retrieved", handle="a", data={"verb": "read", "tokens": 40}),
         Event(1.0, "retrieved", handle="a", data={"verb": "grep", "tokens": 1}),
@@ -82,7 +83,7 @@ def test_counters_are_a_fold_over_events() -> None:
     ):
         counters.add(event)
     assert counters.to_json() == {
-        "inline": 1, "kept": 2, "unkept": 1, "kept_bytes": 107, "tokens_kept_out": 4600,
+        "inline": 1, "kept": 3, "kept_for_people": 1, "unkept": 1, "kept_bytes": 110, "tokens_kept_out": 4600,
         "retrievals": {"grep": 2, "read": 1}, "retrieved_tokens": 101, "refused": 1, "passed_by_reference": 1, "background": 1,
         "extractions": {"read-grep": 1, "truncate": 1}, "fallbacks": 1, "turns": 1, "agents": 1, "recoveries": 1, "model_calls": 2, "model_tokens": 33, "model_input_tokens": 20, "estimated_tokens": 19,
         "model_cost": 0.25, "unpriced_calls": 1,

@@ -243,7 +243,7 @@ class Fetch:
 
     async def _verb(self, verb: str, handle: str, bounded: bool, **options: Any) -> Fetched:
         found = await self.carry_out(Ask(verb, handle, options), self._core.bounds(bounded=bounded))
-        if bounded:
+        if bounded and not self._core.journal.reader:
             for data in seen_by(found):
                 self._core.journal.record("retrieved", verb=verb, **data)
             self.record_also(found, verb)

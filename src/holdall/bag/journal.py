@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from holdall.policy.folds import WAYS, Counters, Coverage, Ledger
+from holdall.policy.folds import OF_READERS, WAYS, Counters, Coverage, Ledger
 from holdall.store.ids import new_tag
 from holdall.store.protocol import Log, LogLines, OutputStore, SessionInfo
 from holdall.text.escape import one_line
@@ -66,6 +66,7 @@ class Journal:
         self._elsewhere: list[str] = []  # handles of calls that other processes sent to the background
         self._ledger = Ledger()
         self._counters = Counters()
+        self.reader = ""  # PERSON where a person reads what is shown, and no model
         self.watchers: dict[Watcher, Idle] = {}  # called with every event, unless they say that nobody listens
 
     def now(self) -> float:
@@ -91,6 +92,8 @@ class Journal:
     ) -> Event:
         if MEMBER in handle:
             handle, data = self._of_output(handle, data)
+        if self.reader and kind in OF_READERS:
+            data["reader"] = self.reader
         event = Event(self._clock(), kind, handle, tool, call_id, round(seconds, 6), self._by, data)
         with self._lock:
             self._fold(event)

@@ -9,6 +9,7 @@ unless its tool has `redact`.
 import sys
 
 AGENTS = ("claude-code", "gemini", "opencode")
+SESSION_PREFIXES = ("cc-", "gc-", "oc-")  # of the sessions of these
 _SMALL = 8192  # bytes of all that the agent tells: a notice would save little
 _SAVED = (b'"persistedOutputPath"', b"/tool-results/", b'"outputPath"')  # the result is elsewhere, in a file
 _MOST_CONFIG = 1024 * 1024

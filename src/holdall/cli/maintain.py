@@ -158,25 +158,37 @@ async def verify(options: Options) -> int:
 
 @command(app)
 async def stats(options: Options) -> int:
-    """Totals: outputs kept, tokens kept out, retrievals, model calls and cost. --session: with its agents."""
+    """Totals: outputs kept, tokens kept out, retrievals, model calls and cost. --session: with its agents.
+
+    The first part is what is kept, by people and models. The second is what models got of it: what a person reads, by
+    these commands or in the viewer, is not counted. A script whose output a model reads says HOLDALL_READER=model.
+    """
+    found = options.configuration()
     with _care(options) as care:
         total = await care.stats(only_this_session=bool(options.session))
         done = await care.counters(only_this_session=bool(options.session))
+    disk = _bytes_in(found.home) if found.is_folder and not options.session else None
     if options.as_json:
         names = ("sessions", "outputs", "expired", "removed", "bytes", "stored_bytes", "lines", "tokens")
         flat: dict[str, object] = {name: getattr(total, name) for name in names}
-        flat |= {"by_kind": total.by_kind, "by_tool": total.by_tool, "by_state": total.by_state}
+        flat |= {"by_kind": total.by_kind, "by_tool": total.by_tool, "by_state": total.by_state, "disk_bytes": disk}
         show.as_json(flat | {"counters": done.to_json()})
         return 0
     print(f"sessions       {grouped(total.sessions)}")
     gone = [f"{n:,} {how}" for n, how in ((total.expired, "expired"), (total.removed, "removed")) if n]
     print(f"outputs kept   {grouped(total.outputs)}" + (f" (and {', '.join(gone)})" if gone else ""))
-    print(f"bytes          {size(total.bytes)}, {size(total.stored_bytes)} on disk")
+    once = f", {size(total.stored_bytes)} with identical ones once" if total.stored_bytes != total.bytes else ""
+    print(f"bytes          {size(total.bytes)}{once}")
+    if disk is not None:
+        print(f"on disk        {size(disk)}, with records and logs")
     print(f"lines          {grouped(total.lines)}")
     print(f"tokens         ~{grouped(total.tokens)}")
-    for name, counts in (("kinds", total.by_kind), ("tools", total.by_tool), ("states", total.by_state)):
+    states = type(total.by_state)({("kept" if name == "ready" else name): n for name, n in total.by_state.items()})
+    for name, counts in (("kinds", total.by_kind), ("tools", total.by_tool), ("states", states)):
         print(f"{name:<14} {_most_common(counts)}")
     print()
+    if done.kept_for_people:
+        print(f"by people      {plural(done.kept_for_people, 'output')} kept by hand; what follows is of models alone")
     print(f"shown whole    {grouped(done.inline)}")
     if done.unkept:
         print(f"not stored     {grouped(done.unkept)}, shown in part")
@@ -190,6 +202,16 @@ async def stats(options: Options) -> int:
         print(f"model tokens   {grouped(done.model_tokens)}" + _estimate(done))
         print(f"cost           {money(done.model_cost, done.unpriced_calls)}")
     return 0
+
+
+def _bytes_in(folder: str) -> int:
+    """Of all files, as `du --apparent-size` adds them up without the folders."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):  # it may go meanwhile
+                total += os.lstat(os.path.join(path, name)).st_size
+    return total
 
 
 def _estimate(done: Counters) -> str:

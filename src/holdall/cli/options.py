@@ -9,6 +9,7 @@ imported inside of the functions that use it, here and in all of them.
 
 import difflib
 import inspect
+import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
@@ -79,6 +80,7 @@ class Options:
             home=found.home, session=found.session, settings=found.settings, dialect=lasting(found.settings)
         )
         bag.core.ends_session = False
+        bag.journal.reader = reader_in(found.session)
         given = (("--home", found.shown_home, self.home), ("--session", found.session, self.session))
         bag.core.shell = "".join(f" {flag} {shell_quoted(str(value))}" for flag, value, told in given if told)
         return bag
@@ -108,12 +110,29 @@ def lasting(settings: "Settings") -> "Dialect":
     return replace(dialect_of(settings), keeps_for_session=False)
 
 
+def reader_in(session: str) -> str:
+    """Who reads what a command prints: a person, unless it is said otherwise, or the shell is that of a coding agent.
+
+    The ledger of a session is about its model. A hook names the session of an agent, and its notices have commands for
+    the agent's shell, which is no terminal.
+    """
+    from holdall.cli.hook import SESSION_PREFIXES
+    from holdall.policy.folds import PERSON
+
+    said = os.environ.get("HOLDALL_READER", "").strip().lower()
+    if said not in ("", "model", PERSON):
+        raise UsageError(f"HOLDALL_READER is {one_line(said, 40)!r}; it must be model or person, or left out.")
+    is_model = said == "model" or (not said and session.startswith(SESSION_PREFIXES) and not sys.stdout.isatty())
+    return "" if is_model else PERSON
+
+
 def visited(found: "Configuration", session: str) -> "Holdall":
     """A session that is there, perhaps in use by others, for one who only looks: it neither changes nor ends."""
     from holdall.bag import Holdall
 
     bag = Holdall.open(home=found.home, session=session, settings=replace(found.settings, retention=None))
     bag.core.ends_session = False
+    bag.journal.reader = reader_in(bag.session.name)
     return bag
 
 

@@ -22,6 +22,8 @@ from holdall.values.spans import Span
 # as they come: a thousand answers about one output cost little more than one.
 
 
+PERSON = "person"
+OF_READERS = ("kept", "retrieved", "scanned", "extracted")  # events that say with `reader` who it was for
 _OF_OUTPUTS = ("kept", "ended", "retrieved", "scanned", "passed", "extracted")
 WAYS = ("shown", "scanned", "searched", "passed")
 
@@ -100,7 +102,7 @@ class Ledger:
         return self.by_handle.get(handle) or Coverage()
 
     def add(self, event: Event) -> None:
-        if not event.handle or event.kind not in _OF_OUTPUTS:
+        if not event.handle or event.kind not in _OF_OUTPUTS or event.data.get("reader") == PERSON:
             return
         coverage = self.by_handle.setdefault(event.handle, Coverage())
         for way in WAYS:
@@ -121,10 +123,14 @@ class Ledger:
 
 @record(frozen=False)
 class Counters:
-    """`tokens_kept_out` are those of the outputs that were kept, less those of what stood in their place."""
+    """`tokens_kept_out` are those of the outputs that were kept, less those of what stood in their place.
+
+    What was shown to a person is out of no model's context: of `kept`, `kept_for_people` are such.
+    """
 
     inline: int = 0
     kept: int = 0
+    kept_for_people: int = 0
     unkept: int = 0
     kept_bytes: int = 0
     tokens_kept_out: int = 0
@@ -153,7 +159,9 @@ class Counters:
             case "kept":
                 self.kept_bytes += whole(data.get("bytes"))
                 out = whole(data.get("tokens")) - whole(data.get("content_tokens"))
-                self.tokens_kept_out += max(0, out) if data.get("replaced") else 0
+                is_for_model = data.get("reader") != PERSON
+                self.kept_for_people += not is_for_model
+                self.tokens_kept_out += max(0, out) if data.get("replaced") and is_for_model else 0
             case "ended" if whole(data.get("bytes")):  # a call in the background has no other event for its output
                 self.kept += 1
                 self.kept_bytes += whole(data.get("bytes"))
@@ -189,6 +197,7 @@ class Counters:
         return {
             "inline": self.inline,
             "kept": self.kept,
+            "kept_for_people": self.kept_for_people,
             "unkept": self.unkept,
             "kept_bytes": self.kept_bytes,
             "tokens_kept_out": self.tokens_kept_out,
@@ -218,6 +227,7 @@ _COUNTED: Mapping[str, str] = {
 }  # fmt: skip
 _ADDED = (
     *_COUNTED.values(),
+    "kept_for_people",
     "kept_bytes",
     "tokens_kept_out",
     "retrieved_tokens",

@@ -4,6 +4,7 @@ whether every byte is as it came.
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -22,9 +23,9 @@ from holdall.store.protocol import (
 )
 from holdall.store.records import LOGS
 from holdall.text.numbers import size
-from holdall.values.errors import OutputDamaged, QuotaReached
-from holdall.values.outputs import Facts
-from holdall.values.spans import BLOCK, BlockTable
+from holdall.values.errors import HoldallError, OutputDamaged, QuotaReached
+from holdall.values.outputs import Facts, Measure
+from holdall.values.spans import BLOCK, BlockTable, Totals
 
 Listing = Callable[[SessionInfo], Sequence[Facts]]  # of a store that knows of what is past its time, but still there
 
@@ -40,15 +41,23 @@ def stats_of(store: OutputStore, sessions: Sequence[SessionInfo] | None = None, 
                 total.removed += facts.is_removed
                 total.expired += not facts.is_removed
                 continue
+            measured = so_far(store, facts) if facts.state == "running" else facts.measure
             total.outputs += 1
-            total.bytes += facts.measure.bytes
-            total.lines += facts.measure.lines
+            total.bytes += measured.bytes
+            total.lines += measured.lines
             total.tokens += facts.measure.tokens
-            total.by_kind[facts.measure.kind] += 1
+            total.by_kind["running" if facts.state == "running" else facts.measure.kind] += 1
             total.by_tool[facts.origin.tool or "(none)"] += 1
-            files[facts.file] = facts.measure.bytes
+            files[facts.file or facts.handle] = measured.bytes
         total.stored_bytes += sum(files.values())
     return total
+
+
+def so_far(store: OutputStore, facts: Facts) -> Totals | Measure:
+    """How much there is of an output that is being written."""
+    with suppress(HoldallError, OSError), closing(store.open(facts)) as reader:
+        return reader.totals
+    return facts.measure
 
 
 _MAX_BAD_LINES = 100  # told of one log

@@ -32,7 +32,8 @@ EventKind = Literal[
 ]
 EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
 _NAMES = frozenset(
-    ("event", "handle", "tool", "call_id", "by", "verb", "name", "reason", "state", "strategy", "model", "op")
+    ("event", "handle", "tool", "call_id", "by", "verb", "name", "reason", "state", "strategy", "model", "op",
+     "reader")
 )  # fmt: skip
 _KNOWN = frozenset[object](EVENT_KINDS)
 
