@@ -64,6 +64,7 @@ class Program:
             "HOLDALL_HOME": str(self.home),
             "LANG": "C.UTF-8",
             "HOLDALL_REAL_MODELS": "off",
+            "HOLDALL_PROGRESS": "off",  # or a busy machine would say how far it is
         }
         changed: dict[str, str | None] = {**base, **(more or {})}
         return {key: value for key, value in changed.items() if value is not None}

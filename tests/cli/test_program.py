@@ -32,7 +32,7 @@ def test_a_command_imports_no_other_command() -> None:
     program = "import sys; sys.argv = ['holdall', 'ls', '--help']\ntry:\n import holdall.__main__ as m; m.main()\nfinally:\n print(*sys.modules, file=sys.stderr)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     own = {name for name in ran.stderr.split() if name.startswith("holdall.cli.")}
-    assert own == {f"holdall.cli.{name}" for name in ("app", "fetch", "options", "show", "streams")}
+    assert own == {f"holdall.cli.{name}" for name in ("app", "fetch", "options", "progress", "show", "streams")}
 
 
 def test_help_explains_topics_and_commands(holdall: Program) -> None:

@@ -24,6 +24,7 @@ ENVIRONMENT = {
     "COLUMNS": "100",
     "LINES": "40",
     "HOLDALL_REAL_MODELS": "off",
+    "HOLDALL_PROGRESS": "off",  # or a busy machine would say how far it is
     "PYTHONPYCACHEPREFIX": str(ROOT / ".dev" / "pycache"),  # compiled once, and not with every start
 }
 """All that a run knows of this machine: no terminal, no language, no zone of whoever runs the tests."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple, cast
 
 import typer
 
+from holdall.cli import progress
 from holdall.cli import show as screen
 from holdall.cli.options import (
     FAULT,
@@ -296,14 +297,15 @@ def running_in(session: AgentSession, inside: str = "") -> list[tuple[str, float
 
 @contextlib.contextmanager
 def drawn_progress(session: AgentSession) -> Generator[None]:
-    """The board while the block runs; nothing where standard error is not a terminal."""
+    """The board while the block runs; where standard error is not a terminal, in one line now and then."""
+    board = Board(session)
     if not screen.is_terminal(sys.stderr):
-        yield
+        with progress.reported(lambda _: " · ".join(line.strip() for line in board.lines())):
+            yield
         return
     from rich.console import Console
     from rich.live import Live
 
-    board = Board(session)
     live = Live(
         console=Console(stderr=True), get_renderable=board.drawn, transient=True, refresh_per_second=_PER_SECOND,
     )  # fmt: skip

@@ -11,17 +11,17 @@ import logging
 import math
 import os
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
+from holdall.cli import progress
 from holdall.cli import show as screen
 from holdall.cli.options import FAULT, FOUND_NOTHING, Handle, Options, command
-from holdall.cli.show import is_terminal
 from holdall.text.escape import for_people, one_line
-from holdall.text.numbers import grouped, money, plural
+from holdall.text.numbers import grouped, money, plural, whole
 from holdall.values.errors import HoldallError, NoModel, TooCostly, UsageError
 
 if TYPE_CHECKING:
@@ -68,6 +68,32 @@ def taking(forecast: Forecast) -> str:
     cost = f"about {money(forecast.cost)}" if forecast.cost else money(forecast.cost)
     # "About": a call that fails is repeated, and a chunk that is too long for the model is read in two.
     return f"about {plural(forecast.calls, 'call')}, about {grouped(forecast.tokens)} tokens, {cost}"
+
+
+def is_local(model: str) -> bool:
+    return model.startswith("gguf:")
+
+
+def minutes(forecast: Forecast, pace: float | None) -> str:
+    """How long a model on this machine takes, at most: by its own `pace` so far, in tokens a second, where it has one.
+
+    Else by what half a billion parameters do on two cores (docs/models.md); larger ones are slower.
+    """
+    usual = forecast.input_tokens / _READ_PACE + forecast.output_tokens / _WRITE_PACE
+    seconds = forecast.tokens / pace if pace else usual
+    told = "a minute" if seconds <= 60 else plural(math.ceil(seconds / 60), "minute")
+    if seconds >= 2 * 3600:
+        told = plural(math.ceil(seconds / 3600), "hour")
+    return f"up to {told} on this machine" + ("" if pace else " (longer with a large model)")
+
+
+def _pace(bag: Holdall, model: str) -> float | None:
+    """Tokens a second of this model in this session."""
+    file = os.path.basename(model.partition(":")[2].partition("?")[0])
+    asked = [one for one in bag.journal.events(_LOOKED_AT) if one.kind == "asked" and one.data.get("model") == file]
+    tokens = sum(whole(one.data.get("input_tokens")) + whole(one.data.get("output_tokens")) for one in asked)
+    seconds = sum(one.seconds for one in asked)
+    return tokens / seconds if tokens and seconds else None
 
 
 def spent(total: Spent) -> str:
@@ -163,12 +189,10 @@ def _warnings(found: Extraction) -> list[str]:
     return told
 
 
-# How far a question is: counted from the events of its calls, and drawn as a bar where a person looks.
+# How far a question is: counted from the events of its calls.
 
 
 class QuestionProgress:
-    """`redraw` is called whenever something has changed."""
-
     def __init__(self) -> None:
         from holdall.values.extraction import Spent
 
@@ -176,7 +200,6 @@ class QuestionProgress:
         self.done = 0
         self.total = 0  # chunks; 0 where none are read one by one
         self.found = 0
-        self.redraw: Callable[[], None] = lambda: None
 
     def heard(self, event: Event) -> None:
         """An event of the session: only calls of a model count here."""
@@ -189,11 +212,13 @@ class QuestionProgress:
         self.spent = replace(
             before, calls=before.calls + 1, usage=before.usage + usage, seconds=before.seconds + event.seconds
         )
-        self.redraw()
 
     def read(self, done: int, total: int, found: int) -> None:
         self.done, self.total, self.found = done, total, found
-        self.redraw()
+
+    def after(self, seconds: float) -> str:
+        left = progress.time_left(self.done, self.total, seconds)
+        return " · ".join([str(self), progress.length(seconds), *([left] if left else [])])
 
     def __str__(self) -> str:
         usage = self.spent.usage
@@ -203,31 +228,14 @@ class QuestionProgress:
         return far if usage.cost is None else f"{far} · {money(usage.cost)}"
 
 
-@contextlib.contextmanager
-def drawn(work: QuestionProgress) -> Generator[None]:
-    """A bar on standard error while the block runs; nothing if that is not a terminal."""
-    if not is_terminal(sys.stderr):
-        yield
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    bar = Progress(
-        BarColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False,
-    )  # fmt: skip
-    task = bar.add_task("asking", total=None)
-    work.redraw = lambda: bar.update(task, description=str(work), completed=work.done, total=work.total or None)
-    with bar:
-        yield
-
-
 _NO_MODEL = (
     "no model is configured for extraction. Name one with --model: a provider's, as openai:gpt-5, or gguf:PATH, a file "
     "on this machine that needs no key. For every question: extraction_model in the file that `holdall config path` "
     "names, or HOLDALL_EXTRACTION_MODEL in the environment."
 )
 
+_READ_PACE, _WRITE_PACE = 50.0, 12.0  # tokens a second
+_LOOKED_AT = 1024 * 1024  # bytes of the newest events
 _ASK_LESS_HINT = "narrow it down first (holdall grep, holdall query)"
 _STDIN, _STDERR = 0, 2
 
@@ -310,6 +318,8 @@ async def _ask(options: Options, bag: Holdall, handle: str, ask: ExtractOptions)
         problem.args = (_NO_MODEL,)  # the same error, with the ways out that a command line has
         raise
     told = planned(plan.route, plan.chunks, plan.forecast)
+    if plan.forecast.calls and is_local(name := ask.model or bag.settings.extraction_model):
+        told += f", {minutes(plan.forecast, _pace(bag, name))}"
     over = _over(bag, ask, plan.forecast, told)
     if not over and not options.as_json:
         screen.about(told)
@@ -317,7 +327,7 @@ async def _ask(options: Options, bag: Holdall, handle: str, ask: ExtractOptions)
         raise TooCostly(f"nothing was asked. For an answer that takes less, {_ASK_LESS_HINT}.")
     agreed = ask.yes or over
     ceiling = Ceiling(calls=ask.max_calls, cost=ask.max_cost) if agreed else ask.allowed(bag.settings)
-    found = await _watched(bag, handle, ask, ceiling)
+    found = await _watched(bag, handle, ask, ceiling, quiet=options.as_json)
     if options.as_json:
         facts = await bag.show(handle)
         screen.as_json(flat(found, facts.handle, ask.question))
@@ -334,13 +344,14 @@ def _code(found: Extraction) -> int:
     return 0 if found.found else FOUND_NOTHING
 
 
-async def _watched(bag: Holdall, handle: str, ask: ExtractOptions, ceiling: Ceiling) -> Extraction:
+async def _watched(bag: Holdall, handle: str, ask: ExtractOptions, ceiling: Ceiling, *, quiet: bool) -> Extraction:
     import asyncio
 
     work = QuestionProgress()
     bag.journal.watchers[work.heard] = lambda: True
     try:
-        with drawn(work):
+        name = one_line(ask.model or bag.settings.extraction_model, 60)
+        with progress.reported(lambda seconds: f"asking {name} about {handle} · {work.after(seconds)}", quiet=quiet):
             return await bag.extract(
                 handle, ask.question, mode=cast("Mode", ask.mode), model=ask.model, ceiling=ceiling,
                 watch=lambda at: work.read(at.done, at.total, at.found),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from holdall.cli import show
+from holdall.cli import progress, show
 from holdall.cli.options import FAULT, Options, command
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, money, plural, roughly, size
@@ -322,14 +322,13 @@ class Tour:
             async with agent.open_bag(story.session.bag.session.name, "", agent.model) as bag:
                 self.contexts.append(await context_of(agent.name, bag, agent.model.window))
         total = sum(one.bytes for one in self._outputs)
-        with show.progress("reading every byte back", total) as tick:
+        with progress.bytes_done("reading every byte back", total) as tick:
             done = 0
 
             def told(more: int) -> None:
                 nonlocal done
                 done += more
-                if tick is not None:
-                    tick(done)
+                tick(done)
 
             for story, context in zip(self.stories, self.contexts, strict=True):
                 agent = story.session.agent

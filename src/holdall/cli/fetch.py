@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
+from holdall.cli import progress
 from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, Handle, Options, command, complete_handle
 from holdall.text.escape import one_line
@@ -320,8 +321,15 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
         if verb in (GREP, QUERY) and given["limit"] is None and not sys.stdout.isatty():
             stream = screen.Stream(as_json=options.as_json)
             bounds = replace(bounds, each=stream.add)
+
+        def text(seconds: float) -> str:
+            what = given.get("pattern") or given.get("sql") or given.get("path") or ""
+            parts = [f"{verb.name} {handle} {one_line(str(what), 60)}".rstrip(), progress.length(seconds)]
+            return " · ".join([*parts, *([f"{stream.number:,} found so far"] if stream is not None else [])])
+
         try:
-            found = await bag.fetch.carry_out(Ask(verb.name, handle, given), bounds)
+            with progress.reported(text, quiet=options.as_json):
+                found = await bag.fetch.carry_out(Ask(verb.name, handle, given), bounds)
         except AnchorNotFound as problem:
             problem.args = (str(problem).replace("match_index", "--match-index"),)
             raise

@@ -11,22 +11,23 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from holdall.cli import show
+from holdall.cli import progress, show
 from holdall.cli.options import FAULT, FOUND_NOTHING, WRONG_USE, Handle, Options, command, print_error
 from holdall.cli.streams import StandardInput, StdoutError, drop_output
 from holdall.text.escape import one_line
-from holdall.text.numbers import age, plural
+from holdall.text.numbers import age, plural, size
 from holdall.values.errors import HoldallError, StoreFault, UsageError, json_name
 from holdall.wire.verbs import WAIT
 
 if TYPE_CHECKING:
     from holdall.bag import Holdall
     from holdall.values.outputs import Facts, State
+    from holdall.values.spans import Totals
 
 app = typer.Typer(rich_markup_mode=None)
 _PIPE_BYTES = 1024 * 1024
@@ -96,7 +97,7 @@ async def _put_file(
     with contextlib.ExitStack() as opened:
         file = StandardInput("put") if name == "-" else opened.enter_context(_opened(name))
         total = None if name == "-" else os.fstat(file.fileno()).st_size
-        tick = opened.enter_context(show.progress(f"keeping {one_line(name, 60)}", total))
+        tick = opened.enter_context(progress.bytes_done(f"keeping {one_line(name, 60)}", total, quiet=options.as_json))
         given = None if name == "-" else {"file": name}
         facts = await bag.keep(file, tool=tool, arguments=given, call_id=call_id, kind=kind, progress=tick)
     flat = {"file": name} | await _told(bag, facts) if options.as_json else {}
@@ -127,7 +128,7 @@ async def _put_stdin(options: Options, tool: str, call_id: str, kind: str) -> in
     stdin = StandardInput("put")
     async with stdin.interrupted_by_signals(), options.open_bag() as bag:
         _check_may_be_stored(bag, tool)
-        with show.progress("keeping") as tick:
+        with progress.bytes_done("keeping standard input", quiet=options.as_json) as tick:
             facts = await bag.keep(stdin, tool=tool, call_id=call_id, kind=kind, progress=tick)
         stdin.release()
         if stdin.ended_by and not facts.is_whole and not options.as_json:
@@ -210,8 +211,19 @@ async def _execute(
         live = show.is_terminal(sys.stdout) and not options.as_json and not masks
         if show.is_terminal(sys.stderr):
             show.about(f"{writer.handle} running: holdall tail -f {writer.handle}")
-        with _ignoring_interrupts():
-            fault, stdout_failure = await asyncio.to_thread(_copy, process, writer.write, live, masks)
+        written = [0]
+
+        def keep(chunk: bytes) -> None:
+            writer.write(chunk)
+            written[0] += len(chunk)
+
+        def text(seconds: float) -> str:
+            return f"{writer.handle} {one_line(name, 40)} runs · {size(written[0])} · {progress.length(seconds)}"
+
+        quiet = options.as_json or report is not None
+        shown = contextlib.nullcontext() if live else progress.reported(text, quiet=quiet)
+        with _ignoring_interrupts(), shown:
+            fault, stdout_failure = await asyncio.to_thread(_copy, process, keep, live, masks)
             code = await asyncio.to_thread(process.wait)
         facts = await asyncio.to_thread(_finish, writer.handle, writer.finish, code, fault, stopped.is_set())
         if report is not None:
@@ -417,6 +429,8 @@ def _ignoring_interrupts() -> Any:
 
 
 _STOP_SECONDS = 10.0
+_TOLD_CALLS = 3
+_LOOK_SECONDS = 2.0  # between two looks at how much there is
 
 
 async def _start_keeper(options: Options, command: list[str], origin: dict[str, str]) -> int:
@@ -475,9 +489,13 @@ async def wait(options: Options, handle: str | None, pattern: str | None, timeou
                 show.about("nothing is running")
             return FOUND_NOTHING
         chosen = [handle] if handle is not None else [one.handle for one in running]
+        calls = running if handle is None else [await bag.show(handle)]
+        waiting = _Waiting(calls, pattern, timeout)
         waits = [asyncio.ensure_future(bag.wait(one, pattern=pattern or "", timeout=timeout)) for one in chosen]
-        done, others = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for other in others:
+        looking = asyncio.ensure_future(waiting.look(bag))
+        with progress.reported(waiting.after, quiet=options.as_json):
+            done, others = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for other in [*others, looking]:
             other.cancel()
         waited = [one.result() for one in done]
         ended = [facts for one in waited for facts in one.ended]
@@ -494,6 +512,42 @@ async def wait(options: Options, handle: str | None, pattern: str | None, timeou
         if ended and pattern is None:
             return max(map(_code_of, ended))
         return 0 if matched else FOUND_NOTHING
+
+
+class _Waiting:
+    """What is waited for: which calls, which pattern, how much they have written, how long it may still take."""
+
+    def __init__(self, calls: Sequence[Facts], pattern: str | None, timeout: float | None) -> None:
+        self._calls = calls
+        self._pattern = pattern
+        self._timeout = timeout
+        self._so_far: dict[str, Totals] = {}
+
+    async def look(self, bag: Holdall) -> None:
+        import asyncio
+
+        while True:
+            for one in self._calls[:_TOLD_CALLS]:
+                with contextlib.suppress(HoldallError, OSError):
+                    self._so_far[one.handle] = (await bag.fetch.find(one.handle, bytes=":0")).total
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def after(self, seconds: float) -> str:
+        calls = [self._call(one) for one in self._calls[:_TOLD_CALLS]]
+        more = f" and {len(self._calls) - len(calls):,} more" if len(calls) < len(self._calls) else ""
+        which = calls[0] if len(self._calls) == 1 else f"any of {len(self._calls):,}: {', '.join(calls)}{more}"
+        parts = [f"waiting for {which}"]
+        if self._pattern:
+            parts.append(f"until a line matches {one_line(self._pattern, 60)!r}")
+        parts.append(progress.length(seconds))
+        if self._timeout is not None:
+            parts.append(f"at most {progress.length(self._timeout - seconds)} more")
+        return " · ".join(parts)
+
+    def _call(self, facts: Facts) -> str:
+        told = f"{facts.handle} {one_line(facts.origin.tool, 30)}".rstrip()
+        total = self._so_far.get(facts.handle)
+        return f"{told} ({size(total.bytes)}, {plural(total.lines, 'line')})" if total else told
 
 
 def _code_of(facts: Facts) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdall.cli import show
+from holdall.cli import progress, show
 from holdall.cli.options import FAULT, Options, command, complete_handle, session_named
 from holdall.text.escape import one_line, without_passwords
 from holdall.text.numbers import grouped, money, parse_age, plural, size
@@ -142,8 +142,10 @@ async def verify(options: Options) -> int:
 
     All sessions; with --session that one and those of its agents. Exit code 3 where something is damaged.
     """
-    with _care(options) as care, show.progress("verifying") as tick:
-        verdicts = await care.verify(only_this_session=bool(options.session), progress=tick)
+    with _care(options) as care:
+        total = (await care.stats(only_this_session=bool(options.session))).bytes
+        with progress.bytes_done("verifying", total, quiet=options.as_json) as tick:
+            verdicts = await care.verify(only_this_session=bool(options.session), progress=tick)
     damaged = [verdict for verdict in verdicts if verdict.problem]
     if options.as_json:
         rows = [{"session": v.session, "handle": v.handle, "problem": v.problem} for v in damaged]

@@ -6,12 +6,10 @@ Nothing here decides what is shown; it only prints.
 from __future__ import annotations
 
 import codecs
-import contextlib
 import json
 import os
 import sys
-import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdall.text.escape import for_people, one_line, without_passwords
@@ -274,40 +272,3 @@ def _cell(value: Any) -> str:
 
 def _range(start: int, end: int) -> str:
     return f"{start:,}–{end:,}"
-
-
-# A bar on standard error for work that takes long, where a person looks; nothing anywhere else.
-
-
-_AFTER_SECONDS = 0.5  # most work is done before a bar would help
-
-
-@contextlib.contextmanager
-def progress(doing: str, total: int | None = None) -> Generator[Callable[[int], None] | None]:
-    """Gives a function to call with the bytes done so far, or None if nobody looks."""
-    if not is_terminal(sys.stderr):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
-        console=Console(stderr=True), transient=True,
-    )  # fmt: skip
-    task = bar.add_task(doing, total=total)
-    started = time.monotonic()
-    shown = False
-
-    def tick(done: int) -> None:
-        nonlocal shown
-        if not shown and time.monotonic() - started >= _AFTER_SECONDS:
-            bar.start()
-            shown = True
-        if shown:
-            bar.update(task, completed=done)
-
-    try:
-        yield tick
-    finally:
-        bar.stop()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import typer
 
-from holdall.cli import show
+from holdall.cli import progress, show
 from holdall.cli.options import Options, command
 from holdall.cli.streams import StandardInput
 from holdall.text.escape import one_line
@@ -184,8 +184,7 @@ def _told(doing: str, quiet: bool) -> Generator[tuple[Callable[[Bundle], None], 
             if not quiet:
                 for line in _lines(bundle):
                     show.about(line)
-            tick = bar.enter_context(show.progress(doing, bundle.stored_bytes))
-            ticks.extend([tick] if tick is not None else [])
+            ticks.append(bar.enter_context(progress.bytes_done(doing, bundle.stored_bytes, quiet=quiet)))
 
         def tick(done: int) -> None:
             for one in ticks:
