@@ -1,4 +1,5 @@
-"""The reference pages, made from the code: every command, tool, public name and setting.
+"""The reference pages, made from the code: every command, tool, public name and setting, and the licences of
+what Holdall is built on.
 
 `./dev docs` writes them into docs/reference before it builds the site. They are not committed.
 """
@@ -22,6 +23,7 @@ from holdall.bag.holdall import KeptNames
 from holdall.cli.app import app
 from holdall.values.settings import Settings, ToolPolicy, default_of, rule_of
 from holdall.wire.dialects import DIALECTS
+from tests.house import release
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 _WIDTH = 100
@@ -31,7 +33,13 @@ _WHERE = re.compile(r"\b(?:holdall|collections|typing)(?:\.\w+)*\.(?=[A-Z])")
 
 
 def pages() -> dict[str, Callable[[], str]]:
-    return {"commands.md": commands, "tools.md": tools, "api.md": api, "settings.md": settings}
+    return {
+        "commands.md": commands,
+        "tools.md": tools,
+        "api.md": api,
+        "settings.md": settings,
+        "licences.md": release.licences,
+    }
 
 
 def write(folder: Path) -> list[Path]:
