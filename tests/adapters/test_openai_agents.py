@@ -28,7 +28,9 @@ from agents import (
 from agents.extensions import ToolOutputTrimmer
 from agents.testing import ScriptedModel, assistant_message, function_call
 from agents.testing.model import ModelStep
+from agents.tool_context import ToolContext
 from agents.tracing import TracingProcessor
+from openai.types.responses import ResponseFunctionToolCall
 
 from holdall.adapters.openai_agents import agent as with_holdall
 from tests.adapters.contract import (
@@ -322,10 +324,21 @@ def test_an_error_that_is_to_end_the_run_ends_it(adapter: Adapter) -> None:
         asyncio.run(Runner.run(adapter.copy(Agent("tester", tools=[fails], model=model)), "go"))
 
 
-@requirement("adapter:same-object")
-def test_an_output_that_has_a_schema_for_programs_stays(adapter: Adapter) -> None:
+class Stars:
+    """In place of the rules for secrets."""
+
+    def masked(self, value: Any) -> Any:
+        return value.replace("secret", "******")
+
+
+@requirement("adapter:same-object", "store:tool-redacts")
+def test_an_output_that_has_a_schema_stays_for_programs_without_its_secrets(
+    adapter: Adapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = json.dumps({"text": f"secret {big()}"})
+
     async def invoke(context: Any, arguments: str) -> Any:
-        return json.dumps({"text": big()})
+        return whole
 
     schema: Any = {"type": "object", "properties": {"text": {"type": "string"}}}
     tool = FunctionTool(
@@ -333,10 +346,19 @@ def test_an_output_that_has_a_schema_for_programs_stays(adapter: Adapter) -> Non
         output_json_schema=schema,
     )  # fmt: skip
 
-    async def tools() -> Any:
-        return await adapter.copy(Agent("tester", tools=[tool])).get_all_tools(RunContextWrapper(None))
+    async def called(caller: Any) -> Any:
+        copied, *_ = await adapter.copy(Agent("tester", tools=[tool])).get_all_tools(RunContextWrapper(None))
+        call = ResponseFunctionToolCall(
+            name="programs", arguments="{}", call_id="c1", type="function_call", caller=caller
+        )
+        context = ToolContext(None, tool_name="programs", tool_call_id="c1", tool_arguments="{}", tool_call=call)
+        return await copied.on_invoke_tool(context, "{}")
 
-    assert asyncio.run(tools()) == [tool]
+    program = {"type": "program", "caller_id": "p1"}
+    assert asyncio.run(called(program)) == whole
+    assert asyncio.run(called(None)).startswith("programs returned ")
+    monkeypatch.setattr("holdall.bag.core.Core.redaction_of", lambda *_: Stars())
+    assert asyncio.run(called(program)) == whole.replace("secret", "******")
 
 
 @requirement("adapter:saved-state")

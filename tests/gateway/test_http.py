@@ -1,6 +1,7 @@
 """The gateway over HTTP: the same for both eras, and for nobody who has no token."""
 
 import asyncio
+import contextlib
 import json
 import signal
 import socket
@@ -143,6 +144,13 @@ async def test_who_has_no_token_or_comes_by_another_name_is_refused(tmp_path: Pa
         assert await status(Origin=f"http://127.0.0.1:{port}") == 200
         for wrong in ("Bearer x", "", f"Basic {token}", f"Bearer {token}x"):
             assert await status(Authorization=wrong) == 401, wrong
+        with socket.create_connection((httpx2.URL(url).host, httpx2.URL(url).port or 0), timeout=SOON) as line:
+            line.sendall(b"GET /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 1000)
+            answers = b""
+            with contextlib.suppress(ConnectionError):  # what stood in line is not read
+                while more := line.recv(65536):
+                    answers += more
+        assert answers.count(b"HTTP/1.1 4") <= 3, "nothing more is taken of who was refused"
         for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1.evil.example:{port}"):
             assert await status(Host=host) == 421, host
         for origin in ("https://evil.example", "null", "https://good.example.evil", f"http://evil.example:{port}"):

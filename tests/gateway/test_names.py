@@ -60,3 +60,16 @@ def test_every_shown_name_leads_back_and_none_is_shared(
     assert not set(shown.values()) & set(RESERVED)
     assert all(names.meant(name) == meant for meant, name in shown.items())
     assert {(server, tool): names.shown(server, tool) for server, tool in shown} == shown
+
+
+def test_a_server_that_lists_other_names_each_time_loses_the_first_and_costs_no_other_its_own() -> None:
+    names = Names(["good", "bad"])
+    good = names.shown("good", "echo")
+    last = ""
+    for number in range(1000):
+        last = names.shown("bad", f"{number:09000}")
+        assert names.meant(last) == ("bad", f"{number:09000}")
+    assert names.meant(good) == ("good", "echo")
+    assert len(names._taken) < 300
+    assert names._signs["bad"] <= 4_000_000
+    assert names.shown("bad", f"{999:09000}") == last

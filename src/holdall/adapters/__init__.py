@@ -198,6 +198,12 @@ class Conversations:
                 return running(ended.content)
             return await self._taken(bag, ended.value, origin, take, put)
 
+    async def masked(self, name: str, value: Any, tool: str) -> Any:
+        """A value whose form has to stay: without the secrets where its tool has `redact`, else as it is."""
+        async with self.of(name) as bag:
+            redaction = bag.core.redaction_of(tool)
+            return value if redaction is None else await asyncio.to_thread(redaction.masked, value)
+
     def result_now(
         self,
         name: str,

@@ -108,12 +108,14 @@ class _Copies:
         return self.conversations.name(context, lambda: group or self.run(context).id)
 
     def guarded(self, tool: Tool, name: str, run: _Run) -> Tool:
-        """What has an `output_json_schema` is for programs, and has to keep to it."""
-        if not isinstance(tool, FunctionTool) or tool.output_json_schema is not None:
+        """What a program calls that has an `output_json_schema` has to keep to it: it is masked and no more."""
+        if not isinstance(tool, FunctionTool):
             return tool
         copied = copy.copy(tool)
 
         async def invoked(inner: Invoke, context: ToolContext[Any], arguments: str) -> Any:
+            if tool.output_json_schema is not None and _is_of_program(context):
+                return await self.conversations.masked(name, await inner(context, arguments), tool.name)
             self._warn(context, is_unnamed=name.endswith(run.id))
             shown = await self.conversations.result(
                 name, lambda: inner(context, arguments), tool=tool.name, running=str, arguments=arguments,
@@ -147,6 +149,13 @@ class _Copies:
 
 
 def _nobody() -> None: ...
+
+
+def _is_of_program(context: ToolContext[Any]) -> bool:
+    """Whether a program that the provider runs makes this call, and not the model."""
+    caller: Any = getattr(context.tool_call, "caller", None)
+    kind: Any = caller.get("type") if isinstance(caller, dict) else getattr(caller, "type", None)
+    return kind == "program"
 
 
 def _outputs(result: Any) -> list[object]:

@@ -417,14 +417,21 @@ class ModelOverflow(ModelFault):
     """The request is longer than the model can take."""
 
 
+_WORDS = 120  # of a server's own, in a sentence of ours
+
+
 class UpstreamFault(StoreFault):
-    """`said` is the end of what the server wrote beside its messages, on one line and without its secrets."""
+    """`said` is the end of what the server wrote beside its messages, on one line and without its secrets.
+
+    A model reads the message: of those words it has a few, and they cannot end the quotes that they are in.
+    """
 
     def __init__(self, server: str, what: str, *, advice: str = "", said: str = "") -> None:
         self.server = server
         self.what = what
         self.said = said
-        words = f' It last wrote: "{said}".' if said else ""
+        last = said if len(said) <= _WORDS else f"…{said[1 - _WORDS :]}"
+        words = f' It last wrote: "{last.replace(chr(34), chr(39))}".' if said else ""
         super().__init__(f'MCP server "{flat(server[:100])}" {what}.{words}{" " + advice if advice else ""}')
 
 

@@ -25,6 +25,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdall.mcp.gateway.http_refusals import Refusals
 from holdall.text.escape import one_line
 from holdall.values.record import record
 
@@ -118,6 +119,7 @@ class Guard:
     def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
         self._app = app
         self._rules = rules
+        self._refusals = Refusals()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -139,12 +141,13 @@ class Guard:
             if (rest := self._redirect_without_token(scope)) is not None:
                 await answer.let_in(self._rules, rest, headers)
             elif self._rules.knows(headers, below=below):
+                self._refusals.forget(scope)
                 await self._app(scope, receive, answer)
             else:
                 raise Denied(401, "open the address that `holdall view` has printed, with its token")
         except Denied as denied:
             _LOG.warning("refused %s %s: %s", *_log_line(scope), denied)
-            await answer.refuse(denied)
+            await answer.refuse(denied, self._refusals.headers(scope))
         except Exception as problem:
             _LOG.error("%s %s failed: %s", *_log_line(scope), one_line(f"{type(problem).__name__}: {problem}", 300))
             if not answer.status:
@@ -190,12 +193,12 @@ class _Answer:
         else:
             await self._whole(303, b"", ((b"location", to.encode()), *given))
 
-    async def refuse(self, denied: Denied) -> None:
+    async def refuse(self, denied: Denied, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         text = escape(f"{denied.status}: {denied}.")
         page = (
             f'<!doctype html><html lang="en"><title>Holdall</title><p>{text}</p><p><a href="">Try again</a></p></html>'
         )
-        await self._whole(denied.status, page.encode(), ())
+        await self._whole(denied.status, page.encode(), headers)
 
     async def _whole(self, status: int, body: bytes, headers: Sequence[tuple[bytes, bytes]]) -> None:
         about = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", str(len(body)).encode())]

@@ -19,6 +19,7 @@ from holdall.mcp.client import protocol
 from holdall.mcp.client.codec import TOO_MANY, has_many_values
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.front import Front, GatewayState
+from holdall.mcp.gateway.http_refusals import Refusals
 from holdall.mcp.gateway.http_session import RETRY_MILLISECONDS, Event, HttpSession, Stream, event_id, place_of
 from holdall.mcp.gateway.known import KnownServers
 from holdall.mcp.gateway.messages import MODERN, Message, Refusal, is_id, table
@@ -376,6 +377,7 @@ class HttpApp:
         self._sessions: dict[tuple[str, str], HttpSession] = {}
         self._shared: dict[str, HttpSession] = {}
         self._servers: dict[str, KnownServers] = {}
+        self._refusals = Refusals()
         self._requests = Counter[str]()  # under way, by principal
         self._large: dict[str, asyncio.Semaphore] = {}  # the same
 
@@ -391,10 +393,11 @@ class HttpApp:
             headers = self._guard.checked(scope["headers"])
             exchange.extra = cors(headers)
             if scope["method"] == "OPTIONS" and "origin" in headers:
-                exchange.extra += PREFLIGHT  # a browser asks this without the token
+                exchange.extra += [*PREFLIGHT, *self._refusals.headers(scope)]  # a browser asks this without the token
                 await exchange.answer(204, None)
                 return
             who = self._guard.principal(headers)
+            self._refusals.forget(scope)
             if scope["path"] != PATH:
                 raise Denied(404, f"there is nothing here; MCP is at {PATH}")
             with self._counted(who):
@@ -411,6 +414,7 @@ class HttpApp:
             if not exchange.gone:  # else it was the client that left, and nobody has to be told
                 raise
         except Denied as denied:
+            exchange.extra = [*exchange.extra, *self._refusals.headers(scope)]
             await exchange.answer(denied.status, {"error": str(denied)})
         except Refusal as refusal:
             status = protocol.HTTP_STATUS.get(refusal.code, 400)

@@ -31,6 +31,7 @@ from holdall.wire.tool import ToolSpec
 
 DEFAULT_PREFIX = "{server}__"
 _LONGEST = 64  # the longest name that the model APIs take
+_MOST_SIGNS = 4_000_000  # in the names of one server
 _ODD = lazy_pattern(r"[^A-Za-z0-9_-]+")
 
 
@@ -44,6 +45,8 @@ class Names:
         self._prefixes = _distinct(servers, template)
         self._forced = _distinct(servers, template or DEFAULT_PREFIX)
         self._taken: dict[str, tuple[str, str]] = {}
+        self._of = {server: dict[str, None]() for server in servers}  # the names that it has taken, the oldest first
+        self._signs = dict.fromkeys(servers, 0)
 
     def shown(self, server: str, name: str) -> str:
         """The name of this for the client. The same each time."""
@@ -54,8 +57,21 @@ class Names:
         while self._is_ours(shown) or self._taken.get(shown, (server, name)) != (server, name):
             number += 1
             shown = f"{base}_{number}"
-        self._taken[shown] = (server, name)
+        self._take(shown, server, name)
         return shown
+
+    def _take(self, shown: str, server: str, name: str) -> None:
+        """A server that lists other names each time would fill the memory: it loses those that it listed first."""
+        mine = self._of[server]
+        if shown not in mine:
+            self._signs[server] += len(shown) + len(name)
+        mine.pop(shown, None)
+        mine[shown] = None
+        self._taken[shown] = (server, name)
+        while self._signs[server] > _MOST_SIGNS and len(mine) > 1:
+            oldest = next(iter(mine))
+            del mine[oldest]
+            self._signs[server] -= len(oldest) + len(self._taken.pop(oldest)[1])
 
     def meant(self, shown: str) -> tuple[str, str] | None:
         """Server and name. A name that was never listed is read as it is built; None if that leads nowhere."""
@@ -190,6 +206,7 @@ _NEEDED = {
 _LONGEST_TEXT = 10_000
 _ANYTHING = {"type": "object"}
 _PATIENCE = 10.0  # seconds for a server among several to list what it has
+_MOST_KNOWN = 50_000  # tools whose words are remembered, of all servers
 _MAX_PAGES, _MAX_ENTRIES = 1000, 10_000  # of one server among several
 # Claude Code gives its model only the names of tools, and a schema once the model has searched for it. What a notice
 # says to call next can be called at once.
@@ -207,7 +224,7 @@ class Catalogue:
         self._names = names
         self._prompts = prompts
         self._tools: dict[str, Mapping[str, Any]] = {}  # by the name that the client sees
-        self._known: dict[tuple[str, str], bytes] = {}  # the hash of what each tool said of itself at first
+        self._known: dict[bytes, bytes] = {}  # the hash of what each tool said of itself at first
         self._places: dict[str, str] = {}  # of resources by their URI
 
     def tool(self, shown: str) -> Mapping[str, Any]:
@@ -333,8 +350,11 @@ class Catalogue:
         """A tool that says something else of itself than when its user agreed to it is worth a word."""
         words = json.dumps([tool.get("description"), tool.get("inputSchema")], sort_keys=True, default=str)
         said = hashlib.sha256(words.encode("utf-8", "replace")).digest()
-        if self._known.setdefault((server, name), said) != said:
-            self._known[server, name] = said
+        key = hashlib.sha256(json.dumps([server, name]).encode()).digest()
+        while key not in self._known and len(self._known) >= _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        if self._known.setdefault(key, said) != said:
+            self._known[key] = said
             told = one_line(name, 60), one_line(server, 60)
             _LOG.warning('tool "%s" of MCP server "%s" has changed its description or its arguments', *told)
 
