@@ -25,6 +25,7 @@ _CLOSING_TAG = re.compile(r"(</?[a-z]+-)[0-9a-f]{8}(?=>)")
 _WRAPPER = re.compile(r"(ai-agent-)[0-9a-f]{8,}(-FINAL)")
 _TIMES = re.compile(r'("(?:created|ended|at|seconds|last|began|started)": ?)-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?=[,}\]\s])')
 _REMOVED = re.compile(r"(removed on )\d{4}-\d\d-\d\d\b")  # today
+_DISK = re.compile(r'("disk_bytes": )\d+')  # events and records have times in them, which differ in length
 _SECONDS = re.compile(r"\b\d+(?:\.\d+)? ?s\b(?!\w)")
 _MILLISECONDS = re.compile(r"\b\d+ ms\b(?= ·| took|$)", re.MULTILINE)
 
@@ -59,7 +60,7 @@ class Normal:
         text = _CLOSING_TAG.sub(r"\1<tag>", text)
         text = _WRAPPER.sub(r"\1<nonce>\2", text)
         text = _TIMES.sub(r"\1<time>", text) if self.times else text
-        text = _REMOVED.sub(r"\1<date>", text)
+        text = _DISK.sub(r"\1<bytes>", _REMOVED.sub(r"\1<date>", text))
         if durations:
             text = _MILLISECONDS.sub("<time>", _SECONDS.sub("<time>", text))
         return text
