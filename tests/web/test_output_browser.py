@@ -388,11 +388,63 @@ def test_a_query_answers_a_table_or_says_what_is_wrong(site: Site, watched: Watc
     page.fill("[name=sql]", "select count(*) as n, max(id) as m from t")
     page.keyboard.press("Control+Enter")
     page.locator("table.answer td").first.wait_for(timeout=20_000)
-    assert page.locator("table.answer td").all_inner_texts() == ["20000", "19999"]
+    page.locator("table.answer td", has_text="20000").wait_for()
+    assert page.locator("table.answer td").all_inner_texts() == ["1", "20000", "19999"]
     page.fill("[name=sql]", "select nonsense from t")
-    page.locator(".sql button").click()
+    page.locator(".sql button[type=submit]").click()
     page.locator(".sql-result .is-wrong", has_text="Columns of t: id").wait_for()
     assert watched.troubles.pop().startswith("console: Failed to load resource")
+    watched.is_calm()
+
+
+def test_a_table_is_sorted_paged_and_exported_as_it_is_shown(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("csv"))
+    page.get_by_role("tab", name="Table").click()
+    page.locator("[data-part=table-head] button", has_text="id").click()
+    cells = page.locator("table.answer tbody tr").first.locator("td")
+    page.locator("th[aria-sort=ascending]", has_text="id").wait_for(timeout=20_000)
+    page.locator("table.answer th button", has_text="id").click()
+    page.locator("th[aria-sort=descending]").wait_for()
+    assert cells.all_inner_texts() == ["20,000", "19999", "n, 19999"]
+    alignments = [cells.nth(at).evaluate("one => getComputedStyle(one).textAlign") for at in range(3)]
+    assert alignments == ["end", "end", "start"]
+    page.get_by_role("button", name="Next", exact=True).click()
+    page.locator(".answer-pager", has_text="rows 101–200 of 20,000").wait_for()
+    assert cells.all_inner_texts() == ["19,900", "19899", "n, 19899"]
+    with page.expect_download() as waited:
+        page.get_by_role("link", name="All rows as CSV").click()
+    lines = Path(waited.value.path()).read_text().splitlines()
+    assert (len(lines), lines[0], lines[1]) == (20_001, '"id","name"', '19999,"n, 19999"')
+    page.get_by_role("button", name="Previous", exact=True).click()
+    page.locator(".answer-pager", has_text="rows 1–100 of 20,000").wait_for()
+    page.locator("table.answer th button", has_text="id").click()
+    page.locator("th[aria-sort]").wait_for(state="detached")
+    watched.is_calm()
+
+
+def test_columns_are_beside_the_sql_and_the_table_is_filled_in(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("json"))
+    page.get_by_role("tab", name="SQL").click()
+    page.locator("table.answer td").first.wait_for(timeout=20_000)
+    assert page.locator("[name=at]").input_value() == "$.items"
+    columns = page.locator(".sql-columns li")
+    assert columns.all_inner_texts() == ["n\nBIGINT"]
+    sql, beside = page.locator("[name=sql]").bounding_box(), page.locator(".sql-columns").bounding_box()
+    assert sql is not None
+    assert beside is not None
+    assert beside["x"] >= sql["x"] + sql["width"]
+    page.fill("[name=sql]", "select max() from t")
+    page.locator("[name=sql]").evaluate("one => one.setSelectionRange(11, 11)")
+    columns.locator("button").click()
+    assert page.locator("[name=sql]").input_value() == "select max(n) from t"
+    page.locator(".sql button[type=submit]").click()
+    page.locator("table.answer td", has_text="2999").wait_for()
+    watched.visit(site.address("small"))
+    page.get_by_role("tab", name="SQL").click()
+    page.locator("table.answer td a", has_text=re.compile("^42$")).click(timeout=20_000)
+    page.locator("mark.landed", has_text="line 42").wait_for()
     watched.is_calm()
 
 

@@ -1,11 +1,18 @@
 """What the output page and its scripts are answered: bounded, in the verbs' own words, and without a trace."""
 
 import asyncio
+import contextlib
+import csv
+import gzip
 import hashlib
 import html
+import io
+import itertools
 import json
 import re
+import sqlite3
 import threading
+import zipfile
 from collections.abc import Callable, Coroutine
 from itertools import pairwise
 from pathlib import Path
@@ -43,12 +50,28 @@ def kept(home: Path, output: object, **about: Any) -> str:
     return f"/s/{session}/o/{facts.handle}"
 
 
-def told(browser: TestClient, address: str, status: int = 200) -> dict[str, Any]:
-    answer = browser.get(address)
+def told(browser: TestClient, address: str, status: int = 200, params: dict[str, str] | None = None) -> dict[str, Any]:
+    answer = browser.get(address, params=params)
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/json"
     assert answer.text.isascii()
     return answer.json()
+
+
+def _database() -> bytes:
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.execute("create table users (id integer, name text)")
+        database.execute("insert into users values (1, 'a')")
+        database.execute("create table orders (total real)")
+        database.commit()
+        return database.serialize()
+
+
+def _archive() -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("data.csv", "id,v\n1,2\n3,4\n5,6\n")
+    return made.getvalue()
 
 
 def text_of(runs: list[Any]) -> str:
@@ -291,9 +314,113 @@ def test_sql_answers_a_table_and_refuses_in_its_own_words(home: Path) -> None:
         wrong = told(browser, f"{output}/query?sql=select nothing from t", 400)
         written = told(browser, f"{output}/query?sql=delete from t", 400)
     assert [[text_of(cell["t"]) for cell in row] for row in answer["rows"]] == [["2000", "1999"]]
-    assert (many["shown"], many["total"], many["more"]) == (500, 2000, True)
+    assert (many["shown"], many["total"], many["more"]) == (100, 2000, True)
+    assert many["numbers"][:2] == [1, 2]
     assert "Columns of t: id" in wrong["error"]
     assert written["error"]
+
+
+def _rows(answer: dict[str, Any]) -> list[list[str]]:
+    return [[text_of(cell["t"]) for cell in row] for row in answer["rows"]]
+
+
+def test_the_rows_of_sql_come_in_pages_sorted_by_any_column(home: Path) -> None:
+    output = kept(home, "id,kind,n\n" + "".join(f"{at},{'ab'[at % 2]},{-at}\n" for at in range(1000)))
+    with client(home) as browser:
+        page = told(browser, f"{output}/query?sql=from t;&skip=950")
+        assert (page["shown"], page["total"], page["more"], page["skip"]) == (50, 1000, False, 950)
+        assert (_rows(page)[0], page["numbers"][0]) == (["950", "a", "-950"], 951)
+        found: list[int] = []
+        for skip in range(0, 1000, 100):
+            page = told(browser, f"{output}/query?sql=select * from t -- all of it&sort=2&down=1&skip={skip}")
+            assert page["total"] == 1000
+            assert [text_of(name) for name in page["columns"]] == ["id", "kind", "n"]
+            found += page["numbers"]
+        assert found == [*range(2, 1001, 2), *range(1, 1001, 2)]  # rows that sort alike keep their order
+        by_number = told(browser, f"{output}/query?sql=from t&sort=3")
+        assert _rows(by_number)[0] == ["999", "b", "-999"]
+        assert by_number["numbers"][0] == 1000
+        for sql in ("describe t", "summarize t", "values (2), (1)", "with x as (from t) select id from x", "from t"):
+            assert told(browser, f"{output}/query?sql={sql}&sort=1")["rows"]
+        assert "ORDER" in told(browser, f"{output}/query?sql=from t&sort=9", 400)["error"]
+        told(browser, f"{output}/query?sql=from t) union all (select 1&sort=-1", 400)
+        refused = told(browser, f"{output}/query?sql=from read_csv('/etc/passwd')&sort=1", 400)
+        assert "root:" not in refused["error"]
+
+
+@pytest.mark.parametrize(
+    ("output", "at", "columns"),
+    [
+        ("id,name\n1,a\n2,b\n3,c\n", "", ["id BIGINT", "name VARCHAR"]),
+        ("plain text\nof two lines\n", "", ["line_no BIGINT", "text VARCHAR"]),
+        (json.dumps({"meta": 1, "items": [{"a": at, "b": "x"} for at in range(500)]}), "$.items", ["a BIGINT", "b VARCHAR"]),
+        (json.dumps([{"a": at} for at in range(500)]), "", ["a BIGINT"]),
+        (_database(), "users", ["id BIGINT", "name VARCHAR"]),
+        (_archive(), "!data.csv", ["id BIGINT", "v BIGINT"]),
+        (gzip.compress(b"id,v\n1,2\n3,4\n5,6\n"), "!", ["id BIGINT", "v BIGINT"]),
+    ],
+)  # fmt: skip
+def test_the_table_and_its_columns_are_there_before_any_sql(
+    home: Path, output: object, at: str, columns: list[str]
+) -> None:
+    address = kept(home, output)
+    with client(home) as browser:
+        found = told(browser, f"{address}/columns")
+        assert found["at"] == at
+        assert [f"{one['plain']} {one['type']}" for one in found["columns"]] == columns
+        answer = told(browser, f"{address}/query", params={"sql": "from t", "at": at})
+        assert [text_of(name) for name in answer["columns"]] == [one["plain"] for one in found["columns"]]
+
+
+def test_a_table_that_is_none_is_told_beside_those_there_are(home: Path) -> None:
+    output = kept(home, _database())
+    with client(home) as browser:
+        found = told(browser, f"{output}/columns?at=nothing")
+    assert found["tables"] == ["users", "orders"]
+    assert found["problem"]
+    assert found["columns"] == []
+
+
+def test_all_rows_come_as_csv_and_none_is_a_formula(home: Path) -> None:
+    texts = ["=1+1", "+1+1", "-1+1", "@x", " =1", "\ufeff=1", "\uff1d1", "\t1", "a;=1", "-5", "plain", 'a "b", c', "ü"]
+    records = [{"n": at - 500, "text": texts[at % len(texts)], "list": [1]} for at in range(1000)]
+    output = kept(home, "".join(json.dumps(one) + "\n" for one in records))
+    with client(home) as browser:
+        answer = browser.get(f"{output}/csv", params={"sql": "from t", "skip": "7"})
+        by_number = browser.get(f"{output}/csv", params={"sql": 'select n as "=n" from t', "sort": "1", "down": "1"})
+        refused = browser.get(f"{output}/csv", params={"sql": "select <b> from t"})
+        path = browser.get(f"{output}/csv", params={"sql": "$[*]"})
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{output.rpartition("/")[2]}.csv"'
+    names, *rows = csv.reader(answer.text.splitlines())
+    assert names == ["n", "text", "list"]
+    assert [row[0] for row in rows] == [str(one["n"]) for one in records]
+    shown = {text: row[1] for text, row in zip(texts, rows, strict=False)}
+    assert [text for text in texts if shown[text] != text] == texts[:8]
+    assert all(shown[text] == f"'{text}" for text in texts[:8])
+    assert '"a;=1"' in answer.text  # in quotes also where a semicolon is what separates cells
+    assert by_number.text.splitlines()[:2] == ['"\'=n"', "499"]
+    assert refused.status_code == 400
+    assert "<b>" not in refused.text
+    assert path.status_code == 400
+
+
+def test_csv_has_every_row_and_is_refused_where_it_is_too_large(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = kept(home, "".join(f"line {at}\n" for at in range(30_000)))
+    with client(home) as browser:
+        whole = browser.get(f"{output}/csv", params={"sql": "select text from t"})
+        assert whole.text.splitlines() == ['"text"', *(f'"line {at}"' for at in range(30_000))]
+        monkeypatch.setattr("holdall.web.output_data._CSV_BYTES", 100_000)
+        refused = browser.get(f"{output}/csv", params={"sql": "select text from t"})
+        clock = itertools.count(0.0, 59.0)  # of each look at it
+        monkeypatch.setattr("holdall.web.output_data._now", lambda: next(clock))
+        monkeypatch.setattr("holdall.web.output_data._CSV_BYTES", 1_000_000)
+        late = browser.get(f"{output}/csv", params={"sql": "select text from t"})
+        none = browser.get(f"{output}/csv", params={"sql": "select text from t where text = ''"})
+    assert (refused.status_code, late.status_code) == (400, 400)
+    assert "the CSV is larger than 100.0 kB" in refused.text
+    assert "the CSV takes more than 60 s" in late.text
+    assert none.text.splitlines() == ['"text"']
 
 
 def test_a_path_answers_values_with_their_places(home: Path) -> None:
@@ -518,7 +645,7 @@ def test_looking_at_everything_leaves_no_trace_in_the_store(home: Path) -> None:
     with client(home) as browser:
         for part in (
             "", "/notice", "/quotes", "/raw", "/rows?from=1", "/rows?by=hex", "/place?line=3", "/search?q=ERROR", "/seen",
-            "/changes?bytes=0", "/tree", "/way?byte=1", "/table", "/query?sql=from t limit 1",
+            "/changes?bytes=0", "/tree", "/way?byte=1", "/table", "/query?sql=from t limit 1", "/columns", "/csv?sql=from t",
         ):  # fmt: skip
             assert browser.get(f"{output}{part}").status_code == 200, part
     assert _contents(home) == before

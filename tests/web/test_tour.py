@@ -105,6 +105,8 @@ def test_the_pictures_of_the_documentation(demo: tuple[Path, str], browser: "Bro
             page.get_by_text("payctl rotate-cert eu-2").first.wait_for()
             page.screenshot(path=keep / f"session-{dress}.png")
             page.goto(_log_of(page), wait_until="networkidle")
+            if dress == "phone":
+                page.get_by_role("button", name="Search", exact=True).click()
             page.get_by_role("searchbox").fill("PAY-417")
             page.keyboard.press("Enter")
             page.locator("mark.current").wait_for()

@@ -6,15 +6,29 @@ a model. Refusals are the verbs' own words.
 
 import asyncio
 import contextlib
+import csv
+import io
+import json
+import re
+import tempfile
+import time
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 from holdall.bag import Holdall
+from holdall.formats.kinds import PACKED, PACKED_STREAMS
+from holdall.formats.outline import Lead
 from holdall.formats.registry import format_of
+from holdall.formats.registry import outline as outline_of
+from holdall.text.numbers import size
 from holdall.text.utf8 import straddling_bytes
-from holdall.values.answers import Found, Match, Nodes, Table
-from holdall.values.errors import BadPattern, HoldallError
+from holdall.values.answers import Fetched, Found, Match, Nodes, Table
+from holdall.values.errors import BadPattern, BadQuery, HoldallError
+from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
+from holdall.values.patterns import lazy_pattern
+from holdall.values.record import record
 from holdall.values.spans import Span, Totals
 from holdall.web.output_rows import (
     MAX_COLUMNS,
@@ -38,7 +52,13 @@ from holdall.wire.tool import Ask
 MATCHES = 200
 _MATCH_BYTES = 256 * 1024
 _BEFORE, _WITHIN, _AFTER = 40, 200, 160  # bytes of a match in the list: it is in the first of its rows
-_SQL_ROWS, _SQL_BYTES = 500, 1024 * 1024
+_SQL_ROWS, _SQL_BYTES = 100, 1024 * 1024  # of a page
+_MOST_TABLES = 200
+_ROW = "holdall_row"
+_CSV_BYTES = 1024**3
+_now = time.monotonic
+_FORMULA = lazy_pattern("[\\s\0\u200b\ufeff]*[=+@\uff1d\uff0b\uff20\uff0d-]|[\t\r\n]")
+_NUMBER = lazy_pattern(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _WAIT_SECONDS = 20.0
 _RUNNING = ("running", "queued")
 
@@ -130,7 +150,8 @@ async def views(bag: Holdall, facts: Facts) -> list[str]:
         has_tree = format.has_tree or await bag.core.on(facts.handle, look)
     except HoldallError:
         return []
-    return ["tree"] * has_tree + ["table"] * (format.table in ("csv", "tsv")) + ["sql"]
+    has_sql = format.is_opened or not format.is_binary
+    return ["tree"] * has_tree + ["table"] * (format.table in ("csv", "tsv")) + ["sql"] * has_sql
 
 
 async def seen(bag: Holdall, handle: str) -> dict[str, Any]:
@@ -179,15 +200,163 @@ async def table(bag: Holdall, handle: str, first: int, count: int) -> dict[str, 
     return await bag.core.on(handle, look)
 
 
-async def query(bag: Holdall, handle: str, sql: str, at: str | None) -> dict[str, Any]:
-    """SQL, or a path where it starts with `$` or `/`: no SQL does."""
+# SQL. `at` is what a person chooses as the table: a path into JSON, a table of SQLite, or `!NAME` of what is packed.
+
+
+@record
+class TableQuery:
+    """`sort` is the number of the column by which the rows are sorted, from 1 on; 0: as they come."""
+
+    sql: str
+    at: str = ""
+    sort: int = 0
+    down: bool = False
+    skip: int = 0
+
+    @property
+    def is_path(self) -> bool:
+        """No SQL starts so."""
+        return self.sql.lstrip()[:1] in ("$", "/")
+
+    def statement(self) -> str:
+        """The SQL, sorted and from `skip` on. Rows that sort alike keep their order: no page repeats one of another."""
+        sql = self.sql.strip().rstrip(";")
+        if not self.sort:
+            return f"select * from (\n{sql}\n) offset {self.skip}" if self.skip else self.sql  # noqa: S608
+        way = "desc" if self.down else "asc"
+        return (
+            f"select * from (select *, row_number() over () as {_ROW} from (\n{sql}\n)) "  # noqa: S608 - it is checked
+            f"order by {self.sort} {way} nulls last, {_ROW} offset {self.skip}"
+        )
+
+    def ask(self, handle: str, limit: int) -> Ask:
+        if self.is_path:
+            return Ask("query", handle, {"path": self.sql.strip(), "limit": limit, "skip": self.skip})
+        member = self.at if self.at.startswith(MEMBER) else ""
+        options = {"sql": self.statement(), "at": None if member else self.at or None, "limit": limit}
+        return Ask("query", handle + member, options)
+
+
+async def query(bag: Holdall, handle: str, question: TableQuery) -> dict[str, Any]:
+    """A page of what SQL, or a path, answers, each row with its number in the whole answer before it was sorted."""
     bounds = replace(bag.core.bounds(), most_bytes=_SQL_BYTES, most_tokens=None)
-    if sql.lstrip()[:1] in ("$", "/"):
-        options: dict[str, Any] = {"path": sql.strip(), "limit": _SQL_ROWS}
-        nodes = cast("Nodes", await bag.fetch.carry_out(Ask("query", handle, options), bounds))
-        return _nodes(nodes)
-    options = {"sql": sql, "at": at or None, "limit": _SQL_ROWS}
-    return answer_of(cast("Table", await bag.fetch.carry_out(Ask("query", handle, options), bounds)))
+    found = await bag.fetch.carry_out(question.ask(handle, _SQL_ROWS), bounds)
+    if isinstance(found, Nodes):
+        numbers: Sequence[object] = range(question.skip + 1, question.skip + len(found.nodes) + 1)
+        return _nodes(found) | {"numbers": list(numbers), "skip": question.skip}
+    table = cast("Table", found)
+    table = replace(table, total=table.total + question.skip)
+    numbers = range(question.skip + 1, question.skip + len(table.rows) + 1)
+    if question.sort:
+        numbers = [row[-1] for row in table.rows]
+        rows = tuple(row[:-1] for row in table.rows)
+        table = replace(table, columns=table.columns[:-1], types=table.types[:-1], rows=rows)
+    return answer_of(table) | {"numbers": list(numbers), "skip": question.skip, "sortable": True}
+
+
+async def columns(bag: Holdall, handle: str, at: str | None) -> dict[str, Any]:
+    """What can be asked with SQL: the tables there are, the one at `at` or else the likeliest, and its columns."""
+    tables = await _tables(bag, handle)
+    chosen = at if at is not None else tables[0] if tables else ""
+    told: dict[str, Any] = {"at": chosen, "tables": tables, "columns": [], "of_columns": 0, "problem": ""}
+    bounds = replace(bag.core.bounds(), most_bytes=_SQL_BYTES, most_tokens=None)
+    try:
+        asked = TableQuery("describe t", chosen).ask(handle, MAX_COLUMNS)
+        table = cast("Table", await bag.fetch.carry_out(asked, bounds))
+    except HoldallError as problem:
+        return told | {"problem": str(problem)}
+    found = [
+        {"name": runs_of(str(row[0]).encode("utf-8", "surrogatepass")), "plain": str(row[0]), "type": str(row[1])[:80]}
+        for row in table.rows
+    ]
+    return told | {"columns": found, "of_columns": table.total}
+
+
+async def _tables(bag: Holdall, handle: str) -> list[str]:
+    """What `at` may be, the likeliest first; nothing where the output is one table."""
+    kind = (await bag.show(handle)).measure.kind
+    format = format_of(kind)
+    bounds = replace(bag.core.bounds(), most_bytes=_SQL_BYTES, most_tokens=None)
+    with contextlib.suppress(HoldallError):
+        if format.table == "sqlite":
+            asked = Ask("query", handle, {"sql": "select name from t where sql is not null", "limit": _MOST_TABLES})
+            table = cast("Table", await bag.fetch.carry_out(asked, bounds))
+            return [str(name) for (name,) in table.rows]
+        if kind in PACKED_STREAMS:
+            return [MEMBER]
+        if kind in PACKED:
+            asked = Ask("query", handle + MEMBER, {"sql": "select name from t", "limit": _MOST_TABLES})
+            table = cast("Table", await bag.fetch.carry_out(asked, bounds))
+            likeliest = (lead.member for lead in await _leads(bag, handle) if lead.member != MEMBER)
+            return list(dict.fromkeys((*likeliest, *(f"{MEMBER}{name}" for (name,) in table.rows))))
+        if "tree" in await views(bag, await bag.show(handle)):
+            named = (str(lead.arguments["at"]) for lead in await _leads(bag, handle) if "at" in lead.arguments)
+            return list(dict.fromkeys(named))
+    return []
+
+
+async def _leads(bag: Holdall, handle: str) -> Sequence[Lead]:
+    """What the notice says to ask next."""
+    return (await bag.core.on(handle, lambda reader: outline_of(reader.read, reader.facts.measure))).leads
+
+
+# The whole answer as CSV. It is written to a file without a name first: SQL is bounded in seconds, a download is not.
+
+
+async def csv_of(bag: Holdall, handle: str, question: TableQuery) -> BinaryIO:
+    """Whole, however many rows; close it. Refused where it takes longer or is larger than it may be."""
+    if question.is_path:
+        raise BadQuery("CSV is made of what SQL answers; a path answers values.")
+    written = _Csv(bag.core.settings.query_seconds, has_row=bool(question.sort))
+    try:
+        bounds = replace(bag.core.bounds(), most_bytes=None, most_tokens=None, each=written.add)
+        await bag.fetch.carry_out(question.ask(handle, 1), bounds)
+        return written.ended()
+    except BaseException:
+        written.file.close()
+        raise
+
+
+class _Csv:
+    def __init__(self, seconds: float, *, has_row: bool) -> None:
+        """`has_row`: the last column is the number of the row, and is left out."""
+        self.file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - the download closes it
+        self._seconds = seconds
+        self._until = _now() + seconds
+        self._has_row = has_row
+
+    def add(self, part: Fetched) -> None:
+        table = cast("Table", part)
+        rows = table.rows if self.file.tell() else (table.columns, *table.rows)
+        text = io.StringIO(newline="")
+        # Text is always in quotes: elsewhere commas are semicolons.
+        written = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
+        written.writerows([_csv_cell(value) for value in (row[:-1] if self._has_row else row)] for row in rows)
+        self.file.write(text.getvalue().encode("utf-8", "replace"))
+        if self.file.tell() > _CSV_BYTES:
+            raise BadQuery(f"the CSV is larger than {size(_CSV_BYTES)}. Ask for less: a WHERE, fewer columns.")
+        if _now() > self._until:
+            raise BadQuery(f"the CSV takes more than {self._seconds:g} s. Ask for less: a WHERE, fewer columns.")
+
+    def ended(self) -> BinaryIO:
+        self.file.seek(0)
+        return self.file
+
+
+def _csv_cell(value: object) -> str | float:
+    """Never a formula: spreadsheets run what begins like one, and the text is a tool's."""
+    match value:
+        case bool():
+            return json.dumps(value)
+        case int() | float():
+            return value
+        case None:
+            return ""
+        case str():
+            text = value
+        case _:
+            text = json.dumps(value, ensure_ascii=False, default=str)
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def _nodes(nodes: Nodes) -> dict[str, Any]:

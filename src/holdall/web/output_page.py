@@ -10,7 +10,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, BinaryIO, Literal, cast
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -213,6 +213,7 @@ def _text(data: bytes) -> str:
 
 _LONG_LINES = 1000  # bytes of an average line from which on an output is shown by bytes
 _TREE_SECONDS, _MORE_SECONDS, _WAY_SECONDS = 2.0, 30.0, 5.0
+_PIECE = 256 * 1024
 _ADDRESS = "/s/{session}/o/{handle}"
 _Ask = Callable[[Request, Holdall, str], Awaitable[dict[str, Any]]]
 
@@ -346,8 +347,33 @@ async def table(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
 
 @_told
 async def query(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
+    return await asking.query(bag, handle, _table_query(request))
+
+
+@_told
+async def columns(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
+    return await asking.columns(bag, handle, request.query_params.get("at"))
+
+
+async def csv(request: Request) -> Response:
+    """The whole answer of SQL, as a download."""
+    async with state_of(request).session(request.path_params["session"]) as bag:
+        facts = await bag.show(request.path_params["handle"])
+        rows = await asking.csv_of(bag, facts.handle, replace(_table_query(request), skip=0))
+    headers = {"content-disposition": f'attachment; filename="{facts.handle}.csv"'}
+    return StreamingResponse(_pieces(rows), headers=headers, media_type="text/csv")
+
+
+async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    with file:
+        while piece := await asyncio.to_thread(file.read, _PIECE):
+            yield piece
+
+
+def _table_query(request: Request) -> asking.TableQuery:
     asked = request.query_params
-    return await asking.query(bag, handle, asked.get("sql", ""), asked.get("at"))
+    sort, skip = _number_asked(request, "sort", 0) or 0, _number_asked(request, "skip", 0) or 0
+    return asking.TableQuery(asked.get("sql", ""), asked.get("at", ""), sort, "down" in asked, skip)
 
 
 def _json(value: dict[str, Any], status: int = 200) -> Response:
@@ -402,12 +428,13 @@ def _written(arguments: object) -> str:
 
 _SCRIPTS = {
     "rows": rows, "place": place, "search": search, "changes": changes, "seen": seen, "tree": tree, "way": way,
-    "table": table, "query": query,
+    "table": table, "query": query, "columns": columns,
 }  # fmt: skip
 routes = [
     Route(_ADDRESS, page, name="output"),
     Route(f"{_ADDRESS}/notice", notice, name="output_notice"),
     Route(f"{_ADDRESS}/quotes", quotes, name="output_quotes"),
     Route(f"{_ADDRESS}/raw", raw, name="output_raw"),
+    Route(f"{_ADDRESS}/csv", csv, name="output_csv"),
     *(Route(f"{_ADDRESS}/{name}", endpoint, name=f"output_{name}") for name, endpoint in _SCRIPTS.items()),
 ]

@@ -43,6 +43,7 @@ function chooseTab(tab, focus = false) {
 }
 
 const sideTab = (name) => page.querySelector(`[data-side="${name}"][role=tab]`);
+const isPhone = () => getComputedStyle(one("show-search")).display !== "none";
 const isNarrow = () => getComputedStyle(sideTab("output")).display !== "none";
 
 for (const list of page.querySelectorAll("[role=tablist]")) {
@@ -72,6 +73,7 @@ function opened(view) {
   page.dataset.view = view;
   if (view === "tree") tree.open();
   if (view === "table") table.open(total);
+  if (view === "sql") sql.open();
   if (view === "text") text.scroller.resized();
 }
 
@@ -269,8 +271,15 @@ const search = new Search(
 // JSON, tables, SQL
 
 const tree = one("tree") && new Tree({ root: one("tree"), form: one("tree-path"), status: one("path-status"), copy: one("copy-path") }, api, land);
-const table = one("table") && new TableView(one("table"), one("table-head"), api, land);
-if (one("sql")) new Sql({ form: one("sql"), result: one("sql-result") }, api, land);
+const table =
+  one("table") &&
+  new TableView(one("table"), one("table-head"), api, (column) => {
+    sql.open(column);
+    chooseTab(page.querySelector('[data-view="sql"]'));
+  });
+const sqlParts = { form: one("sql"), result: one("sql-result"), columns: one("sql-columns-list"), at: one("sql-at"), tables: one("sql-tables"), csv: one("sql-csv") };
+const sql = one("sql") && new Sql({ ...sqlParts, hasTree: tree !== null }, api, land, (words) => jumpTo(words).catch((error) => say(error.message, true)));
+if (sql && isPhone()) one("sql-columns").open = false;
 
 // Following what is written
 

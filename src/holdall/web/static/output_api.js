@@ -7,12 +7,16 @@ export class Api {
     this.base = base;
   }
 
-  async ask(what, values = {}, signal = undefined) {
+  address(what, values = {}) {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(values)) {
       if (value !== undefined && value !== null && value !== false) query.set(name, value === true ? "1" : String(value));
     }
-    const answer = await fetch(`${this.base}/${what}?${query}`, { signal, credentials: "same-origin" });
+    return `${this.base}/${what}?${query}`;
+  }
+
+  async ask(what, values = {}, signal = undefined) {
+    const answer = await fetch(this.address(what, values), { signal, credentials: "same-origin" });
     let told;
     try {
       told = await answer.json();

@@ -1,35 +1,109 @@
-// SQL, or a path, over the output: what it answers as a table, what it refuses in its own words.
+// SQL, or a path, over the output: what it answers as a table, a page at a time; what it refuses in its own words.
 
 import { grouped, make, plural } from "./output_api.js";
 import { fill } from "./output_runs.js";
 import { cell } from "./output_table.js";
 
+const PAGE = 100;
+const NUMBERS = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|DOUBLE|FLOAT|REAL|DECIMAL)/;
+const PLAIN = /^[a-z_][a-z0-9_]*$/;
+const RESERVED = new Set(
+  (
+    "all and any as asc between both case cast check column create default desc distinct do else end except exists false " +
+    "for from group having in intersect into is join lateral left like limit not null offset on only or order outer " +
+    "pivot primary qualify references right select some summarize table then to true union unique unpivot using values " +
+    "when where window with"
+  ).split(" "),
+);
+
 export class Sql {
-  constructor({ form, result }, api, land) {
-    Object.assign(this, { form, result, api, land });
-    form.addEventListener("submit", (event) => {
+  // `parts`: form, result, columns (the list), at (its label), tables (what it may be), csv (a link), hasTree.
+  constructor(parts, api, land, jump) {
+    Object.assign(this, parts, { api, land, jump });
+    this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.run();
     });
-    form.elements.sql.addEventListener("keydown", (event) => {
+    this.form.elements.sql.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
         event.preventDefault();
         this.run();
       }
     });
+    this.form.elements.at.addEventListener("change", () => this.describe(this.form.elements.at.value));
+    this.columns.addEventListener("click", (event) => {
+      const button = event.target.closest("button[data-name]");
+      if (button) this.insert(button.dataset.name);
+    });
   }
 
-  async run() {
+  // The tables and columns that there are, then the first rows, or those by a column of the table.
+  open(sort = 0) {
+    if (sort) this.form.elements.sql.value = "select * from t";
+    this.opening ??= this.describe();
+    const isFirst = !this.running;
+    if (isFirst || sort) this.opening.then(() => (sort || !this.running) && this.run(sort));
+  }
+
+  async describe(at = undefined) {
+    const turn = (this.turn = (this.turn ?? 0) + 1);
+    let told;
+    try {
+      told = await this.api.ask("columns", { at });
+    } catch (error) {
+      told = { at: at ?? "", tables: [], columns: [], of_columns: 0, problem: error.message };
+    }
+    if (turn !== this.turn) return;
+    if (at === undefined) this.form.elements.at.value = told.at;
+    this.at.hidden = !told.tables.length && !told.at && !this.hasTree;
+    this.tables.replaceChildren(...told.tables.map((name) => Object.assign(make("option"), { value: name })));
+    const items = told.columns.map((column) => this.column(column));
+    const left = told.of_columns - told.columns.length;
+    if (left > 0) items.push(make("li", "note", `… ${grouped(left)} more: describe t`));
+    if (told.problem) items.push(make("li", "is-wrong", told.problem));
+    this.columns.replaceChildren(...items);
+    // Only then its line numbers are those of the text.
+    this.isLines = !told.at && told.columns.map(({ plain }) => plain).join() === "line_no,text";
+  }
+
+  column({ name, plain, type }) {
+    const button = make("button");
+    button.type = "button";
+    button.dataset.name = plain;
+    button.title = "Put it into the SQL";
+    const label = make("span", "column-name");
+    fill(label, name);
+    button.append(label, make("span", "column-type", type));
+    const item = make("li");
+    item.append(button);
+    return item;
+  }
+
+  insert(name) {
+    const field = this.form.elements.sql;
+    const written = PLAIN.test(name) && !RESERVED.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
+    field.setRangeText(written, field.selectionStart, field.selectionEnd, "end");
+    field.focus();
+  }
+
+  run(sort = 0) {
+    const { sql, at } = this.form.elements;
+    return this.ask({ sql: sql.value, at: at.value || null, sort: sort || null, down: false }, 0);
+  }
+
+  async ask(asked, skip) {
     this.running?.abort();
     const running = (this.running = new AbortController());
-    this.result.replaceChildren(make("p", "note", "asking …"));
     this.result.setAttribute("aria-busy", "true");
+    if (!this.result.querySelector("table")) this.result.replaceChildren(make("p", "note", "asking …"));
+    this.csv.hidden = true;
     const started = performance.now();
     let shown;
     try {
-      const values = { sql: this.form.elements.sql.value, at: this.form.elements.at?.value || null };
-      const answer = await this.api.ask("query", values, running.signal);
-      shown = this.table(answer, performance.now() - started);
+      const answer = await this.api.ask("query", { ...asked, skip: skip || null }, running.signal);
+      shown = this.table(answer, asked, performance.now() - started);
+      this.csv.hidden = !answer.sortable || !answer.columns.length;
+      this.csv.href = this.api.address("csv", asked);
     } catch (error) {
       if (running.signal.aborted) return;
       shown = [make("p", "is-wrong", error.message)];
@@ -39,27 +113,27 @@ export class Sql {
     this.result.removeAttribute("aria-busy");
   }
 
-  table(answer, took) {
-    const seconds = took < 1000 ? `${Math.round(took)} ms` : `${(took / 1000).toFixed(1)} s`;
-    const count = answer.shown === answer.total ? plural(answer.total, "row") : `${grouped(answer.shown)} of ${plural(answer.total, "row")}`;
-    const told = [make("p", "note", `${count} in ${seconds}`)];
-    for (const note of answer.notes) told.push(make("p", "note", note));
+  table(answer, asked, took) {
+    const told = [this.pager(answer, asked, took), ...answer.notes.map((note) => make("p", "note", note))];
     if (!answer.columns.length) return told;
     const table = make("table", "answer");
+    const isRight = answer.types.map((type) => NUMBERS.test(type));
     const head = table.createTHead().insertRow();
-    answer.columns.forEach((name, at) => {
-      const one = make("th");
-      one.scope = "col";
-      fill(one, name);
-      one.title = answer.types[at];
-      head.append(one);
-    });
+    head.append(Object.assign(make("th", "answer-number", "#"), { scope: "col", title: "Its place in the answer, before it is sorted" }));
+    answer.columns.forEach((name, at) => head.append(this.header(name, at, answer, asked, isRight[at])));
+    const lines = this.isLines ? answer.columns.findIndex((name) => name.length === 1 && name[0] === "line_no") : -1;
     const body = table.createTBody();
     answer.rows.forEach((row, number) => {
       const line = body.insertRow();
-      for (const value of row) line.insertCell().append(cell(value));
+      line.append(make("td", "answer-number", grouped(answer.numbers[number])));
+      row.forEach((value, at) => {
+        const one = line.insertCell();
+        if (isRight[at]) one.className = "cell-right";
+        one.append(cell(value));
+        if (at === lines && value.k === "number") this.link(one, `?line=${value.t[0]}`, () => this.jump(`L${value.t[0]}`));
+      });
       const place = answer.places?.[number];
-      if (place) this.link(line.cells[1], place);
+      if (place) this.link(line.cells[2], `?byte=${place[0]}&to=${place[1]}`, () => this.land(place[0], place[1]));
     });
     const frame = make("div", "answer-frame");
     frame.tabIndex = 0;
@@ -69,12 +143,55 @@ export class Sql {
     return [...told, frame];
   }
 
-  link(where, [from, to]) {
+  pager(answer, asked, took) {
+    const seconds = took < 1000 ? `${Math.round(took)} ms` : `${(took / 1000).toFixed(1)} s`;
+    const next = answer.skip + answer.shown;
+    const isAll = answer.shown === answer.total || !answer.shown;
+    const count = isAll ? plural(answer.total, "row") : `rows ${grouped(answer.skip + 1)}–${grouped(next)} of ${grouped(answer.total)}`;
+    const bar = make("div", "answer-pager");
+    bar.append(make("p", "note", `${count} in ${seconds}`));
+    const step = (label, skip, isOn) => {
+      const button = make("button", "", label);
+      button.type = "button";
+      button.disabled = !isOn;
+      button.addEventListener("click", () => this.ask(asked, skip));
+      bar.append(button);
+    };
+    if (answer.skip || answer.more) {
+      step("Previous", Math.max(0, answer.skip - PAGE), answer.skip > 0);
+      step("Next", next, answer.more);
+    }
+    return bar;
+  }
+
+  // A click sorts up, the next one down, the third as it came.
+  header(name, at, { types, sortable }, asked, isRight) {
+    const one = make("th", isRight ? "cell-right" : "");
+    one.scope = "col";
+    const label = make(sortable ? "button" : "span", "answer-sort");
+    const text = make("span");
+    fill(text, name);
+    label.append(text);
+    label.title = types[at];
+    one.append(label);
+    if (!sortable) return one;
+    label.type = "button";
+    const isThis = asked.sort === at + 1;
+    if (isThis) {
+      one.setAttribute("aria-sort", asked.down ? "descending" : "ascending");
+      label.append(make("span", "answer-way", asked.down ? " ↓" : " ↑"));
+    }
+    const next = isThis && asked.down ? { sort: null, down: false } : { sort: at + 1, down: isThis };
+    label.addEventListener("click", () => this.ask({ ...asked, ...next }, 0));
+    return one;
+  }
+
+  link(where, address, go) {
     const link = make("a", "", where.textContent);
-    link.href = `?byte=${from}&to=${to}`;
+    link.href = address;
     link.addEventListener("click", (event) => {
       event.preventDefault();
-      this.land(from, to);
+      go();
     });
     where.replaceChildren(link);
   }

@@ -11,9 +11,17 @@ export function cell(value) {
   return one;
 }
 
+const NUMBER = /^[-+]?[\d.,]+(?:e[-+]?\d+)?%?$/i;
+
+// Whether the first rows have numbers in this column, and nothing else.
+function isNumbers(rows, at) {
+  const values = rows.slice(0, 60).map((row) => textOf(row.cells?.[at]?.t ?? [])).filter(Boolean);
+  return values.length > 0 && values.every((value) => NUMBER.test(value));
+}
+
 export class TableView {
-  constructor(box, head, api, land) {
-    Object.assign(this, { box, head, api, land });
+  constructor(box, head, api, sort) {
+    Object.assign(this, { box, head, api, sort });
   }
 
   open(total) {
@@ -21,10 +29,6 @@ export class TableView {
     if (!this.scroller) {
       this.scroller = new Scroller(this.box, this, 24);
       this.box.addEventListener("scroll", () => (this.head.scrollLeft = this.box.scrollLeft), { passive: true });
-      this.box.addEventListener("dblclick", (event) => {
-        const row = event.target.closest(".row");
-        if (row?.dataset.at) this.land(Number(row.dataset.at), Number(row.dataset.end));
-      });
     }
     this.grow(total);
   }
@@ -59,10 +63,16 @@ export class TableView {
     for (const one of [this.box, this.head]) one.style.setProperty("--columns", template);
     const digits = String(Math.max(3, grouped(this.total.lines).length));
     for (const one of [this.box, this.head]) one.style.setProperty("--digits", digits);
-    const cells = this.columns.map((name) => {
-      const one = make("span", "cell");
+    this.right = this.columns.map((_, at) => isNumbers(answer.rows, at));
+    const cells = this.columns.map((name, at) => {
+      const one = make("span", this.right[at] ? "cell cell-right" : "cell");
       one.setAttribute("role", "columnheader");
-      fill(one, name);
+      const button = make("button", "answer-sort");
+      button.type = "button";
+      button.title = "Sort by it, with SQL";
+      fill(button, name);
+      button.addEventListener("click", () => this.sort(at + 1));
+      one.append(button);
       return one;
     });
     const row = make("div", "row");
@@ -82,8 +92,13 @@ export class TableView {
     }
     if (row.n === this.marked) element.className += " row-found";
     Object.assign(element.dataset, { at: row.at, end: row.end });
-    const parts = [make("span", "gutter", grouped(row.n))];
-    if (row.cells) parts.push(...row.cells.map(cell));
+    const gutter = make("a", "gutter", grouped(row.n));
+    gutter.href = `?byte=${row.at}&to=${row.end}`;
+    Object.assign(gutter.dataset, { from: row.at, to: row.end });
+    gutter.tabIndex = -1;
+    gutter.title = "Show the line in the text";
+    const parts = [gutter];
+    if (row.cells) parts.push(...row.cells.map((value, at) => this.cell(value, at)));
     else if (row.goes_on) parts.push(make("span", "cell cell-wide cell-note", "↳ goes on the line before"));
     else {
       const odd = cell(row.odd);
@@ -92,6 +107,12 @@ export class TableView {
       parts.push(odd);
     }
     element.replaceChildren(...parts);
+  }
+
+  cell(value, at) {
+    const one = cell(value);
+    one.classList.toggle("cell-right", this.right?.[at] ?? false);
+    return one;
   }
 
   failed(error) {
