@@ -169,7 +169,7 @@ def server(tmp_path: Path) -> StdioServer:
 def test_a_server_whose_files_have_changed_is_not_started(tmp_path: Path, name: str) -> None:
     """While the question is on the screen, or before it is started again: also by a module that takes Python's place."""
     spec = server(tmp_path)
-    assert not spec.has_changed()
+    assert spec.changed_files() == ()
     write(tmp_path, name)
 
     async def start() -> None:
@@ -181,8 +181,8 @@ def test_a_server_whose_files_have_changed_is_not_started(tmp_path: Path, name: 
 
     with pytest.raises(UpstreamFault) as refused:
         asyncio.run(start())
-    assert str(refused.value).replace(str(tmp_path), "DIR") == snapshot(
-        'MCP server "files" was not started: files that it runs have changed since you agreed. Start this again: you are asked again about what is in DIR/mcp.json.'
+    assert str(refused.value).replace(str(tmp_path), "DIR").replace(name, "NAME") == snapshot(
+        'MCP server "files" was not started: files that it runs or could import have changed since you agreed (NAME). Start this again: without --trust you are asked again about what is in DIR/mcp.json.'
     )
     assert not (tmp_path / "ran").exists()
 

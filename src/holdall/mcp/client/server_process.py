@@ -273,8 +273,11 @@ async def start(
     silent: Callable[[], None],
 ) -> Child:
     """Raises OSError if it cannot be started, NotTrusted if it would run other files than those that were agreed to."""
-    if spec.has_changed():
-        raise NotTrusted("files that it runs have changed")
+    if changed := spec.changed_files():
+        more = f" and {len(changed) - 1:,} more" if len(changed) > 1 else ""
+        raise NotTrusted(
+            f"files that it runs or could import have changed since you agreed ({one_line(changed[0], 60)}{more})"
+        )
     inherited = environment if spec.inherits else {key: environment[key] for key in _NEEDED if key in environment}
     _, child = await asyncio.get_running_loop().subprocess_exec(
         lambda: Child(hear, silent),

@@ -100,10 +100,8 @@ def not_started(spec: ServerSpec, problem: Exception) -> UpstreamFault:
             spec.name, f"cannot be started: {spec.shown}: {problem.strerror or 'failed'}", advice=advice
         )
     if isinstance(problem, NotTrusted):
-        advice = f"Start this again: you are asked again about what is{where or ' in its file'}."
-        return UpstreamFault(
-            spec.name, "was not started: files that it runs have changed since you agreed", advice=advice
-        )
+        advice = f"Start this again: without --trust you are asked again about what is{where or ' in its file'}."
+        return UpstreamFault(spec.name, f"was not started: {problem}", advice=advice)
     first: BaseException = problem
     while isinstance(first, BaseExceptionGroup):  # the SDK's tasks fail together
         first = cast("BaseExceptionGroup[BaseException]", first).exceptions[0]

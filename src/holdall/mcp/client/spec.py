@@ -204,12 +204,17 @@ class StdioServer:
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # keys that are not known here
     watched: Watched | None = field(default=None, repr=False, compare=False)  # None: whatever is there may run
 
-    def has_changed(self) -> bool:
-        """Whether it would run other files than the user has agreed to."""
+    def changed_files(self) -> tuple[str, ...]:
+        """Files that it would run, or could import, and that are not what the user has agreed to."""
         if self.watched is None:
-            return False
+            return ()
         words, folder = (self.command, *self.arguments), os.path.dirname(os.path.abspath(self.source))
-        return watched_files(words, self.environment, self.cwd, folder) != self.watched
+        now = watched_files(words, self.environment, self.cwd, folder)
+        if now == self.watched:
+            return ()
+        paths = sorted({path for path, _ in {*now.files} ^ {*self.watched.files}})
+        start = os.path.join(os.path.realpath(folder), "")
+        return tuple(one.removeprefix(start) for one in paths) or ("more than are watched",)
 
     @property
     def shown(self) -> str:
