@@ -888,15 +888,22 @@ async def test_raw_of_a_call_that_did_not_end_well_gives_its_error(tmp_path: Pat
     long = ValueError("the upstream said no: " + "x" * 300)
     said = {"isError": True, "content": [{"type": "text", "text": "no such city"}]}
     broken, odd, refused, stopped, late = Slow(long), Slow(), Slow(said), Slow(), Slow()
+    longer = ValueError("x" * 600 + "\nsecond line")
+    ends = Slow(longer)
 
     async def wrote(writer: Writer) -> None:
         writer.write("some output\n")
         await odd.end.wait()
         raise ValueError("broken pipe")
 
+    async def wrote_before(writer: Writer) -> None:
+        writer.write("some output\n")
+        await odd.end.wait()
+        raise longer
+
     async with fast_clock(tmp_path, dialect="async", tool_timeout_seconds=30.0) as bag:
-        handles = [_handle(await bag.run(call, tool="t")) for call in (broken, wrote, refused)]
-        for call in (broken, odd, refused):
+        handles = [_handle(await bag.run(call, tool="t")) for call in (broken, wrote, refused, ends, wrote_before)]
+        for call in (broken, odd, refused, ends):
             call.end.set()
         await bag.wait(all=True)
         answers = [await bag.call("get_tool_output", {"id": one, "mode": "raw"}) for one in handles]
@@ -904,8 +911,10 @@ async def test_raw_of_a_call_that_did_not_end_well_gives_its_error(tmp_path: Pat
             (f"ValueError: {long}", True),
             ("some output\n[ValueError: broken pipe]", True),
             ("no such city", True),
+            (f"ValueError: {longer}", True),
+            (f"some output\n\nValueError: {longer}", True),
         ]
-        assert [(await bag.coverage(one)).retrievals for one in handles] == [0, 1, 1], "an error is none"
+        assert [(await bag.coverage(one)).retrievals for one in handles[:3]] == [0, 1, 1], "an error is none"
         short = await bag.call("get_tool_output", {"id": handles[0], "mode": "raw"}, tokens_left=20)
         assert short.text == "Tool failed: ValueError: the upstream said no: xxxxxxxxxxxxxxxxxxxxxxxxxx…."
         for mode in ({"mode": "extract", "query": "why?"}, {"mode": "slice", "slice": {"start": 0}}):

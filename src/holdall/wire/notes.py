@@ -168,6 +168,8 @@ def failed_output(facts: Facts, text: str) -> str:
     error = facts.error or facts.state
     if not text:
         return error
+    if f"\n{error}" in f"\n{text.lstrip()}":  # a long error is the end of the output, whole; its first line is `error`
+        return text
     return f"{text}{'' if text.endswith(chr(10)) else chr(10)}[{error}]"
 
 
