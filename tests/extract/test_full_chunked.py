@@ -1,6 +1,7 @@
 """Every chunk is read, what a model quotes is proved, the findings become one answer; what fails is told."""
 
 import asyncio
+import itertools
 import json
 import re
 import threading
@@ -130,6 +131,8 @@ async def test_one_chunk_that_always_fails_is_reported_with_its_range_and_the_re
         assert found.strategy == "full-chunked"
         assert len(found.snippets) == 2
         assert 1 <= len(found.failed) <= 2, "the overlap may hold the line a second time"
+        read = sorted((one.start, one.end) for one in (*found.searched, *(one.span for one in found.failed)))
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(read)), "no byte is both"
         assert found.chunks_searched == found.chunks_total - len(found.failed)
         assert all(one.why == "the provider fell over" for one in found.failed)
         place = NEEDLES.encode().index(b"line 01000 of")

@@ -401,9 +401,22 @@ def _proved(reader: OutputReader, finding: Finding, span: Span, index: int) -> C
     return ChunkFinding(index, span, finding, proved.snippets, finding.more_quotes + proved.unchecked)
 
 
+def _unread(chunk: FailedChunk, read: Sequence[Span]) -> FailedChunk | None:
+    """Without what its neighbours share with it and were asked about; None if that is all of it."""
+    start, end = chunk.span.start, chunk.span.end
+    for span in read:
+        if span.start <= start < span.end:
+            start = span.end
+        if span.start < end <= span.end:
+            end = span.start
+    return replace(chunk, span=Span(start, end)) if start < end else None
+
+
 def _numbered(found: Sequence[ChunkFinding | FailedChunk]) -> Mapped:
     """Those that were divided count as several, in the order of the document."""
-    ordered = sorted(found, key=lambda one: (one.span.start, one.span.end))
+    read = searched_spans([one for one in found if isinstance(one, ChunkFinding)])
+    left = [_unread(one, read) if isinstance(one, FailedChunk) else one for one in found]
+    ordered = sorted((one for one in left if one is not None), key=lambda one: (one.span.start, one.span.end))
     findings: list[ChunkFinding] = []
     failed: list[FailedChunk] = []
     for index, one in enumerate(ordered):
