@@ -457,6 +457,11 @@ async def test_only_so_many_run_at_once_and_the_rest_say_that_they_are_queued(tm
         assert all(isinstance(one, Running) for one in taken)
         assert [call.started.is_set() for call in calls] == [True, True, False, False]
         assert "is queued: other calls run already" in taken[2].content
+        listed = (await bag.call("context_read", {})).text.splitlines()[1:]
+        assert [line.rpartition(" · ")[2] for line in reversed(listed)] == ["running", "running", "queued", "queued"]
+        read = [(await bag.call("context_read", {"handle": _handle(one)})).text for one in taken[1:3]]
+        assert ["still running; 0 bytes so far" in one for one in read] == [True, False]
+        assert "queued: other calls run already" in read[1]
         calls[0].end.set()
         await calls[2].started.wait()
         assert not calls[3].started.is_set(), "in the order of their dispatch"

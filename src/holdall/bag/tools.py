@@ -45,6 +45,7 @@ from holdall.wire.answers import (
     listing,
     no_such_tool,
     nodes_answer,
+    not_started,
     passage_answer,
     table_answer,
     tag_for,
@@ -280,6 +281,8 @@ class ToolCalls:
         again = bool(spans) and all(coverage.shown.covers(span) for span in spans)
         seen = Seen(coverage.share(total, plus=spans), again=again, is_written=facts.state == "running")
         told = None if isinstance(found, Passage | Found) and (found.of_messages or not total) else seen
+        if isinstance(found, Passage | Found) and self._background.is_queued(facts.handle):
+            found = not_started(found)
         shown = repr(found) + facts.error
         frame = Frame(self._core.handle_of(facts), tag_for(shown, new_fence_tag), self._core.dialect.go_on)
         asked = {name: value for name, value in given.items() if name not in ("handle", "refId", "id", "start", "skip")}
@@ -296,7 +299,9 @@ class ToolCalls:
                 return nodes_answer(found, frame, seen, asked=asked)
 
     async def _listed(self) -> "Tell":
-        outputs = [facts for facts in await self._fetch.outputs() if facts.state != "expired"]
+        queued = self._background.is_queued
+        kept = [facts for facts in await self._fetch.outputs() if facts.state != "expired"]
+        outputs = [replace(facts, state="queued") if queued(facts.handle) else facts for facts in kept]
         shares = [(facts, (self._core.journal.coverage(facts.handle)).share(facts.measure.bytes)) for facts in outputs]
 
         async def tell(left: int | None) -> Draft:

@@ -327,6 +327,11 @@ class Background:
     def _unreported(self, chosen: list[Dispatched | None] | list[Dispatched]) -> list[Dispatched]:
         return [one for one in chosen if one is not None and one.job.has_ended and not one.told]
 
+    def is_queued(self, handle: str) -> bool:
+        """Whether it is a call of ours that waits for a slot; its record says that it runs."""
+        one = self.calls.get(handle)
+        return one is not None and one.job.state == "queued"
+
     def _running(self, one: Dispatched) -> StillRunning:
         return StillRunning(one.origin.tool, one.handle, self.table.age(one.job), one.job.state == "queued")
 

@@ -389,6 +389,12 @@ def passage_answer(passage: Passage, frame: Frame, seen: Seen | None, *, verb: s
     return frame.around(head, body, frame.next(verb, following, at_end=at_end))
 
 
+def not_started(found: Passage | Found) -> Passage | Found:
+    """What was found in the output of a call that waits for a slot."""
+    told = ("queued: other calls run already" if one.startswith("still running") else one for one in found.notes)
+    return replace(found, notes=tuple(told))
+
+
 def _whole_characters(passage: Passage) -> Passage | None:
     """The characters that are whole in a range of bytes that begins or ends inside of one; None if it is no text."""
     data = passage.data
