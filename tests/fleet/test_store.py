@@ -16,7 +16,9 @@ import psycopg
 import pytest
 
 from holdall import Holdall, Settings
+from holdall.bag import Care
 from holdall.bag.bundles import copy_session
+from holdall.policy.retention import Retention
 from holdall.store import deadline
 from holdall.store.fleet import database, objects, schema, upkeep
 from holdall.store.fleet.store import FleetStore
@@ -274,6 +276,127 @@ def _killed(*_: object) -> Any:
     raise SystemExit
 
 
+def test_an_object_whose_intent_was_lost_goes_when_it_is_a_day_old_by_the_clock_of_the_bucket(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, beside = fleet.host(), fleet.host()
+    session = store.open_session("s")
+    kept = [keep(store, session, "kept"), keep(store, session, "kept"), keep(store, session, "x" * 9_000_000)]
+    growing = beside.begin(session, Origin())
+    growing.write(b"still ")
+    growing.flush()
+    with monkeypatch.context() as crashing:
+        crashing.setattr(FleetStore, "_publish", _killed)
+        crashing.setattr(upkeep, "abandon", _forgotten)
+        with pytest.raises(SystemExit):
+            keep(store, session, "nobody's")
+    (lost,) = fleet.sql("DELETE FROM holdall_intents WHERE object NOT IN (SELECT object FROM holdall_outputs) "
+                        "RETURNING object::text")[0]  # fmt: skip
+    store.objects.put("other/file", b"not ours")
+    assert store.sweep(thorough=True).leftovers == (), "it is new"
+    monkeypatch.setattr(time, "time", lambda: 1e10)  # whatever this host believes
+    assert store.sweep(thorough=True).leftovers == ()
+    monkeypatch.setattr(upkeep, "_STRAY_SECONDS", -1.0)
+    assert store.sweep().leftovers == (), "who opens a session does not wait for it"
+    assert store.sweep(thorough=True, dry_run=True).leftovers == (objects.name_of(lost),)
+    swept = store.sweep(thorough=True)
+    assert (swept.leftovers, swept.freed_bytes) == ((objects.name_of(lost),), len("nobody's"))
+    publish = beside._publish
+
+    def beside_a_sweep(*args: Any) -> Any:
+        """An object that is written and not yet named."""
+        assert store.objects.length(objects.name_of(args[3])) == len("beside it")
+        assert store.sweep(thorough=True).leftovers == ()
+        return publish(*args)
+
+    monkeypatch.setattr(beside, "_publish", beside_a_sweep)
+    written = [keep(beside, session, "beside it")]
+    growing.write(b"growing")
+    written.append(growing.finish())
+    host = fleet.host()
+    assert [len(read_back(host, facts)) for facts in (*kept, *written)] == [4, 4, 9_000_000, 9, 13]
+    assert store.objects.length("other/file") == 8
+    assert store.objects.length(objects.name_of(lost)) is None
+
+
+def test_a_sweep_and_a_list_of_sessions_take_as_many_statements_for_many_sessions_as_for_one(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    rows = database.Database.rows
+
+    def counted(self: database.Database, doing: str, *args: Any, **options: Any) -> Any:
+        asked.append(doing)
+        return rows(self, doing, *args, **options)
+
+    store = fleet.host()
+
+    def statements() -> list[int]:
+        found: list[int] = []
+        with monkeypatch.context() as watched:
+            watched.setattr(database.Database, "rows", counted)
+            for work in (store.sweep, store.stats, store.sessions, store.output_counts):
+                asked.clear()
+                work()
+                found.append(len(asked))
+        return found
+
+    keep(store, store.open_session("s0"), "x")
+    few = statements()
+    for number in range(1, 12):
+        session = store.open_session(f"s{number}")
+        keep(store, session, "x")
+        keep(store, session, "y")
+    assert statements() == few
+    assert store.stats().outputs == 23
+    assert sorted(store.output_counts().values()) == [1, *[2] * 11]
+
+
+def test_the_pieces_of_a_quiet_log_are_joined_and_read_as_before(fleet: Fleet) -> None:
+    store = fleet.host()
+    session, quiet = store.open_session("s"), store.open_session("quiet")
+    lines = [b'{"n":%d,"x":"%s"}\n' % (number, b"x" * 900) for number in range(200)]
+    for line in lines:
+        store.append_events(quiet, line)
+    store.append_events(session, lines[0])
+    before = store.events_from(quiet, 0)
+    whole = store.read_log(quiet, "events", 0, before.end)
+    fleet.sql("UPDATE holdall_logs SET appended = appended - interval '2 hours' WHERE session = %s", quiet.id)
+    store.sweep()
+    count = "SELECT count(*) FROM holdall_log_parts WHERE session = %s"
+    assert fleet.sql(count, quiet.id) == [(3,)]
+    assert fleet.sql(count, session.id) == [(1,)]
+    assert store.events_from(quiet, 0) == before
+    assert store.read_log(quiet, "events", 90_000, 95_000) == whole[90_000:95_000]
+    store.append_events(quiet, lines[0])
+    assert store.events_from(quiet, before.end).lines == store.events_from(session, 0).lines
+    fleet.sql("UPDATE holdall_logs SET appended = appended - interval '2 hours'")
+    fleet.sql("DELETE FROM holdall_log_parts WHERE session = %s AND start = 0", quiet.id)
+    store.sweep()
+    assert fleet.sql(count, quiet.id) == [(3,)], "a log with a hole stays as it is"
+
+
+def test_a_store_of_the_first_schema_is_migrated_and_loses_nothing(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(database, "MIGRATIONS", schema.MIGRATIONS[:1])
+        older.setattr(database, "VERSION", 1)
+        old = fleet.host()
+        fleet.sql("ALTER TABLE holdall_outputs ADD COLUMN since double precision")  # which this program writes
+        session = old.open_session("s", retention=Retention(days=30))
+        kept = keep(old, session, "of the first schema")
+        old.remember(session, "0" * 64, "1" * 64, b"a note")
+        fleet.sql("ALTER TABLE holdall_outputs DROP COLUMN since")
+    new = fleet.host()
+    assert fleet.sql("SELECT version FROM holdall_store") == [(schema.VERSION,)]
+    assert read_back(new, kept) == b"of the first schema"
+    assert new.outputs(session) == [kept]
+    assert new.sweep().expired == ()
+    later = fleet.host(clock=lambda: kept.created + 31 * 86_400)
+    assert [facts.handle for _, facts in later.sweep().expired] == [kept.handle]
+
+
 def test_a_writer_that_comes_back_after_its_object_was_swept_gives_out_no_handle(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -529,6 +652,19 @@ def test_thirty_writers_of_one_session_get_thirty_handles(fleet: Fleet) -> None:
     for facts in hosts[1].outputs(session):
         assert read_back(hosts[2], facts) == kept[facts.handle].encode()
     assert fleet.intents() == 0
+
+
+@pytest.mark.anyio
+async def test_gc_by_age_goes_by_the_clock_of_the_database(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = fleet.host()
+    kept = keep(store, store.open_session("s"), "a moment old")
+    monkeypatch.setattr(time, "time", lambda: kept.created + 86_400)
+    settings = Settings(objects=fleet.place.objects, cache_dir=str(tmp_path / "cache"))
+    with Care.of(fleet.place.home, settings) as care:
+        assert (await care.sweep(older_than=3600.0)).expired == ()
+    assert read_back(store, kept) == b"a moment old"
 
 
 @pytest.mark.anyio

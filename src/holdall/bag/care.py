@@ -61,7 +61,7 @@ class Care:
         """
 
         def work() -> Sweep:
-            swept = Sweep(dry_run=dry_run) if only_this_session else self._store.sweep(dry_run=dry_run)
+            swept = Sweep(dry_run=dry_run) if only_this_session else self._store.sweep(dry_run=dry_run, thorough=True)
             if older_than is None and not only_this_session:
                 return swept
             chosen = self._chosen(only_this_session)
@@ -78,7 +78,7 @@ class Care:
         self, session: SessionInfo, older_than: float | None, known: set[str], *, dry_run: bool
     ) -> tuple[list[Facts], int]:
         """Those of the session that are over by its rule or by their age, without the known ones; the bytes freed."""
-        now, rule = time.time(), session.retention
+        now, rule = self._store.clock(), session.retention
         outputs = self._store.outputs(session)
         over = [facts for facts in outputs if is_over(session, facts, now) and facts.id not in known]
         known = known | {facts.id for facts in over}
@@ -173,7 +173,8 @@ class Care:
         """Every session, newest first, with the number of its outputs."""
 
         def count() -> list[tuple[SessionInfo, int]]:
-            return [(one, len(self._store.outputs(one))) for one in self._store.sessions()]
+            counts = self._store.output_counts()
+            return [(one, counts.get(one.id, 0)) for one in self._store.sessions()]
 
         return await asyncio.to_thread(count)
 

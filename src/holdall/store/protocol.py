@@ -292,6 +292,11 @@ class OutputStore(Protocol):
         """The session of that name, or of the name `session-<id>`. None is made."""
         ...
 
+    @property
+    def clock(self) -> Callable[[], float]:
+        """The time by which outputs are made and expire: hosts that share a store share it."""
+        ...
+
     def sessions(self) -> Sequence[SessionInfo]:
         """Newest first."""
         ...
@@ -338,6 +343,10 @@ class OutputStore(Protocol):
 
     def outputs(self, session: SessionInfo) -> Sequence[Facts]:
         """All of them, tombstones too, oldest first."""
+        ...
+
+    def output_counts(self) -> Mapping[str, int]:
+        """How many outputs each session has, tombstones too, by the id of the session; none where it has none."""
         ...
 
     def unreadable(self, session: SessionInfo) -> Mapping[str, StoreFault]:
@@ -483,8 +492,11 @@ class OutputStore(Protocol):
         """Whether the last sweep was a day ago or more."""
         ...
 
-    def sweep(self, *, dry_run: bool = False) -> Sweep:
-        """Carry out retention in every session, and remove what killed writers left. A dry run only tells."""
+    def sweep(self, *, dry_run: bool = False, thorough: bool = False) -> Sweep:
+        """Carry out retention in every session, and remove what killed writers left. A dry run only tells.
+
+        `thorough`: also what takes long to find, which nobody may wait for who opens a session.
+        """
         ...
 
     def verify(

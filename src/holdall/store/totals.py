@@ -3,7 +3,7 @@ whether every byte is as it came.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Protocol
@@ -30,12 +30,13 @@ from holdall.values.spans import BLOCK, BlockTable, Totals
 Listing = Callable[[SessionInfo], Sequence[Facts]]  # of a store that knows of what is past its time, but still there
 
 
-def stats_of(store: OutputStore, sessions: Sequence[SessionInfo] | None = None, stored: Listing | None = None) -> Stats:
+def stats_of(sessions: Iterable[Sequence[Facts]]) -> Stats:
+    """Of the outputs of sessions, one session after the other."""
     total = Stats()
-    for session in store.sessions() if sessions is None else sessions:
+    for outputs in sessions:
         total.sessions += 1
         files: dict[str, int] = {}
-        for facts in (stored or store.outputs)(session):
+        for facts in outputs:
             total.by_state["removed" if facts.is_removed else facts.state] += 1
             if facts.state == "expired":
                 total.removed += facts.is_removed

@@ -278,7 +278,10 @@ class DirectoryStore(SessionFiles):
     def sweep_due(self) -> bool:
         return upkeep.due(self)
 
-    def sweep(self, *, dry_run: bool = False) -> Sweep:
+    def output_counts(self) -> Mapping[str, int]:
+        return {session.id: len(self.outputs(session)) for session in self.sessions()}
+
+    def sweep(self, *, dry_run: bool = False, thorough: bool = False) -> Sweep:  # noqa: ARG002 - it always is
         return upkeep.sweep(self, dry_run=dry_run)
 
     def verify(
@@ -288,7 +291,7 @@ class DirectoryStore(SessionFiles):
 
     def stats(self, sessions: Sequence[SessionInfo] | None = None) -> Stats:
         with self._using("counting outputs"):
-            return stats_of(self, sessions, self._stored)
+            return stats_of(map(self._stored, self.sessions() if sessions is None else sessions))
 
     def used_bytes(self, session: SessionInfo | None = None) -> int:
         with self._using("counting outputs"):

@@ -299,6 +299,9 @@ class Database:
     def _migrate(self, connection: Connection, objects: str) -> None:
         """One process at a time; whoever comes second finds it done."""
         with connection.transaction():
+            # An index of a large table takes its time, and so does waiting for whoever makes it.
+            for timeout in ("statement_timeout", "lock_timeout"):
+                connection.execute("SELECT set_config(%s, '0', true)", (timeout,))
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS holdall_store (version integer NOT NULL, objects text NOT NULL)"

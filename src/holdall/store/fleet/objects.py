@@ -11,10 +11,11 @@ import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from holdall.store.addresses import shown_objects
+from holdall.store.ids import new_uuid
 from holdall.values.errors import BadSetting, MissingExtra, StoreFault, StoreFull
 from holdall.values.patterns import lazy_pattern
 
@@ -56,6 +57,14 @@ def name_of(object: str) -> str:
 
 def segment_of(object: str, number: int) -> str:
     return f"{name_of(object)}/{number:08}"
+
+
+class Stored(NamedTuple):
+    """An object as the bucket lists it."""
+
+    name: str
+    size: int
+    at: float  # when it was written, by the clock of the bucket
 
 
 class Objects:
@@ -120,6 +129,22 @@ class Objects:
             found: Any = self._store.list(name_of(object), chunk_size=1000)
             for piece in found:
                 yield from (one["path"] for one in piece)
+
+    def everything(self) -> Iterator[Sequence[Stored]]:
+        """All that is in the bucket, a thousand at a time."""
+        with self._explained("listing objects"):
+            found: Any = self._store.list(chunk_size=1000)
+            for piece in found:
+                yield [Stored(one["path"], one["size"], one["last_modified"].timestamp()) for one in piece]
+
+    def clock(self) -> float:
+        """The time of the bucket, which dates its objects."""
+        name = f"clock/{new_uuid()}"
+        self.put(name, b"?")
+        with self._explained("looking at an object"):
+            now = obstore.head(self._store, name)["last_modified"].timestamp()
+        self.remove([name])
+        return now
 
     def remove_object(self, object: str) -> None:
         """It, and all of its segments."""

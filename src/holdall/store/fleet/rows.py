@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, LiteralString, NamedTuple
 
@@ -32,15 +32,18 @@ from holdall.values.spans import BLOCK, BlockTable
 
 _HANDLES = 64  # tries
 _SESSIONS_LISTED = 8  # that are remembered as they were last listed
+_SESSIONS_AT_ONCE = 500
 _PROOF_BYTES = 8
 
-_COLUMNS: LiteralString = f"o.handle, o.facts, o.object::text, o.parts, o.version, o.state, {ALIVE}"
+COLUMNS: LiteralString = f"o.handle, o.facts, o.object::text, o.parts, o.version, o.state, {ALIVE}"
 _FROM: LiteralString = """FROM holdall_outputs o LEFT JOIN holdall_leases l ON l.id = o.lease
 WHERE o.principal = %(principal)s AND o.session = %(session)s"""
-_ALL: LiteralString = f"SELECT {_COLUMNS} {_FROM}"
-LOAD: LiteralString = f"SELECT {_COLUMNS}, o.blocks {_FROM} AND o.handle = %(handle)s"
+_ALL: LiteralString = f"SELECT {COLUMNS} {_FROM}"
+LOAD: LiteralString = f"SELECT {COLUMNS}, o.blocks {_FROM} AND o.handle = %(handle)s"
 _NEWER: LiteralString = f"""{_ALL} AND o.version > %(version)s
 UNION ALL {_ALL} AND o.version <= %(version)s AND o.state = 'running'"""
+_OF_SESSIONS: LiteralString = f"""SELECT o.session::text, {COLUMNS} FROM holdall_outputs o
+LEFT JOIN holdall_leases l ON l.id = o.lease WHERE o.principal = %(principal)s AND o.session = ANY(%(sessions)s)"""
 _COUNT: LiteralString = """SELECT count(*) FROM holdall_outputs WHERE principal = %(principal)s
 AND session = %(session)s"""
 BY_ID: LiteralString = f"{_ALL} AND o.id = %(id)s"
@@ -52,12 +55,13 @@ NEXT: LiteralString = """UPDATE holdall_sessions SET changes = changes + 1, plac
     WHEN %(created)s::float8 IS NULL THEN place WHEN %(created)s >= place THEN %(created)s ELSE place + 0.000001 END
 WHERE principal = %(principal)s AND id = %(session)s AND name IS NOT NULL RETURNING changes, place"""
 _INSERT: LiteralString = """INSERT INTO holdall_outputs (principal, session, handle, id, call, sha256, state, place,
-    bytes, object, parts, version, lease, facts, blocks)
+    bytes, object, parts, version, lease, facts, blocks, since)
 VALUES (%(principal)s, %(session)s, %(handle)s, %(id)s, %(call)s, %(sha256)s, %(state)s, %(place)s, %(bytes)s,
-    %(object)s, %(parts)s, %(version)s, %(lease)s, %(facts)s, %(blocks)s)
+    %(object)s, %(parts)s, %(version)s, %(lease)s, %(facts)s, %(blocks)s, %(since)s)
 ON CONFLICT (principal, session, handle) DO NOTHING"""
 _UPDATE: LiteralString = """UPDATE holdall_outputs SET sha256 = %(sha256)s, state = %(state)s, bytes = %(bytes)s,
-    object = %(object)s, parts = %(parts)s, version = %(version)s, lease = NULL, facts = %(facts)s, blocks = %(blocks)s
+    object = %(object)s, parts = %(parts)s, version = %(version)s, lease = NULL, facts = %(facts)s, blocks = %(blocks)s,
+    since = %(since)s
 WHERE principal = %(principal)s AND session = %(session)s AND handle = %(handle)s"""
 SEGMENTS: LiteralString = """SELECT number, start, length FROM holdall_segments
 WHERE principal = %(principal)s AND object = %(object)s AND number >= %(number)s ORDER BY number"""
@@ -236,7 +240,7 @@ class FleetRows(SessionRows):
         return self.about(
             facts.session, handle=facts.handle, id=facts.id, call=call_hash(facts.origin.call_id), state=facts.state,
             object=object, parts=parts, version=version, facts=records.encode(facts, BlockTable()),
-            blocks=proof + blocks, **of_bytes(facts),
+            blocks=proof + blocks, since=facts.ended or facts.created, **of_bytes(facts),
         )  # fmt: skip
 
     def changed(self, connection: Connection, session: str) -> int:
@@ -328,6 +332,24 @@ class FleetRows(SessionRows):
             while len(self._listed_before) > _SESSIONS_LISTED:
                 self._listed_before.popitem(last=False)
         return found if row is not None and row[0] == len(known) else self.survey_again(session)
+
+    def survey_many(self, sessions: Sequence[SessionInfo]) -> Iterator[tuple[SessionInfo, list[Loaded]]]:
+        """The same of many sessions, some hundred with one statement."""
+        for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
+            some = sessions[start : start + _SESSIONS_AT_ONCE]
+            values = {
+                "principal": self.principal, "sessions": [one.id for one in some], "lease_seconds": self.lease_seconds,
+            }  # fmt: skip
+            found: dict[str, list[Loaded]] = {}
+            for id, *row in self.database.rows("listing outputs", _OF_SESSIONS, values):
+                found.setdefault(id, []).append(self.loaded(id, tuple(row)))
+            yield from ((one, _in_order(found.get(one.id, ()))) for one in some)
+
+    def output_counts(self) -> Mapping[str, int]:
+        statement: LiteralString = (
+            "SELECT session::text, count(*) FROM holdall_outputs WHERE principal = %(principal)s GROUP BY session"
+        )
+        return dict(self.database.rows("counting outputs", statement, {"principal": self.principal}))  # pyright: ignore
 
     def survey_again(self, session: SessionInfo) -> list[Loaded]:
         """All of it from the database: rows were added or removed while we looked, or nothing may be believed."""

@@ -118,5 +118,13 @@ MIGRATIONS: tuple[LiteralString, ...] = (
         at double precision NOT NULL
     );
     """,
+    """
+    ALTER TABLE holdall_outputs ADD COLUMN since double precision;  -- from when its retention counts; none: not known
+    CREATE INDEX holdall_outputs_since ON holdall_outputs (principal, since)
+        WHERE object IS NOT NULL AND state <> 'running';
+    ALTER TABLE holdall_logs ADD COLUMN appended timestamptz NOT NULL DEFAULT now();
+    ALTER TABLE holdall_logs ADD COLUMN joined boolean NOT NULL DEFAULT false;  -- its pieces are few and large
+    CREATE INDEX holdall_logs_pieces ON holdall_logs (principal) WHERE NOT joined;
+    """,
 )
 VERSION = len(MIGRATIONS)

@@ -21,6 +21,7 @@ from holdall.values.errors import SessionLocked, StoreGone
 from holdall.values.handles import is_uuid
 
 _AGENT = "agent"
+LOGS_AT_ONCE = 1000
 _LONGEST_HOLDER = 1000
 _ADD_LOG: LiteralString = """
 INSERT INTO holdall_logs VALUES (%(principal)s, %(session)s, %(log)s, 0, 0)
@@ -30,7 +31,7 @@ _ADD_PART: LiteralString = """
 INSERT INTO holdall_log_parts VALUES (%(principal)s, %(session)s, %(log)s, %(start)s, %(data)s)
 """
 _LONGER: LiteralString = """
-UPDATE holdall_logs SET length = %(length)s, whole = %(whole)s
+UPDATE holdall_logs SET length = %(length)s, whole = %(whole)s, appended = clock_timestamp(), joined = false
 WHERE principal = %(principal)s AND session = %(session)s AND log = %(log)s
 """
 _READ: LiteralString = """
@@ -40,6 +41,21 @@ AND start >= coalesce((SELECT max(start) FROM holdall_log_parts WHERE principal 
     AND session = %(session)s AND log = %(log)s AND start <= %(start)s), 0)
 ORDER BY start LIMIT 2000
 """
+# Of logs that nobody appended to for a while, and of which no piece is missing: their pieces, joined to larger ones.
+JOIN_LOGS: LiteralString = """WITH quiet AS (SELECT principal, session, log, length FROM holdall_logs
+    WHERE principal = %(principal)s AND NOT joined AND appended < clock_timestamp() - interval '1 hour'
+    LIMIT 1000 FOR UPDATE SKIP LOCKED),
+whole AS (SELECT q.* FROM quiet q WHERE q.length = (SELECT sum(octet_length(p.data)) FROM holdall_log_parts p
+    WHERE p.principal = q.principal AND p.session = q.session AND p.log = q.log)),
+crowded AS (SELECT p.principal, p.session, p.log, p.start / 65536 AS at FROM holdall_log_parts p JOIN whole q
+    ON p.principal = q.principal AND p.session = q.session AND p.log = q.log GROUP BY 1, 2, 3, 4 HAVING count(*) > 1),
+pieces AS (DELETE FROM holdall_log_parts p USING crowded c
+    WHERE p.principal = c.principal AND p.session = c.session AND p.log = c.log AND p.start / 65536 = c.at
+    RETURNING p.*),
+larger AS (INSERT INTO holdall_log_parts SELECT principal, session, log, min(start), string_agg(data, '' ORDER BY start)
+    FROM pieces GROUP BY principal, session, log, start / 65536)
+UPDATE holdall_logs l SET joined = true FROM quiet q
+WHERE l.principal = q.principal AND l.session = q.session AND l.log = q.log RETURNING 1"""
 _HELD: LiteralString = f"""
 SELECT c.shared, c.holder FROM holdall_claims c LEFT JOIN holdall_leases l ON l.id = c.lease
 WHERE c.principal = %(principal)s AND c.session = %(session)s AND c.name = %(name)s AND {ALIVE}

@@ -85,9 +85,9 @@ _PUBLISH: LiteralString = """WITH next AS (UPDATE holdall_sessions SET changes =
 done AS (DELETE FROM holdall_intents WHERE object = %(object)s AND principal = %(principal)s AND NOT doomed
     AND EXISTS (SELECT 1 FROM next) RETURNING object)
 INSERT INTO holdall_outputs (principal, session, handle, id, call, sha256, state, place, bytes, object, parts, version,
-    facts, blocks)
+    facts, blocks, since)
 SELECT %(principal)s, %(session)s, %(handle)s, %(id)s, %(call)s, %(sha256)s, %(state)s, %(place)s, %(bytes)s,
-    done.object, 0, next.changes, %(facts)s, %(blocks)s FROM next, done RETURNING handle"""
+    done.object, 0, next.changes, %(facts)s, %(blocks)s, %(since)s FROM next, done RETURNING handle"""
 _DONE: LiteralString = """DELETE FROM holdall_intents WHERE object = %(object)s AND principal = %(principal)s
 AND NOT doomed"""
 _GROWN: LiteralString = """UPDATE holdall_outputs SET parts = %(number)s + 1, bytes = %(end)s
@@ -312,10 +312,8 @@ class FleetStore(FleetRows):
         return self._in_time(session.id, [self._current(found)])[0]
 
     def outputs(self, session: SessionInfo) -> Sequence[Facts]:
-        return self._in_time(session.id, self._all_listed(session))
-
-    def _all_listed(self, session: SessionInfo) -> list[Facts]:
-        return [self._listed(one) for one in self.survey(session) if isinstance(one.facts, Facts)]
+        listed = [self._listed(one) for one in self.survey(session) if isinstance(one.facts, Facts)]
+        return self._in_time(session.id, listed)
 
     def _in_time(self, session: str, outputs: Sequence[Facts]) -> list[Facts]:
         """By the rule that we know of the session; before anything goes by it, as it is now."""
@@ -477,8 +475,8 @@ class FleetStore(FleetRows):
     def sweep_due(self) -> bool:
         return upkeep.due(self)
 
-    def sweep(self, *, dry_run: bool = False) -> Sweep:
-        return upkeep.sweep(self, self._all_listed, dry_run=dry_run)
+    def sweep(self, *, dry_run: bool = False, thorough: bool = False) -> Sweep:
+        return upkeep.sweep(self, self._current, dry_run=dry_run, thorough=thorough)
 
     def verify(
         self, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
@@ -486,7 +484,10 @@ class FleetStore(FleetRows):
         return upkeep.verify(self, sessions, progress)
 
     def stats(self, sessions: Sequence[SessionInfo] | None = None) -> Stats:
-        return stats_of(self, sessions, self._all_listed)
+        listed = self.survey_many(self.sessions() if sessions is None else sessions)
+        return stats_of(
+            [self._listed(one) for one in rows if isinstance(one.facts, Facts)] for _, rows in listed
+        )  # fmt: skip
 
     def used_bytes(self, session: SessionInfo | None = None) -> int:
         values = {"principal": self.principal, "session": session.id if session is not None else None}
@@ -537,7 +538,7 @@ class _Sending:
         )
         self._is_intended = True  # also where the answer is lost
         twin = self._intend(always=False)
-        if twin is not None and self._store.is_there(*twin, length):
+        if twin is not None and self._store.is_there(twin[0], twin[1], length):
             self._is_intended = False
             return
         if twin is not None:

@@ -6,6 +6,7 @@ Two that sweep at once do each other no harm.
 """
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import LiteralString
 
@@ -13,14 +14,17 @@ from holdall.store import records
 from holdall.store.fleet.database import Connection
 from holdall.store.fleet.objects import name_of, segment_of
 from holdall.store.fleet.pulse import ALIVE
-from holdall.store.fleet.rows import FleetRows, Loaded
+from holdall.store.fleet.rows import COLUMNS, FleetRows, Loaded
+from holdall.store.fleet.session_rows import JOIN_LOGS, LOGS_AT_ONCE
 from holdall.store.protocol import Progress, Removal, SessionInfo, Sweep, Verdict
-from holdall.store.totals import bad_lines, is_over, prove, would_free
+from holdall.store.totals import bad_lines, is_over, prove
 from holdall.values.errors import HoldallError, OutputDamaged, OutputInUse, OutputMissing, StoreFault
+from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK, BlockTable
 
 _EVERY_SECONDS = 86_400.0
+_STRAY_SECONDS = 86_400.0
 _PIECE = 128  # blocks that are read at a time
 
 _DOOM: LiteralString = """INSERT INTO holdall_intents (object, principal, doomed, bytes)
@@ -48,6 +52,19 @@ _NOTES_OF: LiteralString = """DELETE FROM holdall_notes n WHERE n.principal = %(
 AND (n.key = ANY(%(ids)s) OR (%(contents)s::text[] IS NULL OR n.content = ANY(%(contents)s)) AND NOT EXISTS (
     SELECT 1 FROM holdall_outputs o WHERE o.principal = n.principal AND o.session = n.session
     AND o.sha256 = n.content AND o.object IS NOT NULL AND o.state <> 'running'))"""
+_WITHOUT_WRITER: LiteralString = f"""SELECT o.session::text, {COLUMNS} FROM holdall_outputs o
+LEFT JOIN holdall_leases l ON l.id = o.lease
+WHERE o.principal = %(principal)s AND o.state = 'running' AND NOT {ALIVE}"""
+_OVER: LiteralString = f"""SELECT o.session::text, {COLUMNS}
+FROM unnest(%(ids)s::uuid[], %(cutoffs)s::float8[]) AS s (id, cutoff)
+JOIN holdall_outputs o ON o.session = s.id LEFT JOIN holdall_leases l ON l.id = o.lease
+WHERE o.principal = %(principal)s AND o.object IS NOT NULL AND o.state <> 'running'
+AND (o.state = 'expired' OR o.since IS NULL OR o.since <= s.cutoff) ORDER BY o.place, o.handle"""
+_NAMED: LiteralString = """SELECT object::text, count(*) FROM holdall_outputs WHERE principal = %(principal)s
+AND object = ANY(%(objects)s) GROUP BY object"""
+_UNNAMED: LiteralString = """SELECT one::text FROM unnest(%(objects)s::uuid[]) one
+WHERE NOT EXISTS (SELECT 1 FROM holdall_outputs o WHERE o.object = one)
+AND NOT EXISTS (SELECT 1 FROM holdall_intents i WHERE i.object = one)"""
 _SWEPT: LiteralString = """INSERT INTO holdall_sweeps VALUES (%(principal)s, %(now)s)
 ON CONFLICT (principal) DO UPDATE SET at = excluded.at"""
 
@@ -177,29 +194,77 @@ def due(store: FleetRows) -> bool:
     return row is None or store.clock() - row[0] >= _EVERY_SECONDS
 
 
-def sweep(store: FleetRows, outputs_of: Callable[[SessionInfo], Sequence[Facts]], *, dry_run: bool) -> Sweep:
+def sweep(store: FleetRows, current: Callable[[Loaded], Facts], *, dry_run: bool, thorough: bool) -> Sweep:
+    """A few statements, and one for each session in which something goes. `current` ends what was interrupted."""
     now = store.clock()
-    sessions = store.sessions()
+    values = {"principal": store.principal, "lease_seconds": store.lease_seconds}
     if not dry_run:
-        store.database.rows("sweeping", _SWEPT, {"principal": store.principal, "now": now})
-    expired: list[tuple[str, Facts]] = []
-    freed = 0
-    for session in sessions:
-        outputs = outputs_of(session)
-        over = [facts for facts in outputs if is_over(session, facts, now)]
-        expired += [(session.name, facts) for facts in over]
-        if not over:
-            continue
-        if dry_run:
-            freed += would_free(outputs, over)
-        else:
-            freed += expire(store, session, over, f"kept for {session.retention.told}")
+        store.database.rows("sweeping", _SWEPT, {**values, "now": now})
+        for id, *row in store.database.rows("sweeping", _WITHOUT_WRITER, values):
+            with contextlib.suppress(StoreFault):  # of one whose bytes are gone the others are not kept waiting
+                current(store.loaded(id, tuple(row)))
+    going = _over(store, now)
+    expired = [(session.name, store.readable(one)) for session, over in going for one in over]
+    freed = _would_free(store, going) if dry_run else 0
+    for session, over in () if dry_run else going:
+        facts = [store.readable(one) for one in over]
+        freed += expire(store, session, facts, f"kept for {session.retention.told}")
     leftovers, more = _sweep_intents(store, dry_run=dry_run)
     if not dry_run:
-        values = {"principal": store.principal, "lease_seconds": store.lease_seconds}
         for statement in (_FORGET_CLAIMS, _FORGET_LEASES):
             store.database.rows("sweeping", statement, values)
-    return Sweep(tuple(expired), tuple(leftovers), freed + more, dry_run)
+        while len(store.database.rows("sweeping", JOIN_LOGS, values)) == LOGS_AT_ONCE:
+            pass
+    strays, stray_bytes = _sweep_strays(store, dry_run=dry_run) if thorough else ([], 0)
+    return Sweep(tuple(expired), (*leftovers, *strays), freed + more + stray_bytes, dry_run)
+
+
+def _over(store: FleetRows, now: float) -> list[tuple[SessionInfo, list[Loaded]]]:
+    """The outputs that are to go by the rule of their session, by session."""
+    sessions = {session.id: session for session in store.sessions()}
+    rules = [session.retention for session in sessions.values()]
+    values = {
+        "principal": store.principal, "lease_seconds": store.lease_seconds, "ids": list(sessions),
+        "cutoffs": [now - rule.expires_at(0.0) for rule in rules],
+    }  # fmt: skip
+    found: dict[str, list[Loaded]] = {}
+    for id, *row in store.database.rows("sweeping", _OVER, values):
+        one = store.loaded(id, tuple(row))
+        if isinstance(one.facts, Facts) and is_over(sessions[id], one.facts, now):
+            found.setdefault(id, []).append(one)
+    return [(session, found[id]) for id, session in sessions.items() if id in found]
+
+
+def _would_free(store: FleetRows, going: Sequence[tuple[SessionInfo, list[Loaded]]]) -> int:
+    """Bytes that another output has too stay."""
+    over = [one for _, outputs in going for one in outputs]
+    names = Counter(one.object for one in over)
+    sizes = {one.object: store.readable(one).measure.bytes for one in over}
+    values = {"principal": store.principal, "objects": list(names)}
+    found = store.database.rows("sweeping", _NAMED, values)
+    return sum(sizes[object] for object, count in found if count == names[object])
+
+
+def _sweep_strays(store: FleetRows, *, dry_run: bool) -> tuple[list[str], int]:
+    """Objects that nobody intends or names: a crash of the database can lose an intent, which nobody waits for.
+
+    An intent is there before its object, and goes in the transaction that makes the row. So an object that has neither
+    will never have one; only its age is left to doubt, and a day by the bucket's own clock leaves none.
+    """
+    gone: list[str] = []
+    freed, now = 0, None
+    for piece in store.objects.everything():
+        ours = {one: one.name[3:39] for one in piece if one.name[2:3] == "/" and is_uuid(one.name[3:39])}
+        values = {"objects": sorted(set(ours.values()))}
+        unnamed = {row[0] for row in store.database.rows("sweeping", _UNNAMED, values)}
+        if unnamed and now is None:
+            now = store.objects.clock()
+        stray = [one for one, object in ours.items() if object in unnamed and now and one.at < now - _STRAY_SECONDS]
+        if not dry_run:
+            store.objects.remove([one.name for one in stray])
+        gone += [one.name for one in stray]
+        freed += sum(one.size for one in stray)
+    return gone, freed
 
 
 def _sweep_intents(store: FleetRows, *, dry_run: bool) -> tuple[list[str], int]:
