@@ -17,6 +17,7 @@ from tests.faults.writer import CONTENTS, SESSION
 from tests.fleet.checker import complaints, contents, end_leases, environment_of, opened, session_of, unnamed_objects
 from tests.fleet.fixtures import Place, Tally
 from tests.fleet.harness import FULL, Member, admin, member, task_at
+from tests.requirements import requirement
 
 pytestmark = [pytest.mark.fleet, pytest.mark.timeout(900)]
 
@@ -35,6 +36,7 @@ def all_there(store: FleetStore, events: list[Event]) -> list[str]:
 
 
 @pytest.mark.parametrize("variant", ["", "sweep without intent"])
+@requirement("fleet:sweep-by-intent")
 def test_a_sweep_between_object_and_commit_takes_nothing(
     variant: str, fleet_place: Place, tmp_path: Path, tally: Tally
 ) -> None:
@@ -71,6 +73,7 @@ def test_a_writer_that_comes_back_after_a_sweep_took_its_object_keeps_nothing_an
 
 @pytest.mark.parametrize("ahead", [DAY, -DAY])
 @pytest.mark.parametrize("variant", ["", "lease by host clock"])
+@requirement("fleet:database-clock")
 def test_a_host_whose_clock_is_wrong_by_a_day_keeps_its_lease(
     variant: str, ahead: float, fleet_place: Place, tmp_path: Path, tally: Tally
 ) -> None:
@@ -92,6 +95,7 @@ def test_a_host_whose_clock_is_wrong_by_a_day_keeps_its_lease(
     assert ((state, later) == ("running", "interrupted")) == (not variant)
 
 
+@requirement("fleet:interrupted-by-lease")
 def test_a_running_output_whose_lease_is_over_is_interrupted_and_its_writer_is_told(
     fleet_place: Place, tmp_path: Path, tally: Tally
 ) -> None:
@@ -115,6 +119,7 @@ def test_a_running_output_whose_lease_is_over_is_interrupted_and_its_writer_is_t
     assert complaints(fleet_place, task.principal, events, tmp_path / "looks") == []
 
 
+@requirement("fleet:writers-at-once")
 def test_thirty_writers_in_one_session_each_get_their_own_handles_beside_two_collectors(
     fleet_place: Place, tmp_path: Path, tally: Tally
 ) -> None:
@@ -144,6 +149,7 @@ def test_thirty_writers_in_one_session_each_get_their_own_handles_beside_two_col
 
 
 @pytest.mark.parametrize("how", ["damaged", "removed", "full"])
+@requirement("fleet:copies-checked")
 def test_a_cache_that_is_damaged_removed_or_full_costs_no_output(
     how: str, fleet_place: Place, tmp_path: Path, tally: Tally
 ) -> None:
@@ -175,6 +181,7 @@ def test_a_cache_that_is_damaged_removed_or_full_costs_no_output(
             assert os.pread(descriptor, 1 << 20, 0) == CONTENTS["json"]
 
 
+@requirement("fleet:refusals-told")
 def test_a_database_that_refuses_is_told_with_its_reason_and_used_again_when_it_does_not(
     fleet_place: Place, tmp_path: Path, tally: Tally
 ) -> None:
@@ -212,6 +219,7 @@ def test_a_database_that_refuses_is_told_with_its_reason_and_used_again_when_it_
     assert unnamed_objects(fleet_place) == set()
 
 
+@requirement("fleet:no-credentials-told")
 def test_wrong_keys_and_a_missing_bucket_are_told_without_the_keys(fleet_place: Place, tmp_path: Path) -> None:
     bad = fleet_place._replace(servers=fleet_place.servers._replace(secret_key="wrong-secret"))
     with environment_of(bad), opened(bad, "p", tmp_path / "cache") as store:

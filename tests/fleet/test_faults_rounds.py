@@ -14,6 +14,7 @@ from tests.fleet.harness import KILLED, Stage, share, stage
 from tests.fleet.proxy import MODES, Fault, Mode, Protocol
 from tests.fleet.servers import Address
 from tests.fleet.worker import ALL
+from tests.requirements import requirement
 
 pytestmark = [pytest.mark.fleet, pytest.mark.timeout(3600)]
 
@@ -42,6 +43,7 @@ OTHERS = [(protocol, mode) for protocol, modes in MODES.items() for mode in mode
 
 
 @pytest.mark.parametrize(("where", "mode"), KILLS)
+@requirement("fleet:acknowledged-stays")
 def test_a_host_killed_in_any_round_leaves_all_that_was_acknowledged(
     where: Protocol,
     mode: Mode,
@@ -58,6 +60,7 @@ def test_a_host_killed_in_any_round_leaves_all_that_was_acknowledged(
 
 
 @pytest.mark.parametrize(("where", "mode"), OTHERS)
+@requirement("fleet:connection-lost")
 def test_a_host_whose_connection_fails_in_any_round_goes_on_and_loses_nothing(
     where: Protocol,
     mode: Mode,
@@ -75,6 +78,7 @@ def test_a_host_whose_connection_fails_in_any_round_goes_on_and_loses_nothing(
 
 
 @pytest.mark.parametrize("variant", ["", "commit before object"])
+@requirement("fleet:acknowledged-stays")
 def test_a_store_that_commits_before_the_object_is_there_is_caught_by_a_kill(
     variant: str, scene: Stage, tally: Tally
 ) -> None:

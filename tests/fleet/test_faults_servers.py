@@ -14,12 +14,14 @@ from tests.fleet.harness import FULL, Member, member, task_at
 from tests.fleet.hosts import Host, Net, NoNamespaces, hosts
 from tests.fleet.servers import Servers, missing, started
 from tests.fleet.test_faults_hosts import all_there
+from tests.requirements import requirement
 
 pytestmark = [pytest.mark.fleet, pytest.mark.timeout(1800)]
 
 LEASE_SECONDS = 3.0
 
 
+@requirement("fleet:servers-killed")
 def test_servers_that_are_killed_under_load_and_come_back_lose_nothing_that_was_acknowledged(
     own_servers: Servers, tmp_path: Path, tally: Tally
 ) -> None:

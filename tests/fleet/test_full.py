@@ -25,6 +25,7 @@ from tests.fleet.harness import admin
 from tests.fleet.proxy import Fault, Mode, proxied
 from tests.fleet.servers import Address, _server_user
 from tests.fleet.test_store import Fleet
+from tests.requirements import requirement
 from tests.store.support import keep, read_back
 
 pytestmark = pytest.mark.fleet
@@ -80,6 +81,7 @@ def on_a_small_disk(fleet_servers: Address) -> Generator[tuple[Place, Disk]]:
                     connection.execute(f"DROP TABLESPACE {name}")  # pyright: ignore
 
 
+@requirement("fleet:refusals-told")
 def test_a_database_whose_disk_is_full_loses_nothing_and_works_again_with_room(
     fleet_place: Place, fleet_servers: Address, tmp_path: Path, tally: Tally
 ) -> None:
@@ -128,6 +130,7 @@ REFUSING = {
 
 @pytest.mark.parametrize("refusal", list(REFUSING))
 @pytest.mark.anyio
+@requirement("fleet:refusals-told")
 async def test_a_database_that_lets_nobody_in_or_is_read_only_says_so(
     refusal: str, fleet: Fleet, fleet_servers: Address, tmp_path: Path, tally: Tally
 ) -> None:
@@ -168,6 +171,7 @@ TOLD: dict[Mode, tuple[type[StoreFault], str]] = {
 
 
 @pytest.mark.parametrize("mode", list(TOLD))
+@requirement("fleet:refusals-told")
 def test_a_bucket_that_is_full_or_wants_fewer_requests_says_so(
     mode: Mode, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tally: Tally
 ) -> None:

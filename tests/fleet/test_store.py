@@ -37,6 +37,7 @@ from holdall.values.errors import (
 from holdall.values.outputs import Facts, Kept, Origin, Unkept
 from holdall.values.spans import BLOCK
 from tests.fleet.fixtures import Place
+from tests.requirements import requirement
 from tests.store.support import keep, read_back
 
 pytestmark = pytest.mark.fleet
@@ -84,6 +85,7 @@ def fleet(fleet_place: Place, tmp_path: Path) -> Iterator[Fleet]:
 # ── The schema ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@requirement("fleet:one-schema")
 def test_many_hosts_that_open_a_new_store_at_once_make_one(fleet: Fleet) -> None:
     found: list[object] = []
 
@@ -99,6 +101,7 @@ def test_many_hosts_that_open_a_new_store_at_once_make_one(fleet: Fleet) -> None
     assert len(set(found)) == 1
 
 
+@requirement("fleet:newer-schema-refused")
 def test_an_older_program_refuses_a_newer_schema_also_when_it_connects_again(fleet: Fleet) -> None:
     store = fleet.host()
     fleet.sql("UPDATE holdall_store SET version = version + 1")
@@ -110,6 +113,7 @@ def test_an_older_program_refuses_a_newer_schema_also_when_it_connects_again(fle
             refuse()
 
 
+@requirement("fleet:same-bucket")
 def test_a_store_stays_with_the_bucket_that_it_was_made_with(fleet: Fleet) -> None:
     with pytest.raises(StoreFault, match="nobody said where its objects go"):
         fleet.host(objects="")
@@ -123,6 +127,7 @@ def test_a_store_stays_with_the_bucket_that_it_was_made_with(fleet: Fleet) -> No
 # ── Apart ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@requirement("fleet:apart")
 def test_what_another_principal_has_is_as_if_it_were_not_there(fleet: Fleet) -> None:
     ours, theirs = fleet.host(principal="us"), fleet.host(principal="them")
     session = ours.open_session("s")
@@ -146,6 +151,7 @@ def test_what_another_principal_has_is_as_if_it_were_not_there(fleet: Fleet) -> 
     assert read_back(ours, facts) == b"secret"
 
 
+@requirement("fleet:quota-of-principal")
 def test_a_quota_is_that_of_a_principal(fleet: Fleet) -> None:
     quota = Quota(store_bytes=10)
     ours, theirs = fleet.host(principal="us", quota=quota), fleet.host(principal="them", quota=quota)
@@ -158,6 +164,7 @@ def test_a_quota_is_that_of_a_principal(fleet: Fleet) -> None:
 # ── Growing outputs, and who is alive ───────────────────────────────────────────────────────────────────────
 
 
+@requirement("fleet:interrupted-by-lease")
 def test_an_output_whose_host_is_gone_is_interrupted_with_every_committed_byte(fleet: Fleet) -> None:
     there, here = fleet.host(), fleet.host()
     session = there.open_session("s")
@@ -178,6 +185,7 @@ def test_an_output_whose_host_is_gone_is_interrupted_with_every_committed_byte(f
     assert read_back(there, facts) == b"one\n" * 100_000
 
 
+@requirement("fleet:back-in-time")
 def test_a_host_that_comes_back_before_anybody_looked_goes_on(fleet: Fleet) -> None:
     there, here = fleet.host(), fleet.host()
     session = there.open_session("s")
@@ -188,6 +196,7 @@ def test_a_host_that_comes_back_before_anybody_looked_goes_on(fleet: Fleet) -> N
     assert read_back(here, writer.finish()) == b"all of it"
 
 
+@requirement("fleet:transcript-of-holder")
 def test_an_agent_whose_session_another_host_took_over_writes_no_more_of_its_transcript(fleet: Fleet) -> None:
     there, here = fleet.host(), fleet.host()
     session = there.open_session("s")
@@ -206,6 +215,7 @@ def test_an_agent_whose_session_another_host_took_over_writes_no_more_of_its_tra
     assert [json.loads(line)["n"] for line in here.transcript(session).lines.splitlines()] == [1, 2]
 
 
+@requirement("fleet:bytes-wait")
 def test_bytes_wait_while_the_bucket_is_away_and_are_all_there_afterwards(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,10 +236,51 @@ def test_bytes_wait_while_the_bucket_is_away_and_are_all_there_afterwards(
     assert read_back(store, writer.finish()) == b"x" * (10 << 20)
 
 
-def test_a_copy_of_an_output_in_segments_shares_them_until_both_are_removed(fleet: Fleet) -> None:
+@requirement("fleet:segments-joined")
+def test_small_segments_are_joined_at_the_end_and_who_reads_them_goes_on(fleet: Fleet) -> None:
+    store, there = fleet.host(), fleet.host()
+    session = store.open_session("s")
+    writer = store.begin(session, Origin())
+    for part in (b"first\n", b"second\n"):
+        writer.write(part)
+        writer.flush()
+    (segments,) = fleet.sql("SELECT object::text FROM holdall_outputs")[0]
+    reader = there.open(writer.facts)
+    grown, copy = writer.finish(), keep(store, session, "first\nsecond\n")
+    assert reader.read(0, 100) == b"first\nsecond\n"
+    reader.close()
+    assert grown.file == copy.file
+    ((one, least, most),) = fleet.sql("SELECT min(object::text), min(parts), max(parts) FROM holdall_outputs")
+    assert (one != segments, least, most) == (True, 0, 0)
+    assert read_back(there, grown) == b"first\nsecond\n"
+    there.sweep()
+    assert (store.objects.length(objects.segment_of(segments, 0)), fleet.intents()) == (None, 0)
+    store.remove(session, [grown])
+    assert read_back(fleet.host(), copy) == b"first\nsecond\n"
+    assert store.remove(session, [copy]).freed_bytes == 13
+    assert fleet.sql("SELECT count(*) FROM holdall_segments") == [(0,)]
+
+
+@requirement("fleet:segments-joined")
+def test_a_removed_output_leaves_no_segments_that_were_joined(fleet: Fleet) -> None:
     store = fleet.host()
     session = store.open_session("s")
     writer = store.begin(session, Origin())
+    for part in (b"a sec", b"ret"):
+        writer.write(part)
+        writer.flush()
+    store.remove(session, [writer.finish()])
+    assert list(store.objects.everything()) in ([], [[]])
+    assert fleet.intents() == 0
+
+
+def test_a_copy_of_an_output_in_segments_shares_them_until_both_are_removed(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = fleet.host()
+    session = store.open_session("s")
+    writer = store.begin(session, Origin())
+    monkeypatch.setattr(store, "joined", _forgotten)  # as where it cannot be done
     for part in (b"first\n", b"second\n"):
         writer.write(part)
         writer.flush()
@@ -246,6 +297,7 @@ def test_a_copy_of_an_output_in_segments_shares_them_until_both_are_removed(flee
 # ── What killed writers leave ───────────────────────────────────────────────────────────────────────────────
 
 
+@requirement("fleet:sweep-by-intent")
 def test_an_object_without_its_record_goes_once_the_lease_of_its_writer_is_over(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +328,7 @@ def _killed(*_: object) -> Any:
     raise SystemExit
 
 
+@requirement("fleet:stray-objects")
 def test_an_object_whose_intent_was_lost_goes_when_it_is_a_day_old_by_the_clock_of_the_bucket(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,6 +372,7 @@ def test_an_object_whose_intent_was_lost_goes_when_it_is_a_day_old_by_the_clock_
     assert store.objects.length(objects.name_of(lost)) is None
 
 
+@requirement("fleet:few-statements")
 def test_a_sweep_and_a_list_of_sessions_take_as_many_statements_for_many_sessions_as_for_one(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,6 +406,7 @@ def test_a_sweep_and_a_list_of_sessions_take_as_many_statements_for_many_session
     assert sorted(store.output_counts().values()) == [1, *[2] * 11]
 
 
+@requirement("fleet:log-pieces-joined")
 def test_the_pieces_of_a_quiet_log_are_joined_and_read_as_before(fleet: Fleet) -> None:
     store = fleet.host()
     session, quiet = store.open_session("s"), store.open_session("quiet")
@@ -376,6 +431,7 @@ def test_the_pieces_of_a_quiet_log_are_joined_and_read_as_before(fleet: Fleet) -
     assert fleet.sql(count, quiet.id) == [(3,)], "a log with a hole stays as it is"
 
 
+@requirement("fleet:older-schema-migrated")
 def test_a_store_of_the_first_schema_is_migrated_and_loses_nothing(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,6 +453,7 @@ def test_a_store_of_the_first_schema_is_migrated_and_loses_nothing(
     assert [facts.handle for _, facts in later.sweep().expired] == [kept.handle]
 
 
+@requirement("fleet:sweep-by-intent")
 def test_a_writer_that_comes_back_after_its_object_was_swept_gives_out_no_handle(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -415,6 +472,7 @@ def test_a_writer_that_comes_back_after_its_object_was_swept_gives_out_no_handle
     assert (here.outputs(session), fleet.intents()) == ([], 0)
 
 
+@requirement("fleet:removed-everywhere")
 def test_removed_bytes_are_gone_from_the_bucket_and_from_every_cache_at_its_next_look(fleet: Fleet) -> None:
     here, there = fleet.host(), fleet.host(cache_dir=str(fleet._folder / "kept"))
     session = here.open_session("s")
@@ -441,6 +499,7 @@ def _cached(store: FleetStore, object: str) -> list[str]:
 # ── The cache, and hostile rows ─────────────────────────────────────────────────────────────────────────────
 
 
+@requirement("fleet:copies-checked")
 def test_damage_in_the_cache_is_mended_and_damage_in_the_bucket_is_told(fleet: Fleet) -> None:
     here = fleet.host()
     session = here.open_session("s")
@@ -460,6 +519,7 @@ def test_damage_in_the_cache_is_mended_and_damage_in_the_bucket_is_told(fleet: F
             reader.read(0, 1)
 
 
+@requirement("fleet:copies-checked")
 def test_what_a_tool_scans_was_compared_before(fleet: Fleet) -> None:
     """After a power cut the file of an output that was just kept may have its name and length, and no bytes."""
     store = fleet.host()
@@ -473,6 +533,7 @@ def test_what_a_tool_scans_was_compared_before(fleet: Fleet) -> None:
     reader.close()
 
 
+@requirement("fleet:copies-bounded")
 def test_the_cache_stays_within_its_bound_and_the_oldest_go(fleet: Fleet) -> None:
     store = fleet.host(cache_bytes=16 * 65_536)
     session = store.open_session("s")
@@ -482,6 +543,7 @@ def test_the_cache_stays_within_its_bound_and_the_oldest_go(fleet: Fleet) -> Non
     assert read_back(store, kept[0]) == bytes(65_536)
 
 
+@requirement("fleet:rows-prove-themselves")
 def test_rows_that_were_changed_by_hand_are_not_believed(fleet: Fleet) -> None:
     store = fleet.host()
     session = store.open_session("s")
@@ -506,6 +568,7 @@ def test_rows_that_were_changed_by_hand_are_not_believed(fleet: Fleet) -> None:
 
 
 @pytest.mark.anyio
+@requirement("fleet:unkept-with-reason")
 async def test_take_tells_why_nothing_is_kept_and_keeps_again_when_it_can(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -542,6 +605,7 @@ async def test_take_tells_why_nothing_is_kept_and_keeps_again_when_it_can(
         "postgresql://user@127.0.0.1:1/db?hunter2",
     ],
 )  # fmt: skip
+@requirement("fleet:no-credentials-told")
 def test_no_error_has_the_password(home: str, tmp_path: Path) -> None:
     with pytest.raises((StoreFault, BadSetting)) as refused:
         open_store(home, settings=Settings(objects="memory:///", cache_dir=str(tmp_path)))
@@ -555,12 +619,14 @@ def test_no_error_has_the_password(home: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url", ["s3://key:hunter2@bucket/p", "s3://bucket/p?secret=hunter2", "ftp://hunter2", "s3:///"]
 )
+@requirement("fleet:no-credentials-told")
 def test_an_address_of_objects_with_a_secret_in_it_is_refused(url: str) -> None:
     with pytest.raises(BadSetting) as refused:
         objects.checked(url)
     assert "hunter2" not in str(refused.value).replace("ftp://hunter2", "")
 
 
+@requirement("fleet:connection-lost")
 def test_a_lost_answer_to_a_commit_neither_loses_nor_doubles_an_output(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -597,6 +663,7 @@ def test_a_lost_answer_to_a_commit_neither_loses_nor_doubles_an_output(
     assert fleet.intents() == 0
 
 
+@requirement("fleet:connections-in-turn")
 def test_who_finds_all_connections_in_use_waits_for_a_turn_and_is_told_for_what(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -634,6 +701,7 @@ def _until(happened: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+@requirement("fleet:writers-at-once")
 def test_thirty_writers_of_one_session_get_thirty_handles(fleet: Fleet) -> None:
     hosts = [fleet.host() for _ in range(3)]
     session = hosts[0].open_session("s")
@@ -655,6 +723,7 @@ def test_thirty_writers_of_one_session_get_thirty_handles(fleet: Fleet) -> None:
 
 
 @pytest.mark.anyio
+@requirement("fleet:database-clock")
 async def test_gc_by_age_goes_by_the_clock_of_the_database(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -668,6 +737,7 @@ async def test_gc_by_age_goes_by_the_clock_of_the_database(
 
 
 @pytest.mark.anyio
+@requirement("fleet:copy")
 async def test_a_session_is_copied_from_a_folder_to_the_fleet_and_back(fleet_place: Place, tmp_path: Path) -> None:
     settings = Settings(objects=fleet_place.objects, cache_dir=str(tmp_path / "cache"))
     data = "".join(f"line {number}\n" for number in range(200_000))

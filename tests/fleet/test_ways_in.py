@@ -25,6 +25,7 @@ from tests.fleet.proxy import proxied
 from tests.gateway.support import HOLDALL, plain
 from tests.gateway.test_keeping import handle_in
 from tests.gateway.web import TOKEN, client_at, served
+from tests.requirements import requirement
 
 pytestmark = pytest.mark.fleet
 LINES = [f"2026-11-15 10:00:00 INFO request {at} took {at % 97} ms" for at in range(30_000)]
@@ -84,6 +85,7 @@ def hosts(fleet_place: Place, tmp_path: Path) -> Hosts:
 # ── The command line ────────────────────────────────────────────────────────────────────────────────────────
 
 
+@requirement("fleet:upkeep")
 def test_every_command_of_upkeep_works_on_what_another_host_kept(hosts: Hosts, tmp_path: Path) -> None:
     handle = hosts.run("a", "--json", "put", stdin=LOG.encode()).json["handle"]
     second = hosts.run("a", "--json", "put", stdin=LOG.upper().encode()).json["handle"]
@@ -105,6 +107,7 @@ def test_every_command_of_upkeep_works_on_what_another_host_kept(hosts: Hosts, t
     assert "removed on request" in hosts.run("a", "-s", "t", "cat", second, code=3).err
 
 
+@requirement("fleet:upkeep")
 def test_doctor_tries_the_store_and_leaves_nothing_that_is_listed(hosts: Hosts) -> None:
     hosts.run("a", "put", stdin=LOG.encode())
     for _ in range(2):
@@ -128,6 +131,7 @@ def looking(home: str, settings: Settings) -> Generator[TestClient]:
 
 
 @pytest.mark.anyio
+@requirement("fleet:viewer")
 async def test_the_viewer_of_another_host_shows_sessions_and_outputs(hosts: Hosts) -> None:
     async with hosts.opened("a") as bag:
         taken = await bag.take(LOG, tool="fetch_log")
@@ -152,6 +156,7 @@ async def test_the_viewer_of_another_host_shows_sessions_and_outputs(hosts: Host
 
 
 @pytest.mark.anyio
+@requirement("fleet:viewer")
 async def test_the_viewer_says_that_the_database_is_away_and_shows_pages_again_when_it_is_back(hosts: Hosts) -> None:
     async with hosts.opened("a") as bag:
         handle = (await bag.keep(LOG)).handle
@@ -193,6 +198,7 @@ async def replica(hosts: Hosts, host: str) -> AsyncGenerator[tuple[str, asyncio.
 
 
 @pytest.mark.anyio
+@requirement("fleet:gateway-replicas")
 async def test_any_gateway_answers_for_any_handle_also_when_the_one_that_kept_it_is_killed(hosts: Hosts) -> None:
     async with (
         replica(hosts, "a") as (here, process),
@@ -221,6 +227,7 @@ def said(result: Any) -> str:
 # ── An adapter ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@requirement("fleet:adapters")
 def test_the_next_turn_of_a_conversation_finds_its_outputs_on_another_host(hosts: Hosts) -> None:
     """Pydantic AI, as behind a load balancer: each turn in a process of its own."""
     pytest.importorskip("pydantic_ai")
@@ -245,6 +252,7 @@ def test_the_next_turn_of_a_conversation_finds_its_outputs_on_another_host(hosts
 
 
 @pytest.mark.anyio
+@requirement("fleet:extraction-remembered")
 async def test_what_one_host_paid_a_model_for_is_remembered_on_all(hosts: Hosts) -> None:
     model, other = finding(quoting(NEEDLE + "\n")), finding(quoting(NEEDLE + "\n"))
     async with hosts.opened("a", model=model) as bag:
@@ -257,6 +265,7 @@ async def test_what_one_host_paid_a_model_for_is_remembered_on_all(hosts: Hosts)
 
 
 @pytest.mark.anyio
+@requirement("fleet:redacted")
 async def test_no_secret_of_a_redacted_tool_is_in_the_database_the_bucket_or_a_copy(
     hosts: Hosts, tmp_path: Path
 ) -> None:
@@ -272,6 +281,7 @@ async def test_no_secret_of_a_redacted_tool_is_in_the_database_the_bucket_or_a_c
 
 
 @pytest.mark.anyio
+@requirement("fleet:redacted")
 async def test_a_redacted_bundle_of_a_fleet_has_no_secret_and_is_imported_elsewhere(
     hosts: Hosts, tmp_path: Path
 ) -> None:

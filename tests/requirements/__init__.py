@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent
 AREAS = frozenset(
     {
         "adapter", "answer", "api", "async", "budget", "bundle", "clamp", "cli", "dialect", "diff", "extract",
-        "gateway", "grep", "hook", "install", "ledger", "measure", "notice", "packed", "query", "read", "reference", "runtime",
+        "fleet", "gateway", "grep", "hook", "install", "ledger", "measure", "notice", "packed", "query", "read", "reference", "runtime",
         "session", "settings", "slice", "store", "tail", "trust", "viewer", "watch", "way",
     }
 )  # fmt: skip

@@ -73,6 +73,8 @@ intent AS (INSERT INTO holdall_intents (object, principal, lease, bytes)
     SELECT %(object)s, %(principal)s, %(lease)s, %(bytes)s FROM sync
     WHERE %(always)s OR NOT EXISTS (SELECT 1 FROM twin))
 SELECT object::text, parts FROM twin"""
+_INTEND_JOINED: LiteralString = """INSERT INTO holdall_intents (object, principal, lease, bytes)
+VALUES (%(object)s, %(principal)s, %(lease)s, %(bytes)s) ON CONFLICT DO NOTHING"""
 _TWIN: LiteralString = """SELECT object::text, parts, facts, handle FROM holdall_outputs
 WHERE principal = %(principal)s AND session = %(session)s AND sha256 = %(sha256)s AND bytes = %(bytes)s
 AND object IS NOT NULL AND object <> ALL(%(bad)s::uuid[]) AND state <> 'running' ORDER BY place LIMIT 1"""
@@ -230,7 +232,7 @@ class FleetStore(FleetRows):
             return self.insert(connection, placed, BlockTable(), object, 0, version, lease)
 
         begun = self.database.run("starting an output", work)
-        return FleetWriter(self, begun, object, tokenizer or self.tokenizer, room)
+        return FleetWriter(self, begun, object, tokenizer or self.tokenizer, room, self.cache.unnamed())
 
     def put_segment(self, facts: Facts, object: str, segment: Segment, data: bytes) -> None:
         self.objects.put(segment_of(object, segment.number), data)
@@ -252,33 +254,57 @@ class FleetStore(FleetRows):
                 self.objects.remove([segment_of(object, segment.number)])
             raise _not_ours(facts)
 
-    def end_output(self, facts: Facts, object: str, parts: int, table: BlockTable) -> Facts:
+    def joined(self, facts: Facts, file: CachedFile, length: int) -> str | None:
+        """The bytes of a running output as one object, in place of its segments; None where that cannot be done."""
+        object = new_uuid()
+        try:
+            values = self.about(facts.session, object=object, lease=self.lease_id, bytes=length)
+            self.database.rows("joining segments", _INTEND_JOINED, values)
+            self.objects.put_file(name_of(object), file.descriptor, length)
+        except StoreFault:
+            upkeep.abandon(self, object)
+            return None
+        return object
+
+    def end_output(self, facts: Facts, object: str, parts: int, table: BlockTable, joined: str | None = None) -> Facts:
         def work(connection: Connection) -> tuple[Facts, bool]:
             version = self.changed(connection, facts.session)
             row = connection.execute(LOAD, self.about(facts.session, handle=facts.handle)).fetchone()
             now = self.loaded(facts.session, row) if row is not None else None
             if now is not None and isinstance(now.facts, Facts) and now.facts.measure == facts.measure:
-                return now.facts, now.object != object  # the answer to the first commit was lost
+                return now.facts, now.object not in (object, joined)  # the answer to the first commit was lost
             mine: LiteralString = """SELECT 1 FROM holdall_outputs WHERE principal = %(principal)s
                 AND session = %(session)s AND handle = %(handle)s AND state = 'running' AND lease = %(lease)s"""
             if connection.execute(
                 mine, self.about(facts.session, handle=facts.handle, lease=self.lease_id)
             ).fetchone() is None:  # fmt: skip
                 raise _not_ours(facts)
-            return self._settle(connection, facts, table, object, parts, version)
+            return self._settle(connection, facts, table, object, parts, version, joined)
 
-        final, is_shared = self.database.run("ending a running output", work, again=True)
+        try:
+            final, is_shared = self.database.run("ending a running output", work, again=True)
+        except StoreFault:
+            if joined is not None:
+                upkeep.abandon(self, joined)
+            raise
         if is_shared:
-            upkeep.carry_out(self, [object])
+            upkeep.carry_out(self, [object] if joined is None else [object, joined])
         return final
 
     def _settle(
-        self, connection: Connection, facts: Facts, table: BlockTable, object: str, parts: int, version: int
-    ) -> tuple[Facts, bool]:
-        """The last record of a running output; its own object goes where the same bytes are kept already."""
+        self, connection: Connection, facts: Facts, table: BlockTable, object: str, parts: int, version: int,
+        joined: str | None,
+    ) -> tuple[Facts, bool]:  # fmt: skip
+        """The last record of a running output; its own objects go where the same bytes are kept already.
+
+        Segments that were joined stay until the next sweep or removal: others may be reading them.
+        """
         if (twin := self._twin(connection, facts, [object])) is not None:
             facts = replace(facts, file=twin.file)
             self.rewrite(connection, facts, table, twin.object, twin.parts, version)
+            upkeep.doom(self, connection, [object] if joined is None else [object, joined])
+        elif joined is not None and connection.execute(_DONE, self.about(facts.session, object=joined)).rowcount == 1:
+            self.rewrite(connection, facts, table, joined, 0, version)
             upkeep.doom(self, connection, [object])
         else:
             self.rewrite(connection, facts, table, object, parts, version)

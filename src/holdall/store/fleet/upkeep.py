@@ -154,7 +154,11 @@ def remove(store: FleetRows, session: SessionInfo, handles: Sequence[str] | None
         return Removal(tuple(stones), freed, {handle: others for handle, others in held.items() if others}), objects
 
     removed, objects = store.database.run("removing an output", work, again=True)
-    carry_out(store, objects)
+    doomed: LiteralString = (
+        "SELECT object::text FROM holdall_intents WHERE principal = %(principal)s AND doomed LIMIT 1000"
+    )
+    left = store.database.rows("removing objects", doomed, {"principal": store.principal})
+    carry_out(store, sorted({*objects, *(row[0] for row in left)}))  # also segments that were joined
     return removed
 
 

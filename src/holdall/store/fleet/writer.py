@@ -3,6 +3,9 @@
 A segment is written when there are 4 MiB of it, when its first byte is a second old, or on `flush`. While the bucket or
 the database is away, what was written waits in memory, up to a bound; then `write` refuses more. Bytes that were
 committed are never lost. A writer that was away for longer than its lease finds its output ended, and says so.
+
+When it ends, small segments are joined to one object, from a copy on this host: who reads an output that grew for an
+hour would need thousands of requests else.
 """
 
 import contextlib
@@ -14,6 +17,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from holdall.policy.measure import Measurer, of_origin
+from holdall.store.fleet.cache import CachedFile
 from holdall.store.fleet.reader import Segment
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import StoreFault, StoreGone, UsageError
@@ -25,6 +29,8 @@ LARGEST_SEGMENT = 8 * 1024 * 1024
 SEGMENT_SECONDS = 1.0
 WAITING_BYTES = 32 * 1024 * 1024  # at most, while they cannot be written
 _RETRY_SECONDS = 5.0
+_SMALL_SEGMENT = 1024 * 1024  # on average: then they are joined
+_MOST_JOINED = 256 * 1024 * 1024
 
 
 class Segments(Protocol):
@@ -37,7 +43,11 @@ class Segments(Protocol):
         """Durable, and visible to all, on return. Raises StoreGone where the output is not ours any more."""
         ...
 
-    def end_output(self, facts: Facts, object: str, parts: int, table: BlockTable) -> Facts: ...
+    def joined(self, facts: Facts, file: CachedFile, length: int) -> str | None: ...
+
+    def end_output(
+        self, facts: Facts, object: str, parts: int, table: BlockTable, joined: str | None = None
+    ) -> Facts: ...
 
     def let_go(self, facts: Facts) -> None: ...
 
@@ -46,12 +56,14 @@ class FleetWriter:
     """Made by the store, which has committed the record. Safe to use from several threads."""
 
     def __init__(
-        self, store: Segments, facts: Facts, object: str, tokenizer: Tokenizer, room: Callable[[int], None] | None
-    ) -> None:
+        self, store: Segments, facts: Facts, object: str, tokenizer: Tokenizer, room: Callable[[int], None] | None,
+        copy: CachedFile,
+    ) -> None:  # fmt: skip
         self._store = store
         self._facts = facts
         self._object = object
         self._room = room
+        self._copy: CachedFile | None = copy
         self._measurer = Measurer(tokenizer)
         self._digest = hashlib.sha256()
         self._waiting = bytearray()
@@ -78,6 +90,7 @@ class FleetWriter:
                 self._room(self._measurer.taken + len(chunk))
             if len(self._waiting) > WAITING_BYTES:
                 self._send(0)  # or refuse the chunk
+            self._copy_too(chunk)
             self._measurer.feed(chunk)
             self._digest.update(chunk)
             self._waiting += chunk
@@ -107,7 +120,7 @@ class FleetWriter:
             final = replace(
                 self._facts, state=state, measure=measure, ended=self._store.clock(), error=error, exit_code=exit_code
             )
-            self._facts = self._store.end_output(final, self._object, self._number, table)
+            self._facts = self._store.end_output(final, self._object, self._number, table, self._joined())
             self._stop()
             return self._facts
 
@@ -123,8 +136,25 @@ class FleetWriter:
                 self._stop()
                 self._store.let_go(self._facts)
 
+    def _copy_too(self, chunk: bytes) -> None:
+        if self._copy is not None:
+            try:
+                if self._measurer.taken + len(chunk) > _MOST_JOINED:
+                    raise OSError
+                self._copy.write(chunk, self._measurer.taken)
+            except OSError:  # no room, or too many to write twice: the segments stay
+                self._copy.close()
+                self._copy = None
+
+    def _joined(self) -> str | None:
+        if self._copy is None or self._number < 2 or self._end >= self._number * _SMALL_SEGMENT:
+            return None
+        return self._store.joined(self._facts, self._copy, self._end)
+
     def _stop(self) -> None:
         self._ended = True
+        if self._copy is not None:
+            self._copy.close()
         if self._timer is not None:
             self._timer.cancel()
 
