@@ -13,7 +13,7 @@ that the writer did not acknowledge but through the store. What it checks:
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,11 +21,11 @@ from holdall.store.directory import upkeep
 from holdall.store.directory.disk import INCOMING
 from holdall.store.directory.index import NAME
 from holdall.store.directory.store import DirectoryStore
+from holdall.store.protocol import OutputStore
 from holdall.values.outputs import Facts, Origin
 from tests.faults.harness import Event
 from tests.faults.writer import CONTENTS
 
-CUT_SHORT = ("interrupted", "failed")
 KNOWN = frozenset(CONTENTS.values()) | {b"kept afterwards", b"written afterwards"}
 TWO_HOURS = 7200.0  # gc takes what nobody has touched for one hour
 
@@ -87,7 +87,7 @@ def opened(home: Path, *, ahead: float = 0.0) -> Generator[DirectoryStore]:
         store.close()
 
 
-def contents(store: DirectoryStore, facts: Facts) -> bytes:
+def contents(store: OutputStore, facts: Facts) -> bytes:
     reader = store.open(facts)
     try:
         return reader.read(0, reader.totals.bytes)
@@ -114,12 +114,40 @@ def left_over(home: Path, named: Iterable[Facts]) -> list[str]:
     return sorted(str(path.relative_to(home)) for path in temporary + bare)
 
 
+def promised(store: OutputStore, sessions: Mapping[str, str], outputs: Mapping[str, Promise]) -> Iterator[str]:
+    """What is not as the writer was told, on any store."""
+    for name, id in sessions.items():
+        found = store.find_session(name)
+        if found is None or found.id != id:
+            yield f"session {name!r} is not the one that was made"
+    for handle, promise in outputs.items():
+        session = store.find_session(promise.session)
+        if session is None:
+            yield f"{handle} is lost with its session"
+            continue
+        facts = store.resolve(session, handle)
+        if facts.state == "expired":
+            if not promise.may_be_expired:
+                yield f"{handle} has expired, and nobody asked for it"
+            continue
+        if promise.is_expired:
+            yield f"{handle} was expired or removed, and is {facts.state}"
+        content, data = CONTENTS[promise.label], contents(store, facts)
+        if facts.state == "ready" or promise.whole:
+            if facts.state != "ready" or data != content:
+                yield f"{handle} ({promise.label}) is {facts.state} with {len(data)} of {len(content)} bytes"
+        elif not content.startswith(data) or len(data) < promise.least:
+            yield f"{handle} ({promise.label}) is {facts.state} with {len(data)} bytes, {promise.least} were promised"
+
+
 class _Check:
     def __init__(self, home: Path, sessions: dict[str, str], outputs: dict[str, Promise], *, power_cut: bool) -> None:
         self._home = home
         self._sessions = sessions
         self._outputs = outputs
-        self._power_cut = power_cut
+        for promise in outputs.values():
+            if power_cut:
+                promise.least = 0
 
     def nothing_else(self) -> Iterator[str]:
         yield from self._stage("after the refusal", self._only_promised)
@@ -144,14 +172,9 @@ class _Check:
             yield f"{when}: {type(problem).__name__}: {problem}"
 
     def _everything(self, store: DirectoryStore) -> Iterator[str]:
-        for name, id in self._sessions.items():
-            found = store.find_session(name)
-            if found is None or found.id != id:
-                yield f"session {name!r} is not the one that was made"
-        for handle, promise in self._outputs.items():
-            yield from self._promised(store, handle, promise)
+        yield from promised(store, self._sessions, self._outputs)
         for facts in listed(store):
-            yield from _shown(store, facts)
+            yield from shown(store, facts)
         for verdict in upkeep.verify(store):
             if verdict.problem:
                 yield f"verify: {verdict.problem}"
@@ -165,27 +188,6 @@ class _Check:
         for path in left_over(self._home, outputs):
             if INCOMING in path or not unsettled:
                 yield f"{path} is left over"
-
-    def _promised(self, store: DirectoryStore, handle: str, promise: Promise) -> Iterator[str]:
-        session = store.find_session(promise.session)
-        if session is None:
-            yield f"{handle} is lost with its session"
-            return
-        facts = store.resolve(session, handle)
-        if facts.state == "expired":
-            if not promise.may_be_expired:
-                yield f"{handle} has expired, and nobody asked for it"
-            return
-        if promise.is_expired:
-            yield f"{handle} was expired, and is {facts.state}"
-        content = CONTENTS[promise.label]
-        data = contents(store, facts)
-        least = len(content) if promise.whole else 0 if self._power_cut else promise.least
-        if facts.state == "ready" or promise.whole:
-            if facts.state != "ready" or data != content:
-                yield f"{handle} ({promise.label}) is {facts.state} with {len(data)} of {len(content)} bytes"
-        elif not content.startswith(data) or len(data) < least:
-            yield f"{handle} ({promise.label}) is {facts.state} and is not what had been written by then"
 
     def _swept(self, store: DirectoryStore) -> Iterator[str]:
         upkeep.sweep(store)
@@ -205,16 +207,17 @@ class _Check:
             yield f"{path} is left over"
 
 
-def _shown(store: DirectoryStore, facts: Facts) -> Iterator[str]:
+def shown(store: OutputStore, facts: Facts, *, may_run: bool = False) -> Iterator[str]:
     """Whatever is visible is whole, or says that it is not."""
     if facts.state == "expired":
         return
     data = contents(store, facts)
-    if hashlib.sha256(data).hexdigest() != facts.measure.sha256:
+    if facts.state == "running":
+        if not may_run:
+            yield f"{facts.handle} is shown as running, and its writer is gone"
+    elif hashlib.sha256(data).hexdigest() != facts.measure.sha256:
         yield f"{facts.handle} is shown with bytes that are not its own"
     if facts.state == "ready" and data not in KNOWN:
         yield f"{facts.handle} is shown as whole with {len(data)} bytes that nobody kept"
-    if facts.state in CUT_SHORT and not any(content.startswith(data) for content in KNOWN):
+    if facts.state != "ready" and not any(content.startswith(data) for content in KNOWN):
         yield f"{facts.handle} is shown as {facts.state} with bytes that nobody wrote"
-    if facts.state == "running":
-        yield f"{facts.handle} is shown as running, and its writer is gone"

@@ -13,19 +13,21 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NoReturn, TypeVar
 
 from holdall.policy.retention import Retention
 from holdall.store.directory import live, upkeep
 from holdall.store.directory.store import DirectoryStore
-from holdall.store.protocol import OutputWriter, SessionInfo
+from holdall.store.protocol import OutputStore, OutputWriter, SessionInfo
 from holdall.values.errors import HoldallError
 from holdall.values.outputs import Facts, Origin
 from tests.faults import broken
 from tests.faults.hooks import Fault, Hooks, say
 
+Store = TypeVar("Store", bound=OutputStore)
+Actor = TypeVar("Actor")
 SESSION, SECOND = "a session", "another session"
 LIVE_PARTS = (b"first line\nsecond l", b"ine\n" * 500, "…und Schluß\n".encode())
 
@@ -64,20 +66,22 @@ class Task:
         return Task(**flat)
 
 
-class Writer:
-    """Each method is an act. A session is opened when an act first needs it."""
+class Keeper(Generic[Store]):
+    """What every such program does, on any store. Each method is an act; a session is opened when one first needs it."""
 
-    def __init__(self, home: str) -> None:
-        self._home = home
-        self._store: DirectoryStore | None = None
+    def __init__(self) -> None:
+        self._opened_store: Store | None = None
         self._sessions: dict[str, SessionInfo] = {}
         self._kept: dict[str, Facts] = {}
         self._open: list[OutputWriter] = []  # held until the process ends
 
-    def store(self) -> DirectoryStore:
-        if self._store is None:
-            self._store = DirectoryStore(self._home)
-        return self._store
+    def open_store(self) -> Store:
+        raise NotImplementedError
+
+    def store(self) -> Store:
+        if self._opened_store is None:
+            self._opened_store = self.open_store()
+        return self._opened_store
 
     def session(self, name: str = SESSION) -> SessionInfo:
         if name not in self._sessions:
@@ -90,15 +94,35 @@ class Writer:
         data = CONTENTS[content or label]
         origin = Origin(tool="a tool", call_id=f"call {label}", terminal=terminal)
         facts = self.store().put(self.session(session), _pieces(data), origin)
-        digest = hashlib.sha256(data).hexdigest()
-        say("kept", handle=facts.handle, label=content or label, session=session, sha256=digest)
+        self.keep(label, facts, content or label, session)
+
+    def keep(self, label: str, facts: Facts, content: str, session: str = SESSION) -> None:
+        digest = hashlib.sha256(CONTENTS[content]).hexdigest()
+        say("kept", handle=facts.handle, label=content, session=session, sha256=digest)
         self._kept[label] = facts
 
-    def live(self, label: str, *, finish: bool = True, terminal: bool = False) -> None:
-        data = CONTENTS[label]
+    def begin(self, label: str, *, terminal: bool = False) -> OutputWriter:
         writer = self.store().begin(self.session(), Origin(tool="a tool", call_id=f"call {label}", terminal=terminal))
         self._open.append(writer)
         say("running", handle=writer.handle, label=label, session=SESSION)
+        return writer
+
+    def close(self) -> None:
+        if self._opened_store is not None:
+            self._opened_store.close()
+
+
+class Writer(Keeper[DirectoryStore]):
+    def __init__(self, home: str) -> None:
+        super().__init__()
+        self._home = home
+
+    def open_store(self) -> DirectoryStore:
+        return DirectoryStore(self._home)
+
+    def live(self, label: str, *, finish: bool = True, terminal: bool = False) -> None:
+        data = CONTENTS[label]
+        writer = self.begin(label, terminal=terminal)
         try:
             done = 0
             for part in LIVE_PARTS if data == CONTENTS["live"] else (data,):
@@ -106,13 +130,11 @@ class Writer:
                 done += len(part)
                 say("wrote", handle=writer.handle, bytes=done)
         except HoldallError as problem:
-            _refused(label, problem)
+            refused(label, problem)
             writer.finish("failed", error="the disk refused")
             return
         if finish:
-            facts = writer.finish()
-            say("kept", handle=facts.handle, label=label, session=SESSION, sha256=hashlib.sha256(data).hexdigest())
-            self._kept[label] = facts
+            self.keep(label, writer.finish(), label)
 
     def expire(self, label: str) -> None:
         if facts := self._kept.get(label):
@@ -126,10 +148,6 @@ class Writer:
 
     def sweep(self) -> None:
         upkeep.sweep(self.store())
-
-    def close(self) -> None:
-        if self._store is not None:
-            self._store.close()
 
 
 ACTS: dict[str, Callable[[Writer], None]] = {
@@ -155,17 +173,13 @@ def void(_: object) -> None:
 
 
 def run(task: Task) -> None:
-    """All acts of a task, in this process. A refused act is told and the next one is tried."""
+    """All acts of a task, in this process."""
     live.__dict__["_SYNC_SECONDS"] = math.inf  # a slow machine must not add a step to those that were counted
     hooks = Hooks(task.fault, record=task.record)
     hooks.install()
     broken.WRITERS[task.broken]()
     writer = Writer(task.home)
-    for act in task.acts:
-        try:
-            ACTS[act](writer)
-        except HoldallError as problem:
-            _refused(act, problem)
+    perform(writer, ACTS, task.acts)
     steps = tuple(hooks.taken)
     if task.fault is not None and task.fault.mode in ("full once", "short once", "full from here"):
         hooks.lift()
@@ -174,23 +188,33 @@ def run(task: Task) -> None:
     say("done", steps=steps)
 
 
+def perform(actor: Actor, acts: Mapping[str, Callable[[Actor], object]], wanted: Iterable[str]) -> None:
+    """A refused act is told and the next one is tried."""
+    for act in wanted:
+        try:
+            acts[act](actor)
+        except HoldallError as problem:
+            refused(act, problem)
+
+
 def serve() -> None:
     for line in sys.stdin:
         task = Task.from_line(line)
         child = os.fork()
         if child == 0:
-            _become(task)
+            become(task.report, SECONDS_AT_MOST, lambda task=task: run(task))
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def _become(task: Task) -> None:
-    signal.alarm(SECONDS_AT_MOST)
+def become(report: str, seconds: int, work: Callable[[], object]) -> NoReturn:
+    """The process that does this, says it in the file `report`, and ends."""
+    signal.alarm(seconds)
     try:
-        report = os.open(task.report, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.dup2(report, 1)
-        os.close(report)
-        run(task)
+        said = os.open(report, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(said, 1)
+        os.close(said)
+        work()
     except BaseException as problem:
         say("crashed", error=type(problem).__name__, message=str(problem))
         sys.excepthook(type(problem), problem, problem.__traceback__)
@@ -198,7 +222,7 @@ def _become(task: Task) -> None:
     os._exit(0)
 
 
-def _refused(act: str, problem: HoldallError) -> None:
+def refused(act: str, problem: HoldallError) -> None:
     say("refused", act=act, error=type(problem).__name__, message=str(problem))
 
 

@@ -11,7 +11,6 @@ Every complaint is a line; an empty list means that the store kept its word:
 """
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
@@ -22,10 +21,10 @@ from obstore.store import S3Store
 
 from holdall.store.fleet.store import FleetStore
 from holdall.store.protocol import SessionInfo
-from holdall.values.outputs import Facts, Origin
-from tests.faults.checker import KNOWN, Promise, promises_in
+from holdall.values.outputs import Origin
+from tests.faults.checker import contents, promised, promises_in, shown
 from tests.faults.harness import Event
-from tests.faults.writer import CONTENTS, SESSION
+from tests.faults.writer import SESSION
 from tests.fleet.fixtures import Place
 
 
@@ -67,14 +66,6 @@ def environment_of(place: Place) -> Generator[None]:
                 os.environ[name] = before[name]
             else:
                 del os.environ[name]
-
-
-def contents(store: FleetStore, facts: Facts) -> bytes:
-    reader = store.open(facts)
-    try:
-        return reader.read(0, reader.totals.bytes)
-    finally:
-        reader.close()
 
 
 def bucket(place: Place) -> S3Store:
@@ -164,34 +155,10 @@ class _Check:
             yield "what was kept afterwards is not what it was"
 
     def _everything(self, store: FleetStore, *, may_run: bool) -> Iterator[str]:
-        for name, id in self._sessions.items():
-            found = store.find_session(name)
-            if found is None or found.id != id:
-                yield f"session {name!r} is not the one that was made"
-        for handle, promise in self._outputs.items():
-            yield from self._promised(store, handle, promise, may_run=may_run)
+        yield from promised(store, self._sessions, self._outputs)
         for session in store.sessions():
             for facts in store.outputs(session):
-                yield from _shown(store, facts, may_run=may_run)
-
-    def _promised(self, store: FleetStore, handle: str, promise: Promise, *, may_run: bool) -> Iterator[str]:
-        session = store.find_session(promise.session)
-        if session is None:
-            yield f"{handle} is lost with its session"
-            return
-        facts = store.resolve(session, handle)
-        if facts.state == "expired":
-            if not promise.may_be_expired:
-                yield f"{handle} has expired, and nobody asked for it"
-            return
-        if promise.is_expired:
-            yield f"{handle} was removed, and is {facts.state}"
-        content, data = CONTENTS[promise.label], contents(store, facts)
-        if facts.state == "ready" or promise.whole:
-            if facts.state != "ready" or data != content:
-                yield f"{handle} ({promise.label}) is {facts.state} with {len(data)} of {len(content)} bytes"
-        elif not content.startswith(data) or len(data) < promise.least:
-            yield f"{handle} ({promise.label}) is {facts.state} with {len(data)} bytes, {promise.least} were promised"
+                yield from shown(store, facts, may_run=may_run)
 
     def _logs(self, store: FleetStore) -> Iterator[str]:
         session = store.find_session(SESSION)
@@ -215,22 +182,6 @@ class _Check:
                 continue
             if store.recall(session, event.text("content"), event.text("key")) != event.text("data").encode():
                 yield "a note is lost"
-
-
-def _shown(store: FleetStore, facts: Facts, *, may_run: bool) -> Iterator[str]:
-    """Whatever is visible is whole, or says that it is not."""
-    if facts.state == "expired":
-        return
-    data = contents(store, facts)
-    if facts.state == "running":
-        if not may_run:
-            yield f"{facts.handle} is shown as running, and the lease of its writer is over"
-    elif hashlib.sha256(data).hexdigest() != facts.measure.sha256:
-        yield f"{facts.handle} is shown with bytes that are not its own"
-    if facts.state == "ready" and data not in KNOWN:
-        yield f"{facts.handle} is shown as whole with {len(data)} bytes that nobody kept"
-    if facts.state != "ready" and not any(content.startswith(data) for content in KNOWN):
-        yield f"{facts.handle} is shown as {facts.state} with bytes that nobody wrote"
 
 
 def session_of(store: FleetStore, name: str = SESSION) -> SessionInfo:

@@ -23,7 +23,20 @@ Protocol = Literal["http", "postgres"]
 T = TypeVar("T")
 
 MODES: dict[Protocol, tuple[Mode, ...]] = {
-    "http": ("reset", "lost answer", "half", "half answer", "503", "slow", "kill before", "kill half", "kill after"),
+    "http": (
+        "reset",
+        "lost answer",
+        "half",
+        "half answer",
+        "503",
+        "429",
+        "507",
+        "quota",
+        "slow",
+        "kill before",
+        "kill half",
+        "kill after",
+    ),
     "postgres": ("reset", "lost answer", "half", "slow", "kill before", "kill half", "kill after"),
 }
 SLOW_SECONDS = 1.0

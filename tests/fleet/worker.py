@@ -9,7 +9,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import signal
 import sys
 import threading
 import time
@@ -18,11 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdall.store.fleet.store import FleetStore
-from holdall.store.protocol import OutputWriter, SessionInfo
 from holdall.values.errors import HoldallError, StoreGone
-from holdall.values.outputs import Facts, Origin
+from holdall.values.outputs import Origin
 from tests.faults.hooks import say
-from tests.faults.writer import CONTENTS, LIVE_PARTS, SECOND, SESSION
+from tests.faults.writer import CONTENTS, LIVE_PARTS, SECOND, SESSION, Keeper, become, perform, refused
 from tests.fleet import broken
 
 SECONDS_AT_MOST = 110
@@ -53,20 +51,15 @@ class Task:
         return Task(**flat)
 
 
-class Worker:
+class Worker(Keeper[FleetStore]):
     """Each method is an act."""
 
     def __init__(self, task: Task) -> None:
+        super().__init__()
         self._task = task
-        self._store: FleetStore | None = None
-        self._sessions: dict[str, SessionInfo] = {}
-        self._kept: dict[str, Facts] = {}
-        self._open: list[OutputWriter] = []  # held until the process ends
 
-    def store(self) -> FleetStore:
-        if self._store is None:
-            self._store = self._opened("cache")
-        return self._store
+    def open_store(self) -> FleetStore:
+        return self._opened("cache")
 
     def _opened(self, cache: str) -> FleetStore:
         task = self._task
@@ -79,25 +72,8 @@ class Worker:
             lease_seconds=task.lease_seconds,
         )
 
-    def session(self, name: str = SESSION) -> SessionInfo:
-        if name not in self._sessions:
-            info = self.store().open_session(name)
-            say("session", name=name, id=info.id)
-            self._sessions[name] = info
-        return self._sessions[name]
-
-    def put(self, label: str, *, session: str = SESSION, content: str = "") -> None:
-        data = CONTENTS[content or label]
-        origin = Origin(tool="a tool", call_id=f"call {label}")
-        facts = self.store().put(self.session(session), [data], origin)
-        digest = hashlib.sha256(data).hexdigest()
-        say("kept", handle=facts.handle, label=content or label, session=session, sha256=digest)
-        self._kept[label] = facts
-
     def live(self, label: str, *, finish: bool = True) -> None:
-        writer = self.store().begin(self.session(), Origin(tool="a tool", call_id=f"call {label}", terminal=not finish))
-        self._open.append(writer)
-        say("running", handle=writer.handle, label=label, session=SESSION)
+        writer = self.begin(label, terminal=not finish)
         done = 0
         for part in LIVE_PARTS:
             writer.write(part)
@@ -105,10 +81,7 @@ class Worker:
             done += len(part)
             say("wrote", handle=writer.handle, bytes=done)
         if finish:
-            facts = writer.finish()
-            digest = hashlib.sha256(CONTENTS[label]).hexdigest()
-            say("kept", handle=facts.handle, label=label, session=SESSION, sha256=digest)
-            self._kept[label] = facts
+            self.keep(label, writer.finish(), label)
 
     def note(self) -> None:
         data = b"what a model said"
@@ -170,9 +143,7 @@ class Worker:
 
     def live_slowly(self) -> None:
         """Writes one part each time that it is told to go on, and ends."""
-        writer = self.store().begin(self.session(), Origin(tool="a tool", call_id="call live"))
-        self._open.append(writer)
-        say("running", handle=writer.handle, label="live", session=SESSION)
+        writer = self.begin("live")
         done = 0
         for part in LIVE_PARTS:
             sys.stdin.readline()
@@ -182,14 +153,13 @@ class Worker:
             except HoldallError as problem:
                 if isinstance(problem, StoreGone):
                     raise
-                say("refused", act="flush", error=type(problem).__name__, message=str(problem))
+                refused("flush", problem)
                 continue
             finally:
                 done += len(part)
             say("wrote", handle=writer.handle, bytes=done)
         sys.stdin.readline()
-        facts = writer.finish()
-        say("kept", handle=facts.handle, label="live", session=SESSION, sha256=facts.measure.sha256)
+        self.keep("live", writer.finish(), "live")
 
     def load(self) -> None:
         """Keeps small outputs, each different, until a line comes; says each that was kept or refused."""
@@ -202,7 +172,7 @@ class Worker:
             try:
                 facts = self.store().put(session, [data], Origin())
             except HoldallError as problem:
-                say("refused", act="load", error=type(problem).__name__, message=str(problem))
+                refused("load", problem)
             else:
                 say("loaded", handle=facts.handle, sha256=hashlib.sha256(data).hexdigest(), id=facts.id)
 
@@ -217,10 +187,6 @@ class Worker:
     def sweeps(self) -> None:
         for _ in range(10):
             self.store().sweep()
-
-    def close(self) -> None:
-        if self._store is not None:
-            self._store.close()
 
 
 ACTS: dict[str, Callable[[Worker], object]] = {
@@ -249,17 +215,13 @@ ALL = tuple(ACTS)[: tuple(ACTS).index("afterwards")]
 
 
 def run(task: Task) -> None:
-    """All acts of a task, in this process. A refused act is told and the next one is tried."""
+    """All acts of a task, in this process."""
     broken.VARIANTS[task.broken]()
     if task.clock_ahead:
         right = time.time
         time.time = lambda: right() + task.clock_ahead
     worker = Worker(task)
-    for act in task.acts:
-        try:
-            ACTS[act](worker)
-        except HoldallError as problem:
-            say("refused", act=act, error=type(problem).__name__, message=str(problem))
+    perform(worker, ACTS, task.acts)
     say("done")
     worker.close()
 
@@ -272,27 +234,13 @@ def serve() -> None:
         if child == 0:
             os.close(opener)
             os.read(gate, 1)
-            _become(task)
+            become(task.report, SECONDS_AT_MOST, lambda task=task: run(task))
         print(child, flush=True)
         sys.stdin.readline()
         os.close(gate)
         os.close(opener)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
-
-
-def _become(task: Task) -> None:
-    signal.alarm(SECONDS_AT_MOST)
-    try:
-        report = os.open(task.report, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.dup2(report, 1)
-        os.close(report)
-        run(task)
-    except BaseException as problem:
-        say("crashed", error=type(problem).__name__, message=str(problem))
-        sys.excepthook(type(problem), problem, problem.__traceback__)
-        os._exit(70)
-    os._exit(0)
 
 
 if __name__ == "__main__":
