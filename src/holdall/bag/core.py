@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -197,15 +197,15 @@ def policies_of(settings: Settings) -> Mapping[str, ToolPolicy]:
     return found | {name: found[_as_providers_take_it(name)] for name in settings.tools}
 
 
-def policy_of(policies: Mapping[str, ToolPolicy], tool: str, own: str = "") -> ToolPolicy:
+def policy_of(policies: Mapping[str, ToolPolicy], tool: str, own: Iterable[str] = ()) -> ToolPolicy:
     """The strictest of what its name has and, where several servers are told apart by a prefix (`files__read`), of
     what its own name has: how many servers there are, and what they are called, is up to a file that may be part of
-    a checkout. `own` is that name where it is known: a neighbour that lists the same can change what it is shown as.
+    a checkout. `own` are others that it is known by: a neighbour that lists the same can change what it is shown as.
     """
     if not policies:
         return NO_POLICY
     names = [tool, *(tool[at + 2 :] for at in range(len(tool) - 2) if tool.startswith("__", at))]
-    found = [policies[name] for name in {own, *names} if name in policies]
+    found = [policies[name] for name in dict.fromkeys([*names, *own]) if name in policies]
     if len(found) < 2:
         return found[0] if found else NO_POLICY
     from holdall.policy.setting_values import strictest  # noqa: PLC0415 - seldom has a tool two of them
@@ -321,7 +321,7 @@ class Core:
         self._limits = limits_of(parts.settings, parts.dialect.limits)
         self._redaction = new_redaction(parts.settings)
         self._policies = policies_of(parts.settings)
-        self._own_names: dict[str, str] = {}  # of tools that have a policy and are shown under another name
+        self._own_names: dict[str, dict[str, None]] = {}  # of tools that have a policy and are shown under others
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
         self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
 
@@ -421,12 +421,13 @@ class Core:
         return self._redaction if masks else None
 
     def policy_of(self, tool: str) -> ToolPolicy:
-        return policy_of(self._policies, tool, self._own_names.get(tool, ""))
+        return policy_of(self._policies, tool, self._own_names.get(tool, ()))
 
-    def is_shown_as(self, own: str, shown: str) -> None:
-        """That a tool of a server has another name here: the policy of its own name holds all the same."""
-        if own != shown and own in self._policies:
-            self._own_names[shown] = own
+    def is_shown_as(self, shown: str, *own: str) -> None:
+        """That a tool has other names than this one: the policies of those hold all the same."""
+        for name in own:
+            if name != shown and name in self._policies:
+                self._own_names.setdefault(shown, {})[name] = None
 
     @property
     def limits(self) -> Limits:

@@ -13,6 +13,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdall.values.patterns import lazy_pattern
@@ -21,6 +22,7 @@ from holdall.values.settings import Settings
 if TYPE_CHECKING:
     from holdall.config import Configuration
     from holdall.values.outputs import Inline, Kept
+    from holdall.values.settings import ToolPolicy
 
 _SAVED = lazy_pattern(
     r"Error: result \(([\d,]+) characters[^)\n]*\) exceeds maximum allowed tokens\. "
@@ -67,8 +69,10 @@ class _Agent(NamedTuple):
 def _claude_names(event: _Event) -> Iterator[tuple[str, str]]:
     if event.get("hook_event_name") == "PostToolUse":
         name = str(event.get("tool_name"))
-        server, _, tool = name.removeprefix(_PREFIX).partition("__") if name.startswith(_PREFIX) else ("", "", name)
-        yield tool or name, server
+        shown = name.removeprefix(_PREFIX)
+        server, _, tool = shown.partition("__") if name.startswith(_PREFIX) else ("", "", "")
+        yield name, server
+        yield from ((one, server) for one in (tool, shown) if tool)
 
 
 def _of_claude(event: _Event) -> _Found | None:
@@ -158,7 +162,9 @@ def _gemini_names(event: _Event) -> Iterator[tuple[str, str]]:
     if event.get("hook_event_name") == "AfterTool":
         about = event.get("mcp_context")
         server = cast("dict[str, Any]", about) if isinstance(about, dict) else {}
-        yield str(server.get("tool_name") or event.get("tool_name")), str(server.get("server_name") or "")
+        place, own = str(server.get("server_name") or ""), server.get("tool_name")
+        yield str(event.get("tool_name")), place
+        yield from ((name, place) for name in ((own, f"{place}__{own}") if isinstance(own, str) else ()))
 
 
 def _of_gemini(event: _Event) -> _Found | None:
@@ -277,7 +283,10 @@ def answer(agent: str, told: bytes, may_redact: Callable[[], bool]) -> str:
             return ""
         session = "".join(one for one in str(event.get("session_id")).removeprefix("ses_") if one.isalnum())[:8]
         found = config.load(session=f"{by.prefix}-{session}")
-        tool, server, masks = _meant(names, found.settings)
+        tool, server, policy = _meant(names, found.settings)
+        masks = bool(policy and policy.redact)
+        if policy is not None:
+            found = replace(found, settings=replace(found.settings, tools={**found.settings.tools, tool: policy}))
         new = _answer(by, event, tool, server, found, masks=masks)
     except Exception as problem:
         if not (may_redact() if masks is None else masks):
@@ -288,16 +297,19 @@ def answer(agent: str, told: bytes, may_redact: Callable[[], bool]) -> str:
     return "" if new is None else json.dumps(new)
 
 
-def _meant(names: list[tuple[str, str]], settings: Settings) -> tuple[str, str, bool]:
-    """The tool, its server, and whether it has `redact`."""
+def _meant(names: list[tuple[str, str]], settings: Settings) -> tuple[str, str, "ToolPolicy | None"]:
+    """The tool, its server, and the strictest of what any of its names has, where one has a table of its own."""
+    usual = names[min(1, len(names) - 1)]
     if not settings.tools:
-        return *names[min(1, len(names) - 1)], False
+        return *usual, None
     from holdall.bag.core import policies_of, policy_of
+    from holdall.policy.setting_values import strictest
 
     policies = policies_of(settings)
-    masked = [one for one in names if policy_of(policies, one[0]).redact]
-    known = [one for one in names if policy_of(policies, one[0]) != policy_of({}, "")]
-    return *(masked or known or names[min(1, len(names) - 1) :])[0], bool(masked)
+    known = [(one, policy) for one in names if (policy := policy_of(policies, one[0])) != policy_of({}, "")]
+    if not known:
+        return *usual, None
+    return *known[0][0], strictest([policy for _, policy in known])
 
 
 def _answer(
@@ -333,8 +345,6 @@ def _fits(text: str, settings: Settings) -> bool:
 async def _taken(
     by: _Agent, event: _Event, result: _Found | None, tool: str, server: str, found: "Configuration", *, masks: bool
 ) -> object | None:
-    from dataclasses import replace
-
     from holdall.bag import Holdall
     from holdall.text.escape import shell_quoted
     from holdall.values.outputs import Unkept

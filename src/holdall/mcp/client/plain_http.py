@@ -13,6 +13,8 @@ from typing import cast
 import httpx2
 
 _LARGEST_HEAD = 64 * 1024
+_MOST_FRAMING = 1024 * 1024  # bytes around chunks, where that is more than they have in them
+_BREATH = 64  # chunks
 _PIECE = 256 * 1024
 _MOST_IDLE = 20
 _QUICK = getattr(socket, "TCP_QUICKACK", None)
@@ -172,8 +174,14 @@ class _Connection(asyncio.Protocol):
             async for piece in self._bytes(size):
                 yield piece
             return
+        chunks = data = framing = 0
         while True:
             line = await self._until(b"\r\n", f"{_CUT} (incomplete chunked read)")
+            chunks, framing = chunks + 1, framing + len(line) + 2
+            if framing > _MOST_FRAMING and framing > data:
+                raise httpx2.RemoteProtocolError("more sizes of chunks than data in them")
+            if not chunks % _BREATH:
+                await asyncio.sleep(0)  # all of them may be here already, and others have to get their turn
             try:
                 length = int(line.partition(b";")[0].strip(), 16)
             except ValueError:
@@ -181,6 +189,7 @@ class _Connection(asyncio.Protocol):
             if length < 0:
                 raise httpx2.RemoteProtocolError("a chunk without its size")
             async for piece in self._bytes(length):
+                data += len(piece)
                 yield piece
             while await self._until(b"\r\n", f"{_CUT} (incomplete chunked read)") != b"\r\n" and not length:
                 pass  # behind the last one there may be headers

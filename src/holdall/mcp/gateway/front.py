@@ -332,7 +332,7 @@ class Front:
         arguments = asked.params.get("arguments")
         if not isinstance(arguments, dict | None):
             raise Refusal(INVALID_PARAMS, "The arguments of a tool must be an object")
-        self._bag.core.is_shown_as(tool, str(name))
+        self._bag.core.is_shown_as(str(name), tool, f"{server}__{tool}", f"mcp__{server}__{tool}")
         begun = Begun(server, tool, str(name), cast("dict[str, Any]", arguments or {}))
         result = await ToolCall(relay, relay.servers[server], asked, begun).run(self._bag, catalogue.tool(begun.shown))
         if (task := calls.task_in(result)) and self._tasks.get(task, begun).server == server:
