@@ -97,6 +97,16 @@ def test_verify_has_a_word_for_every_output_and_tells_how_far_it_is(store: Outpu
     assert [one.handle for one in store.verify([store.open_session("other")])] == [other.handle]
 
 
+def test_totals_count_what_a_running_output_has_so_far(store: OutputStore, session: SessionInfo) -> None:
+    keep(store, session, "whole")
+    writer = store.begin(session, Origin())
+    writer.write(b"half")
+    writer.flush()
+    total = store.stats([session])
+    assert (total.outputs, total.bytes, total.by_state["running"]) == (2, 9, 1)
+    writer.close()
+
+
 def test_totals_count_identical_bytes_once_where_it_is_about_room(store: OutputStore, session: SessionInfo) -> None:
     for _ in range(3):
         keep(store, session, "0123456789", tool="fetch")

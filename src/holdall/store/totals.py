@@ -30,7 +30,7 @@ from holdall.values.spans import BLOCK, BlockTable, Totals
 Listing = Callable[[SessionInfo], Sequence[Facts]]  # of a store that knows of what is past its time, but still there
 
 
-def stats_of(sessions: Iterable[Sequence[Facts]]) -> Stats:
+def stats_of(store: OutputStore, sessions: Iterable[Sequence[Facts]]) -> Stats:
     """Of the outputs of sessions, one session after the other."""
     total = Stats()
     for outputs in sessions:

@@ -291,7 +291,7 @@ class DirectoryStore(SessionFiles):
 
     def stats(self, sessions: Sequence[SessionInfo] | None = None) -> Stats:
         with self._using("counting outputs"):
-            return stats_of(map(self._stored, self.sessions() if sessions is None else sessions))
+            return stats_of(self, map(self._stored, self.sessions() if sessions is None else sessions))
 
     def used_bytes(self, session: SessionInfo | None = None) -> int:
         with self._using("counting outputs"):

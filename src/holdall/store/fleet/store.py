@@ -511,9 +511,8 @@ class FleetStore(FleetRows):
 
     def stats(self, sessions: Sequence[SessionInfo] | None = None) -> Stats:
         listed = self.survey_many(self.sessions() if sessions is None else sessions)
-        return stats_of(
-            [self._listed(one) for one in rows if isinstance(one.facts, Facts)] for _, rows in listed
-        )  # fmt: skip
+        stored = ([self._listed(one) for one in rows if isinstance(one.facts, Facts)] for _, rows in listed)
+        return stats_of(self, stored)
 
     def used_bytes(self, session: SessionInfo | None = None) -> int:
         values = {"principal": self.principal, "session": session.id if session is not None else None}
