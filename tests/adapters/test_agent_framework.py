@@ -311,4 +311,4 @@ def test_what_is_masked_is_given_with_the_note_beside_it() -> None:
 def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
     names = example("agent_framework", client=Scripted(finds_the_needle(fetch), []), fetch=fetch)
-    assert NEEDLE in names["response"].text
+    assert NEEDLE in names["text"]

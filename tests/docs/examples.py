@@ -13,7 +13,7 @@ TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as in a notebook
 
 _FETCH = "def fetch(name: str) -> str:\n    return name\n"
 _MODEL = 'model = ""\n'
-# LangChain itself leaves types of its own open.
+# LangChain and Strands leave types of their own open.
 _OPEN = "# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false\n"
 # Names that the page of a framework leaves to its reader: a model, a tool, options.
 _GIVEN = {
@@ -25,7 +25,7 @@ _GIVEN = {
     "langchain": _OPEN + _MODEL + _FETCH,
     "openai_agents": _MODEL + _FETCH,
     "pydantic_ai": _MODEL + _FETCH,
-    "strands": _MODEL + _FETCH,
+    "strands": _OPEN + _MODEL + _FETCH,
 }
 _IMPORTED = {
     "agent_framework": "agent_framework",
@@ -40,13 +40,22 @@ def write_all(folder: Path) -> list[Path]:
     files: list[Path] = []
     for page in PAGES:
         files += _write(page, folder, "")
-    for page in sorted((ROOT / "docs" / "adapters").glob("*.md")):
-        if _is_installed(page.stem):
-            files += _write(page, folder, _GIVEN.get(page.stem, ""))
+    for framework in _GIVEN:
+        if is_installed(framework):
+            files += write_of(framework, folder)
     return files
 
 
-def _is_installed(framework: str) -> bool:
+def write_of(framework: str, folder: Path) -> list[Path]:
+    return _write(ROOT / "docs" / "adapters" / f"{framework}.md", folder, _GIVEN[framework])
+
+
+def frameworks_elsewhere() -> list[str]:
+    """Those with an environment of their own, which `./dev test adapters` makes."""
+    return [framework for framework in _GIVEN if not is_installed(framework)]
+
+
+def is_installed(framework: str) -> bool:
     name = _IMPORTED.get(framework, framework)
     try:
         return framework == "functions" or find_spec(name) is not None

@@ -1,6 +1,7 @@
 """The examples of the pages are typed: mypy and pyright, each in strict mode, find nothing in them."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from tests.docs import examples
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent
+_STRICT = ("--strict", "--no-error-summary", "--no-color-output")
 _WRONG = "from holdall import Holdall\nasync with Holdall.open() as bag:\n    print((await bag.take(1)).contents)\n"
 
 
@@ -20,6 +22,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert len(examples.write_all(folder)) > 20
     (folder / "wrong.py").write_text(examples.as_module(_WRONG))
     return folder
+
+
+@pytest.mark.adapters
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif("HOLDALL_TEST_FULL" not in os.environ, reason="takes a minute for each")
+@pytest.mark.parametrize("framework", examples.frameworks_elsewhere())
+def test_the_example_of_a_framework_with_its_own_environment_is_typed_too(framework: str, tmp_path: Path) -> None:
+    python = ROOT / ".dev" / "adapters" / framework / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"its environment is missing: ./dev test adapters {framework}")
+    assert examples.write_of(framework, tmp_path)
+    (tmp_path / "wrong.py").write_text(examples.as_module(_WRONG))
+    cache = f"--cache-dir={ROOT / '.dev' / 'mypy'}"
+    assert _complaints(TOOLS / "mypy", *_STRICT, "--python-executable", python, cache, ".", cwd=tmp_path) == []
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict", "pythonVersion": "3.11"}))
+    assert _complaints(TOOLS / "pyright", "--pythonpath", python, ".", cwd=tmp_path) == []
 
 
 def _complaints(*command: str | Path, cwd: Path) -> list[str]:
@@ -33,7 +51,7 @@ def _complaints(*command: str | Path, cwd: Path) -> list[str]:
 @pytest.mark.timeout(1800)  # without a cache it reads half of what is installed
 def test_mypy_in_strict_mode_finds_nothing_in_any_example(folder: Path) -> None:
     cache = f"--cache-dir={ROOT / '.dev' / 'mypy'}"
-    found = _complaints(TOOLS / "mypy", "--strict", "--no-error-summary", "--no-color-output", cache, ".", cwd=folder)
+    found = _complaints(TOOLS / "mypy", *_STRICT, cache, ".", cwd=folder)
     assert found == []
 
 
