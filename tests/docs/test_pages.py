@@ -98,3 +98,19 @@ def test_the_lines_that_the_readme_tells_for_frameworks_are_those_of_their_pages
     assert {place for place, _ in rows} == pages - {"docs/adapters/frameworks.md"}  # of all of them
     for place, line in rows:
         assert line in (ROOT / place).read_text("utf-8"), place
+
+
+def test_the_figures_of_other_ways_are_those_of_the_benchmarks() -> None:
+    measured = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    page = (ROOT / "docs" / "other-ways.md").read_text("utf-8")
+    row = re.compile(
+        r"^\| (first 50 KB|head \+ tail of 25k|Holdall: the notice and)[^|]*\|[^|]*\|[^|]*\| ([\d.]+)% \| ([\d,]+)",
+        re.M,
+    )
+    (cut, tokens), (ends, _), (ours, ours_tokens), *further = [(seen, told) for _, seen, told in row.findall(measured)]
+    assert f"in {float(cut):.0f} % of 71 questions with the first 50 KB, in {float(ends):.0f} % with 25,000" in page
+    assert f"in\n{float(ours):.0f} % with a notice and at most three calls, for {ours_tokens} tokens" in page
+    assert f"{round(int(tokens.replace(',', '')), -2):,} tokens a result" in page
+    (cut, _), (ends, theirs), (ours, own) = further
+    assert f"On 60 others it is {float(cut):.0f} %, {float(ends):.0f} % and {float(ours):.0f} %" in page
+    assert f"at {int(theirs.replace(',', '')) / int(own):.0f} times the tokens" in page.replace("\n", " ")
