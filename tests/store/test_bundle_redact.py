@@ -441,3 +441,9 @@ def test_without_its_packages_it_says_which_extra_brings_them(monkeypatch: pytes
     monkeypatch.setattr(redact.importlib, "import_module", missing)
     with pytest.raises(MissingExtra, match=r"pip install 'holdall\[redact\]'"):
         usual_rules()
+
+
+def test_the_lines_of_a_key_that_stood_in_json_are_known() -> None:
+    values = redact.Values()
+    values.add(json.dumps(KEY).encode(), "Private Key")
+    assert {b"MIIEowIBAAKCAQEAx1y2z3", b"q9w8e7r6t5"} <= values.found

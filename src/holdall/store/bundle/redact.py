@@ -65,7 +65,8 @@ class Values:
     def add(self, secret: bytes, kind: str) -> list[bytes]:
         """What is new of it."""
         if kind == "Private Key":
-            parts = [one[0] for one in _KEY_PART.finditer(secret)]
+            lines = secret.replace(b"\\n", b"\n").replace(b"\\r", b"\n")  # as JSON writes them
+            parts = [one[0] for one in _KEY_PART.finditer(lines)]
         elif kind == "Cookie":
             parts = [
                 value.strip(b' "')
