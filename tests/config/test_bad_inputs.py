@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from holdall import config
+from holdall.store.opening import checked
 from holdall.values.errors import BadSetting, UsageError
 from holdall.values.settings import Settings, by_name
 from tests.config.conftest import Load
@@ -229,3 +230,10 @@ def test_config_006_no_file_can_name_a_command_to_start(load: Load) -> None:
     assert str(refused.value).replace(str(load.file), "FILE") == snapshot(
         "setting 'upstreams' in FILE is a table; there is no such setting. `holdall config show` lists all of them."
     )
+
+
+@pytest.mark.parametrize("home", ["host=localhost password=hunter2 dbname=x", "postgresql:/u:hunter2@h/db"])
+def test_an_address_of_a_database_in_another_form_is_refused_without_its_password(home: str) -> None:
+    with pytest.raises(BadSetting) as refused:
+        checked(home, key="HOLDALL_HOME")
+    assert "hunter2" not in str(refused.value)

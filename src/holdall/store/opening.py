@@ -59,7 +59,9 @@ def checked(path: str, *, key: str, where: str = "") -> str:
         raise BadSetting(key, path.partition("://")[0] + "://…", rule, where=where)
     if "\x00" in path or not os.path.isabs(path):
         rule = "it must be an absolute path to a folder (~ and $VARIABLES are not expanded here)"
-        raise BadSetting(key, path, rule, where=where)
+        # An address of a database that was written in another way: its password is not told.
+        told = "…" if any(sign in path for sign in "=@") else path
+        raise BadSetting(key, told, rule, where=where)
     if os.path.lexists(path) and not os.path.isdir(path):
         raise BadSetting(key, path, "it must be a folder, and what is there is not one", where=where)
     if os.path.islink(path):
