@@ -187,7 +187,9 @@ async def test_a_full_window_forces_the_final_turn_only_when_the_notice_does_not
     found = await run(agent(tmp_path, tight, tool("big", big), max_turns=9), session="s2")
     assert found.text == "had to end"
     assert [spec.name for spec in tight.requests[-1].tools] == ["final_report"]
-    assert "This is your final turn: the context window is full." in notice_of(tight.requests[-1])
+    assert "This is your final turn: the context window has no room for another turn with tools." in notice_of(
+        tight.requests[-1]
+    )
     assert "handle: " in returned(tight.requests[-1])[0].text, "the model still gets the handle"
 
 

@@ -418,7 +418,7 @@ class AgentSession:
         self._all_running = not self.report and not may_run(responses, responses, ())
         came = sum(self.budget.price(one) for one in returned)
         if self.budget.left(self.transcript, self.listed()) - came < MIN_ROOM:
-            self.final = self.final or "the context window is full"
+            self.final = self.final or "the context window has no room for another turn with tools"
         told = self._repeats.told(calls, returned)
         if self._repeats.is_enough:
             self.final = self.final or "you repeat yourself"
