@@ -266,11 +266,14 @@ def test_a_running_session_is_seen_to_go_on_and_to_end(home: Path, watched: Watc
             page = watched.page
             page.evaluate("window.sameDocument = true")
             assert page.get_by_role("status").inner_text() == "running"
+            page.locator("summary", has_text="first_tool").click()
+            page.get_by_text("Came back to the model").wait_for()
             step(bag, "second_tool")
             page.get_by_text("second_tool").wait_for()
+            assert page.get_by_text("Came back to the model").is_visible(), "what was opened stays open"
             bag.journal.record("reported", status="success", synthetic=False, why="", chars=0, turns=1, seen={})
         page.get_by_text("success").wait_for()
-        page.wait_for_function("!document.querySelector('[hx-trigger]')")
+        page.wait_for_function("!document.querySelector('[hx-trigger^=every]')")
         assert page.evaluate("window.sameDocument") is True
         watched.is_calm()
     done(bag.close)

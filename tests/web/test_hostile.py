@@ -1,6 +1,7 @@
 """Content that would like to be code: whatever comes from a tool, a name or an address is text on every page."""
 
 import html
+import json
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -75,6 +76,8 @@ async def _told(home: Path, payload: str) -> Told:
         bag.journal.record("asked", seconds=0.1, purpose=payload, model=payload, input_tokens=1, output_tokens=1, cost=0.1,
                            preview=payload, why=payload)  # fmt: skip
         bag.journal.record("called", tool=payload, handle=payload, call_id=payload, outcome=payload, chars=1)
+        line = {"role": "tool", "call_id": payload, "name": payload, "text": payload, "is_error": True}
+        bag.append_transcript(json.dumps(line).encode() + b"\n")
         bag.journal.record("spawned", tool=payload, session=payload)
         bag.journal.record("extracted", tool=payload, handle=payload, strategy=payload, question=payload, snippets=1,
                            quotes=[[0, 0, "none", payload], [1, 5, payload]])  # fmt: skip
@@ -94,6 +97,10 @@ async def test_a_payload_is_text_wherever_it_stands(home: Path, payload: str) ->
             parsed = _is_harmless(answer.text)
             assert payload[:20] in parsed.text, f"it is shown as it is on {path}"
             assert all(payload not in value for value in answer.headers.values())
+        rows = [one[1]["hx-get"] or "" for one in parsed.tags if "/step?" in (one[1].get("hx-get") or "")]
+        assert len(rows) > 8
+        for path in rows:
+            _is_harmless(browser.get(path).text)
 
 
 async def test_no_page_that_there_is_makes_code_of_what_a_tool_said(home: Path) -> None:

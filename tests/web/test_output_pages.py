@@ -26,7 +26,7 @@ from holdall.bag.records import noticed_key
 from holdall.store.reader import FileReader
 from holdall.store.records import sealed
 from holdall.values.outputs import Facts
-from holdall.values.settings import Settings
+from holdall.values.settings import Settings, ToolPolicy
 from tests.requirements import requirement
 from tests.web.stories import FALSE_QUOTE, NEEDLE, REAL_QUOTE, Told, investigation
 from tests.web.support import client
@@ -448,7 +448,6 @@ def test_the_notice_is_the_very_text_from_the_transcript_where_there_is_one(home
         page = browser.get(f"/s/{session}/o/{handle}/notice").text
     assert "The exact text that the model was given" in page
     assert _unescaped(page).count(notice) == 1
-    assert "rebuilt" not in page
 
 
 @requirement("viewer:same-notice")
@@ -465,7 +464,6 @@ def test_without_a_transcript_the_notice_is_the_one_that_was_noted_down(home: Pa
             page = browser.get(address).text
             assert "The exact text that the model was given for this call, as it was noted down then." in page
             assert _unescaped(page).count(notice) == 1
-            assert "rebuilt" not in page
 
 
 @pytest.mark.parametrize("after", ["1152921504606846976", "-5", "1e999", "[" * 100_000])
@@ -485,24 +483,18 @@ def test_a_note_from_a_bundle_reads_no_more_than_fits_on_the_page(
     with client(home) as browser:
         page = browser.get(f"/s/{session}/o/{handle}/notice")
     assert page.status_code == 200
-    if after[0] in "1-" and "e" not in after:  # else it is no note, and the notice is built again
-        assert "rebuilt" not in page.text
+    if after[0] in "1-" and "e" not in after:  # else it is no note
+        assert "as it was noted down then" in page.text
         assert max(read, default=0) <= 1_000_000
 
 
 @requirement("viewer:same-notice")
-def test_a_notice_that_was_not_kept_is_built_again_and_says_so(home: Path) -> None:
-    async def agent(bag: Holdall) -> tuple[str, str]:
-        facts = await bag.keep(LINES, tool="crawl")
-        return facts.handle, await bag.preview.notice(facts.handle)
-
-    session, (handle, notice) = made(home, agent)
+def test_a_notice_that_was_not_recorded_is_not_made_up(home: Path) -> None:
+    output = kept(home, LINES)
     with client(home) as browser:
-        page = _unescaped(browser.get(f"/s/{session}/o/{handle}/notice").text)
-    assert ">rebuilt</span>" in page
-    first = notice.partition(f"<{handle}:")[0]  # up to the fence, whose tag is new each time
-    assert len(first) > 40
-    assert first in page
+        page = browser.get(f"{output}/notice").text
+    assert "Not recorded: what a model was given for this call, if one was, is not in this store." in page
+    assert "model-text" not in page
 
 
 def test_what_took_the_notices_place_later_is_shown_after_it(home: Path) -> None:
@@ -518,10 +510,16 @@ def test_what_took_the_notices_place_later_is_shown_after_it(home: Path) -> None
     assert page.index("first words") < page.index("Later, in its place") < page.index("later words")
 
 
-def test_an_output_that_fits_has_no_notice_and_says_so(home: Path) -> None:
-    output = kept(home, "short")
+def test_an_output_that_was_shown_whole_has_no_notice_and_says_so(home: Path) -> None:
+    async def take() -> str:
+        settings = Settings(tools={"note": ToolPolicy(store="always")})
+        async with Holdall.open(home=str(home), session="s", settings=settings) as bag:
+            taken = await bag.take("short", tool="note")
+            return f"/s/{bag.session.id}/o/{taken.artifact.handle}/notice"  # pyright: ignore
+
+    address = asyncio.run(take())
     with client(home) as browser:
-        assert "a model gets it whole" in browser.get(f"{output}/notice").text
+        assert "The model got this output whole" in browser.get(address).text
 
 
 # What a model has quoted

@@ -54,8 +54,8 @@ def test_a_claim_of_the_report_leads_to_its_bytes_in_three_clicks(demo: tuple[Pa
         watched.visit(shown.address)
         page.get_by_role("link", name=name, exact=True).click()  # one
         page.get_by_text("payctl rotate-cert eu-2").first.wait_for()
-        rests = page.locator("a[href*='byte=']", has_text="context_grep").last
-        rests.click()  # two
+        rests = page.locator("li.op", has_text="context_grep").last
+        rests.locator("a[href*='byte=']").click()  # two
         marked = page.locator("mark.landed")
         marked.first.wait_for()
         assert "rotate-cert" in " ".join(marked.all_inner_texts())

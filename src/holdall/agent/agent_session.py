@@ -403,11 +403,11 @@ class AgentSession:
             kept=self.resumed or self.rounds > 0, final_turn=bool(self.final),
         )  # fmt: skip
         self._offered_final = bool(self.final)
-        self.transcript.save()
+        last = f"{notice}\n\n{final_turn(self.final)}" if self.final else notice
+        self.transcript.save_with_request(last, [tool.name for tool in tools])
         if self.turn >= self._next_tree:  # ever less often: each is a fold over the whole log
             self.save_tree()
             self._next_tree = self.turn * 16
-        last = f"{notice}\n\n{final_turn(self.final)}" if self.final else notice
         return Request((*self.transcript, User(last)), tuple(tools), max_tokens=self.budget.reserve)
 
     async def run(self, calls: tuple[ToolCall, ...]) -> Sequence[ToolResult]:

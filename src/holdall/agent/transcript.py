@@ -1,7 +1,8 @@
 """The messages of an agent on disk: one JSON object a line, appended as they come, so that a killed run can continue.
 
 Where messages were replaced (notices, a compaction), the log starts over after a line that says so; the replaced
-messages are in kept outputs that the new ones name.
+messages are in kept outputs that the new ones name. Before each reply is a line with what its request had beside the
+messages: it is for people, and no later request is made of it.
 """
 
 import json
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from holdall.values.chat import Assistant, Message, System, ToolCall, ToolResult, User
+from holdall.values.record import record
 
 _AGAIN = {"again": True}
 _ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
@@ -20,6 +22,7 @@ class Transcript(list[Message]):
     def __init__(self, messages: Sequence[Message] = (), *, append: Callable[[bytes], None]) -> None:
         super().__init__(messages)
         self._append = append
+        self._tools: Sequence[str] | None = None  # the names in the last request
         self.saved = len(messages)  # how many of them
 
     def save(self) -> None:
@@ -27,6 +30,14 @@ class Transcript(list[Message]):
         if new := self[self.saved :]:
             self._append(b"".join(map(_line, new)))
             self.saved = len(self)
+
+    def save_with_request(self, notice: str, tools: Sequence[str]) -> None:
+        """`save`, and what the request has beside the messages: the notice at its end, the tools if they changed."""
+        flat: dict[str, Any] = {"role": "request", "notice": notice}
+        if tools != self._tools:
+            flat["tools"] = self._tools = list(tools)
+        self._append(b"".join([*map(_line, self[self.saved :]), _dumped(flat)]))
+        self.saved = len(self)
 
     def replaced(self) -> None:
         """Saved messages have changed: write all of them again."""
@@ -48,14 +59,35 @@ def messages_in(lines: Iterable[bytes]) -> list[Message]:
 def each_message(lines: Iterable[bytes]) -> Iterator[Message | None]:
     """One at a time; None where all that came before was replaced by what follows."""
     for line in lines:
-        try:
-            flat: object = json.loads(line) if line else None
-        except (ValueError, RecursionError):
-            continue
-        if flat == _AGAIN:
+        entry = entry_in(line)
+        if isinstance(entry, Replaced):
             yield None
-        elif isinstance(flat, Mapping) and (message := _message(cast("Mapping[str, Any]", flat))) is not None:
-            yield message
+        elif entry is not None and not isinstance(entry, Beside):
+            yield entry
+
+
+@record
+class Beside:
+    """What a request had beside its messages. `tools` is None where they are those of the request before it."""
+
+    notice: str
+    tools: tuple[str, ...] | None = None
+
+
+@record
+class Replaced:
+    """All that came before was replaced by what follows."""
+
+
+def entry_in(line: bytes) -> Message | Beside | Replaced | None:
+    """What one line of a transcript says; None if it is not ours."""
+    try:
+        flat: object = json.loads(line) if line else None
+    except (ValueError, RecursionError):
+        return None
+    if flat == _AGAIN:
+        return Replaced()
+    return _entry(cast("Mapping[str, Any]", flat)) if isinstance(flat, Mapping) else None
 
 
 def _line(message: Message) -> bytes:
@@ -76,7 +108,7 @@ def _dumped(flat: Mapping[str, Any]) -> bytes:
     return _ENCODE(flat).encode("ascii") + b"\n"
 
 
-def _message(flat: Mapping[str, Any]) -> Message | None:
+def _entry(flat: Mapping[str, Any]) -> Message | Beside | None:
     try:
         match flat["role"]:
             case "system":
@@ -88,6 +120,9 @@ def _message(flat: Mapping[str, Any]) -> Message | None:
                 return Assistant(str(flat["text"]), tuple(calls))
             case "tool":
                 return ToolResult(str(flat["call_id"]), str(flat["name"]), str(flat["text"]), bool(flat["is_error"]))
+            case "request":
+                tools = flat.get("tools")
+                return Beside(str(flat["notice"]), None if tools is None else tuple(map(str, tools)))
             case _:
                 return None
     except (KeyError, TypeError):

@@ -33,8 +33,7 @@ from holdall.web.state import render, state_of
 # A tool call as the model saw it.
 #
 # An agent's transcript, or else the note beside the output, has the very text that went to the model. Where there is
-# neither, it is built again from the kept output, in the viewer's dialect, and said to be built again: the tag of its
-# fence is new each time.
+# neither, nothing stands for it: what is built now would not be what the model got.
 
 
 _LONGEST = 64 * 1024  # characters on the page: what went to a model is seldom longer
@@ -42,12 +41,12 @@ _LONGEST = 64 * 1024  # characters on the page: what went to a model is seldom l
 
 @record
 class Notice:
-    """`kept`: from the transcript. `noted`: from the note beside the output. `rebuilt`: as it would be now. `whole`:
-    the output fits, and is shown as it is.
+    """`kept`: from the transcript. `noted`: from the note beside the output. `whole`: the model got the output itself.
+    `unrecorded`: nobody wrote it down.
     """
 
     text: str
-    how: Literal["kept", "noted", "rebuilt", "whole", "running", "missing"]
+    how: Literal["kept", "noted", "whole", "running", "unrecorded", "missing"]
     later: str = ""  # what stands in its place since messages were replaced
     left: int = 0  # characters that are not on the page
 
@@ -62,16 +61,22 @@ async def notice_of(bag: Holdall, facts: Facts) -> Notice:
     if facts.state in ("running", "queued"):
         return Notice("", "running")
     try:
-        if noted := await _noted(bag, facts):
+        if noted := await noticed_text(bag, facts):
             return Notice(noted[:_LONGEST], "noted", left=max(0, len(noted) - _LONGEST))
-        if await bag.preview.fits(facts.handle):
-            return Notice("", "whole")
-        return Notice(await bag.preview.notice(facts.handle), "rebuilt")
+        was_whole = await asyncio.to_thread(_was_shown_whole, bag, facts)
+        return Notice("", "whole" if was_whole else "unrecorded")
     except HoldallError as problem:
         return Notice(str(problem), "missing")
 
 
-async def _noted(bag: Holdall, facts: Facts) -> str:
+def _was_shown_whole(bag: Holdall, facts: Facts) -> bool:
+    """Whether it was shown as it is when it came, and kept as well."""
+    whole = (Span(0, facts.measure.bytes),)
+    kept = (one for one in bag.records.events() if one.kind == "kept" and one.handle == facts.handle)
+    return any(not one.data.get("replaced") and one.spans("shown") == whole for one in kept)
+
+
+async def noticed_text(bag: Holdall, facts: Facts) -> str:
     """What was noted down when the model got it; "" if nothing was. Its beginning may be that of the output."""
     noted = await asyncio.to_thread(bag.records.noticed, facts.handle)
     if noted is None:

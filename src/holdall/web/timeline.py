@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, cast
+from urllib.parse import urlencode
 
 from holdall.policy.folds import Operation, unpriced_calls
 from holdall.text.escape import named, one_line
@@ -61,11 +62,13 @@ class Row:
     width: float
     behind: float = 0.0
     href: str = ""
+    leads_to: str = ""  # the words of that link
     detail: str = ""
     preview: str = ""  # of its arguments
     figures: tuple[str, ...] = ()
     failed: bool = False
     runs: bool = False
+    opens: str = ""  # what is asked for when it is opened
     quotes: tuple[Quote, ...] = field(default=())
 
     @property
@@ -150,10 +153,11 @@ def _row(one: Operation, known: Known, place: _Place, depth: int, id: str, at: f
         0.0 if one.kind == "turn" else place.x(at),
         place.share(whole(data.get("tokens"))) if one.kind == "turn" else place.width(at, seconds),
         behind=place.width(at, behind) if behind > seconds else 0.0,
-        href=_href(one, known, handle), detail=_detail(one, known, handle),
+        href=_href(one, known, handle), leads_to="its session" if one.kind == "agent" else handle,
+        detail=_detail(one, known, handle),
         preview=known.arguments.get(str(data.get("call_id", "")), str(data.get("question", ""))),
         figures=tuple(_figures(one)), failed=bool(data.get("is_error") or (data.get("why") and one.kind == "model")),
-        runs=runs, quotes=tuple(quotes_in(one)),
+        runs=runs, opens=_opens(one), quotes=tuple(quotes_in(one)),
     )  # fmt: skip
 
 
@@ -168,6 +172,19 @@ def _href(one: Operation, known: Known, handle: str) -> str:
     at = bisect_right(looks, (one.at + one.seconds + 0.001, math.inf, math.inf)) - 1
     is_its = at >= 0 and looks[at][0] >= one.at - _TOLD_WITHIN
     return output_address(known.session, handle, *(looks[at][1:] if is_its else ()))
+
+
+def _opens(one: Operation) -> str:
+    """What a row asks for when it is opened: the part of an address after the question mark."""
+    match one.kind:
+        case "turn" | "model" | "extraction":
+            return urlencode({one.kind: repr(one.at)})
+        case "tool" if one.data.get("call_id"):
+            return urlencode({"tool": str(one.data["call_id"]), "at": repr(one.at)})
+        case "agent":
+            return urlencode({"agent": str(one.data.get("session", ""))})
+        case _:
+            return ""
 
 
 def _first_stretch(spans: Sequence[Span]) -> Span:
