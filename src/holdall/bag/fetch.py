@@ -8,7 +8,8 @@ import asyncio
 import contextlib
 import functools
 import importlib
-from collections.abc import AsyncIterator, Callable, Sequence
+import itertools
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -31,6 +32,7 @@ from holdall.wire.tool import Ask
 from holdall.wire.verbs import DEFAULT_LINES, DEFAULT_WINDOW, VERBS
 
 _OF_MESSAGES = frozenset(("read", "tail", "slice", "grep"))  # verbs that look into what a call says on its way
+_MOST_OPTIONS, _MAX_NAME, _MAX_ASKED = 20, 40, 500  # of what was asked, in its event
 
 
 class Fetch:
@@ -245,7 +247,7 @@ class Fetch:
         found = await self.carry_out(Ask(verb, handle, options), self._core.bounds(bounded=bounded))
         if bounded and not self._core.journal.reader:
             for data in seen_by(found):
-                self._core.journal.record("retrieved", verb=verb, **data)
+                self._core.journal.record("retrieved", verb=verb, asked=asked_for(options), **data)
             self.record_also(found, verb)
         return found
 
@@ -268,6 +270,15 @@ class Fetch:
         core = self._core
         within = replace(bounds, settings=core.settings, worker=lambda: core.shared.sql, open=core.lease)
         return functools.partial(_function(verb.work), bounds=within, **ask.options)
+
+
+def asked_for(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a verb was asked, for its event: short, and without the output, which the event names."""
+    return {
+        str(name)[:_MAX_NAME]: value if isinstance(value, bool | int | float) else str(value)[:_MAX_ASKED]
+        for name, value in itertools.islice(given.items(), _MOST_OPTIONS)
+        if name not in ("handle", "refId", "id") and value is not None and value is not False
+    }
 
 
 def seen_by(found: Fetched) -> list[dict[str, Any]]:

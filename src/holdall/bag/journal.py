@@ -307,7 +307,7 @@ def log_event(event: Event) -> None:
     level = logging.WARNING if event.kind == "unkept" else logging.INFO
     if not _LOG.isEnabledFor(level):
         return
-    skipped = ("shown", "scanned", "searched", "passed", "traceback")
+    skipped = ("shown", "scanned", "searched", "passed", "traceback", "asked", "arguments")
     told = {name: value for name, value in event.to_json().items() if name not in ("at", "event", "by", *skipped)}
     words = " ".join(f"{name}={value}" for name, value in told.items())
     _LOG.log(level, "%s %s", event.kind, one_line(words, 500))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from holdall.bag.core import Core
-from holdall.bag.fetch import Fetch, seconds_of, seen_by
+from holdall.bag.fetch import Fetch, asked_for, seconds_of, seen_by
 from holdall.bag.waits import Background
 from holdall.store.deadline import Deadline, within
 from holdall.store.ids import new_fence_tag
@@ -98,7 +98,7 @@ class ToolCalls:
                 return replace(await tell(left), shorter=told)
             except HoldallError as error:
                 why = await self._in_own_words(error, ask)
-                return self._refused(name, ask.verb, why, started, left, of=ask.handle)
+                return self._refused(name, ask.verb, why, started, left, of=ask.handle, given=given)
 
         return await told(tokens_left)
 
@@ -147,7 +147,7 @@ class ToolCalls:
             about: dict[str, Any] = {"tokens": self._core.count(text), **spans} if shows else {"why": why}
             self._core.journal.record(
                 "retrieved" if shows else "refused", handle=of, tool=facts.origin.tool,
-                seconds=time.perf_counter() - started, name=name, verb=ask.verb, **about,
+                seconds=time.perf_counter() - started, name=name, verb=ask.verb, asked=asked_for(given), **about,
             )  # fmt: skip
 
         if ask.verb == "extract":
@@ -324,7 +324,15 @@ class ToolCalls:
         return tell
 
     def _refused(
-        self, name: str, verb: str, why: str, started: float, tokens_left: int | None, *, of: str = ""
+        self,
+        name: str,
+        verb: str,
+        why: str,
+        started: float,
+        tokens_left: int | None,
+        *,
+        of: str = "",
+        given: Mapping[str, Any] | None = None,
     ) -> "Draft":
         """`of` is the output that was asked for: what a refusal quotes of it goes when it does."""
         seconds, short = time.perf_counter() - started, fitting_refusal(why, self._fits(tokens_left))
@@ -336,11 +344,12 @@ class ToolCalls:
             )
             handle = next((one.handle for one in kept), "") if of else ""
             self._core.journal.record(
-                "refused", handle=handle, seconds=seconds, name=name[:100], verb=verb, why=short[:500]
-            )
+                "refused", handle=handle, seconds=seconds, name=name[:100], verb=verb, why=short[:500],
+                asked=asked_for(given or {}),
+            )  # fmt: skip
 
         async def shorter(room: int) -> Draft:
-            return self._refused(name, verb, why, started, room, of=of)
+            return self._refused(name, verb, why, started, room, of=of, given=given)
 
         return Draft(Answer(short, is_error=True), note, shorter=shorter)
 

@@ -25,8 +25,10 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02} min"
 
 
-def percent(share: float) -> str:
+def percent(share: float | None) -> str:
     """Never 0 for what is a little, never 100 for what is not all."""
+    if share is None:
+        return "–"
     if share <= 0:
         return "0 %"
     if share >= 1:
@@ -159,13 +161,18 @@ class CoverageBar:
     shown: Sequence[tuple[float, float]]
     searched: Sequence[tuple[float, float]]
     scanned: Sequence[tuple[float, float]]
-    share: float
+    share: float | None  # None where there is nothing that could be seen
     retrievals: int
 
 
 def coverage_bar(coverage: Coverage, total: int) -> CoverageBar:
     ways: dict[str, Any] = {way: _pieces(coverage.ranges[way], total) for way in ("shown", "searched", "scanned")}
-    return CoverageBar(share=coverage.share(total), retrievals=coverage.retrievals, **ways)
+    return CoverageBar(share=seen_share(coverage, total), retrievals=coverage.retrievals, **ways)
+
+
+def seen_share(coverage: Coverage, total: int) -> float | None:
+    """Of nothing there is no share: an empty output was not seen, and one that has yet to be written was not either."""
+    return coverage.share(total) if total else None
 
 
 def _pieces(ranges: Ranges, total: int) -> list[tuple[float, float]]:

@@ -60,7 +60,7 @@ _now = time.monotonic
 _FORMULA = lazy_pattern("[\\s\0\u200b\ufeff]*[=+@\uff1d\uff0b\uff20\uff0d-]|[\t\r\n]")
 _NUMBER = lazy_pattern(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _WAIT_SECONDS = 20.0
-_RUNNING = ("running", "queued")
+RUNNING = ("running", "queued")
 
 
 async def rows(bag: Holdall, handle: str, by: By, first: int, count: int, width: int) -> dict[str, Any]:
@@ -115,7 +115,7 @@ async def search(
 async def changes(bag: Holdall, handle: str, known: int) -> dict[str, Any]:
     """When the output has more than `known` bytes, or has ended; or after a while."""
     facts = await bag.show(handle)
-    if facts.state in _RUNNING:
+    if facts.state in RUNNING:
         watch = await bag.fetch.watch(handle)
         try:
             with contextlib.suppress(TimeoutError):
@@ -409,7 +409,7 @@ def _so_far(reader: Reader) -> dict[str, Any]:
 
 async def _is_quiet(bag: Holdall, handle: str, known: int) -> bool:
     """Whether it still runs and has written nothing since."""
-    running = (await bag.show(handle)).state in _RUNNING
+    running = (await bag.show(handle)).state in RUNNING
     return running and (await so_far(bag, handle)).bytes <= known
 
 

@@ -5,8 +5,10 @@ JSON in ASCII; a refusal has the message of the error. The bytes themselves are 
 """
 
 import asyncio
+import contextlib
 import functools
 import json
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,16 +18,20 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from holdall.agent.transcript import entry_in
 from holdall.bag import Holdall
 from holdall.formats.registry import format_of
+from holdall.policy.folds import Coverage
 from holdall.text.escape import named
-from holdall.text.numbers import whole
+from holdall.text.numbers import number, whole
 from holdall.text.ranges import whole_number
+from holdall.values.chat import ToolResult
 from holdall.values.errors import BadRange, HoldallError, NothingFound, StoreFault, UnknownHandle
 from holdall.values.events import Event
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 from holdall.values.spans import Span, Totals
+from holdall.web import figures
 from holdall.web import output_data as asking
 from holdall.web.output_rows import WAYS, By, Place, Reader
 from holdall.web.state import render, state_of
@@ -58,7 +64,7 @@ async def notice_of(bag: Holdall, facts: Facts) -> Notice:
         if told:
             last = told[-1] if told[-1] != told[0] else ""
             return Notice(told[0][:_LONGEST], "kept", last[:_LONGEST], max(0, len(told[0]) - _LONGEST))
-    if facts.state in ("running", "queued"):
+    if facts.state in asking.RUNNING:
         return Notice("", "running")
     try:
         if noted := await noticed_text(bag, facts):
@@ -216,6 +222,130 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "ignore")
 
 
+# What of an output was asked for, and which bytes the answers showed.
+
+
+_RETRIEVALS = 40  # of one answer
+_MAX_SPANS = 12  # of one retrieval
+_EXCERPT = 300  # bytes
+_ANSWER = 2000  # characters
+
+
+@record
+class Retrieval:
+    """`asked` are the options. `told` is the answer where a transcript has it; else `excerpt` is what it showed."""
+
+    at: float
+    kind: str
+    name: str
+    seconds: float
+    tokens: int
+    asked: Sequence[tuple[str, str]] | None
+    why: str
+    shown: Sequence[Span]
+    more: int  # ranges that are not listed
+    scanned: int  # bytes
+    call_id: str = ""
+    told: str = ""
+    left: int = 0  # characters of the answer that are not in `told`
+    excerpt: str = ""
+
+
+async def retrievals_of(bag: Holdall, facts: Facts, before: int | None) -> tuple[list[Retrieval], int]:
+    """The newest first, those before number `before`; and how many are older."""
+
+    def gathered() -> tuple[list[Retrieval], int]:
+        found, older = _retrievals(bag.records.events(), facts.handle, before)
+        return _with_answers(bag, found), older
+
+    found, older = await asyncio.to_thread(gathered)
+
+    def look(reader: Reader) -> list[Retrieval]:
+        return [one if one.told or not one.shown else _with_excerpt(reader, one) for one in found]
+
+    with contextlib.suppress(HoldallError):  # the output is gone: what was asked is still known
+        return await bag.core.on(facts.handle, look), older
+    return found, older
+
+
+def _retrievals(events: Iterable[Event], handle: str, before: int | None) -> tuple[list[Retrieval], int]:
+    """An agent's log has a call after what it retrieved, in the same order."""
+    count = 0
+    found: deque[Retrieval] = deque(maxlen=_RETRIEVALS)
+    for event in events:
+        if event.handle != handle:
+            continue
+        if event.kind in ("retrieved", "refused", "passed"):
+            if before is not None and count >= before:
+                if count >= before + _RETRIEVALS:
+                    break
+            else:
+                found.append(_retrieval(event))
+            count += 1
+        elif event.kind == "called" and event.data.get("outcome") == "answer" and event.call_id:
+            at = next((at for at, one in enumerate(found) if one.name == event.tool and not one.call_id), None)
+            if at is not None:
+                found[at] = replace(found[at], call_id=event.call_id)
+    shown = count if before is None else min(count, before)
+    return [*reversed(found)], shown - len(found)
+
+
+def _with_answers(bag: Holdall, found: Sequence[Retrieval]) -> list[Retrieval]:
+    """With what the transcript says that each call was answered: the first time, in one pass."""
+    wanted = {one.call_id for one in found if one.call_id}
+    told: dict[str, str] = {}
+    for line in bag.records.transcript_lines() if wanted else ():
+        said = entry_in(line) if b'"tool"' in line else None
+        if isinstance(said, ToolResult) and said.call_id in wanted:
+            told.setdefault(said.call_id, said.text)
+    return [
+        replace(one, told=text[:_ANSWER], left=max(0, len(text) - _ANSWER))
+        for one in found
+        for text in (told.get(one.call_id, ""),)
+    ]
+
+
+def _retrieval(event: Event) -> Retrieval:
+    data, shown = event.data, event.spans("shown") or event.spans("passed")
+    options: object = data.get("asked")
+    asked = cast("Mapping[str, object]", options) if isinstance(options, Mapping) else None
+    name = str(data.get("name") or data.get("verb") or "")
+    return Retrieval(
+        event.at, event.kind, name[:100] or event.tool[:100], number(event.seconds), whole(data.get("tokens")),
+        None if asked is None else [(str(key)[:40], _option(value)) for key, value in list(asked.items())[:20]],
+        str(data.get("why") or "")[:_QUESTION], shown[:_MAX_SPANS], len(shown[_MAX_SPANS:]),
+        sum(span.end - span.start for span in event.spans("scanned")),
+    )  # fmt: skip
+
+
+def _option(value: object) -> str:
+    return value[:_QUESTION] if isinstance(value, str) else json.dumps(value, default=str)[:_QUESTION]
+
+
+def _with_excerpt(reader: Reader, one: Retrieval) -> Retrieval:
+    span = one.shown[0]
+    return replace(one, excerpt=_text(reader.read(span.start, min(span.end, span.start + _EXCERPT))))
+
+
+@record
+class Seen:
+    """How much there is of an output, and how much of that a model has seen; of a running one, so far."""
+
+    facts: Facts
+    total: Totals
+    bar: figures.CoverageBar
+    seconds: float  # how long its call took, or runs
+
+    @staticmethod
+    def of(facts: Facts, total: Totals, coverage: Coverage, now: float) -> "Seen":
+        end = now if facts.state in asking.RUNNING else facts.ended or facts.created
+        return Seen(facts, total, figures.coverage_bar(coverage, total.bytes), max(0.0, end - facts.created))
+
+    @property
+    def runs(self) -> bool:
+        return self.facts.state in asking.RUNNING
+
+
 _LONG_LINES = 1000  # bytes of an average line from which on an output is shown by bytes
 _TREE_SECONDS, _MORE_SECONDS, _WAY_SECONDS = 2.0, 30.0, 5.0
 _PIECE = 256 * 1024
@@ -230,7 +360,7 @@ async def page(request: Request) -> Response:
         total, gone = await asking.totals(bag, facts)
         return render(
             request, "output.html", session=bag.session, facts=facts, total=total, gone=gone,
-            by=_best_view(facts, total), seen=coverage.share(total.bytes), retrievals=coverage.retrievals,
+            by=_best_view(facts, total), seen=Seen.of(facts, total, coverage, time.time()),
             views=[] if gone else await asking.views(bag, facts), base=_base(request, bag, facts),
             arguments=_written(facts.origin.arguments),
         )  # fmt: skip
@@ -247,6 +377,31 @@ async def quotes(request: Request) -> Response:
         facts = await bag.show(request.path_params["handle"])
         asked = await questions_about(bag, facts)
         return render(request, "output_quotes.html", questions=asked, base=_base(request, bag, facts))
+
+
+async def seen_facts(request: Request) -> Response:
+    """The facts of a running output that change: asked for again until it has ended."""
+    return render(request, "output_seen.html", **await _seen_now(request))
+
+
+async def table_row(request: Request) -> Response:
+    """Its row in the list of outputs, likewise."""
+    return render(request, "output_row.html", **await _seen_now(request))
+
+
+async def _seen_now(request: Request) -> dict[str, Any]:
+    async with state_of(request).session(request.path_params["session"]) as bag:
+        facts = await bag.show(request.path_params["handle"])
+        total, _ = await asking.totals(bag, facts)
+        seen_now = Seen.of(facts, total, await bag.records.coverage(facts.handle), time.time())
+        return {"seen": seen_now, "session": bag.session, "base": _base(request, bag, facts)}
+
+
+async def retrievals(request: Request) -> Response:
+    async with state_of(request).session(request.path_params["session"]) as bag:
+        facts = await bag.show(request.path_params["handle"])
+        found, older = await retrievals_of(bag, facts, _number_asked(request, "before"))
+        return render(request, "output_retrievals.html", found=found, older=older, base=_base(request, bag, facts))
 
 
 def _base(request: Request, bag: Holdall, facts: Facts) -> str:
@@ -439,6 +594,9 @@ routes = [
     Route(_ADDRESS, page, name="output"),
     Route(f"{_ADDRESS}/notice", notice, name="output_notice"),
     Route(f"{_ADDRESS}/quotes", quotes, name="output_quotes"),
+    Route(f"{_ADDRESS}/retrievals", retrievals, name="output_retrievals"),
+    Route(f"{_ADDRESS}/facts", seen_facts, name="output_facts"),
+    Route(f"{_ADDRESS}/row", table_row, name="output_row"),
     Route(f"{_ADDRESS}/raw", raw, name="output_raw"),
     Route(f"{_ADDRESS}/csv", csv, name="output_csv"),
     *(Route(f"{_ADDRESS}/{name}", endpoint, name=f"output_{name}") for name, endpoint in _SCRIPTS.items()),

@@ -20,9 +20,12 @@ from holdall.policy.folds import Ledger, Tree
 from holdall.text.numbers import size
 from holdall.values.errors import HoldallError, UsageError
 from holdall.values.outputs import Facts
-from holdall.values.record import record
+from holdall.values.spans import Totals
 from holdall.web import figures
+from holdall.web import output_data as asking
 from holdall.web import timeline as timeline_rows
+from holdall.web.output_data import RUNNING
+from holdall.web.output_page import Seen
 from holdall.web.state import ViewerState, render, state_of
 from holdall.web.timeline import Piece, Proof, Quote, Reported, Row, Said, linked, output_address
 
@@ -100,14 +103,6 @@ _MAX_QUOTES = 200
 _DRAWN_BYTES = 8 * 1024 * 1024  # of the log; of a longer one, the newest
 
 
-@record
-class Seen:
-    """An output and what of it was seen."""
-
-    facts: Facts
-    bar: figures.CoverageBar
-
-
 async def timeline(request: Request) -> Response:
     values = await _timeline_values(request)
     return render(request, "timeline.html", **values)
@@ -124,7 +119,7 @@ async def live(request: Request) -> Response:
 
 
 async def _timeline_values(request: Request) -> dict[str, Any]:
-    viewer, session = state_of(request), str(request.path_params["session"])
+    viewer, session, now = state_of(request), str(request.path_params["session"]), time.time()
     async with viewer.session(session) as bag:
         stamp = await asyncio.to_thread(viewer.overview.stamp, session)
         summary = await asyncio.to_thread(viewer.overview.one, session)
@@ -134,15 +129,22 @@ async def _timeline_values(request: Request) -> dict[str, Any]:
             _session_values_now, bag, summary, _start(request, "from"), _start(request, "outputs")
         )
         proofs = await _proofs(bag, values.pop("quotes"))
+        outputs, ledger = values.pop("shown_outputs"), values.pop("ledger")
+        totals = [(await asking.totals(bag, one))[0] if one.state in RUNNING else _total(one) for one in outputs]
     return {
         **values,
+        "outputs": [Seen.of(one, of, ledger.of(one.handle), now) for one, of in zip(outputs, totals, strict=True)],
         "stamp": stamp,
         "proofs": proofs,
         "rows": [timeline_rows.counted(row, proofs) for row in values["rows"]],
         "report": _report(values, proofs, session),
         "family": await asyncio.to_thread(_family, viewer, summary),
-        "now": time.time(),
+        "now": now,
     }
+
+
+def _total(facts: Facts) -> Totals:
+    return Totals(facts.measure.bytes, facts.measure.chars, facts.measure.lines)
 
 
 def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_output: int) -> dict[str, Any]:
@@ -159,14 +161,11 @@ def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_ou
     for event in bag.records.events() if left_out else events:
         ledger.add(event)
     told = [f"The log is long: its first {size(left_out)} are not drawn."] if left_out else []
-    shown = [
-        Seen(one, figures.coverage_bar(ledger.of(one.handle), one.measure.bytes))
-        for one in outputs[first_output : first_output + TIMELINE_PAGE]
-    ]
     return {
         "session": bag.session, "summary": summary, "root": root, "totals": root.totals(),
         "rows": rows[first_row : first_row + TIMELINE_PAGE], "first_row": first_row, "row_count": len(rows),
-        "outputs": shown, "first_output": first_output, "output_count": len(outputs), "page_size": TIMELINE_PAGE,
+        "shown_outputs": outputs[first_output : first_output + TIMELINE_PAGE], "ledger": ledger,
+        "first_output": first_output, "output_count": len(outputs), "page_size": TIMELINE_PAGE,
         "tool_of": {one.handle: one.origin.tool for one in outputs}, "chart": figures.context_chart(events),
         "task": said.task, "report_text": said.report,
         "reported": Reported.of(root.data.get("reported")), "quotes": _quotes(rows),

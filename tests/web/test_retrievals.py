@@ -1,0 +1,139 @@
+"""What was asked of an output, what was answered, which bytes that showed; how much there is of it while it is written."""
+
+import asyncio
+import html
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall.bag import Holdall
+from holdall.values.outputs import Running
+from holdall.values.settings import Settings
+from tests.requirements import requirement
+from tests.web.support import client
+
+pytestmark = pytest.mark.anyio
+TEXT = "".join(f"line {number} of the log\n" for number in range(5000)) + "the code is E417\n"
+
+
+@requirement("ledger:in-viewer")
+async def test_the_page_of_an_output_lists_what_was_asked_answered_and_which_bytes(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="s") as bag:
+        facts = await bag.keep(TEXT, tool="fetch")
+        await bag.call("context_grep", {"handle": facts.handle, "pattern": "E4\\d+"})
+        await bag.call("context_grep", {"handle": facts.handle, "pattern": "("})
+        await bag.read(facts.handle, lines="3:3")
+        output = f"/s/{bag.session.id}/o/{facts.handle}"
+    with client(home) as browser:
+        page = browser.get(f"{output}/retrievals").text
+    read, refused, grep = page.split("<article")[1:]
+    assert "<code>E4\\d+</code>" in grep
+    assert "the code is E417" in grep, "where no answer is recorded, the bytes that it showed"
+    start = TEXT.index("the code")
+    assert f'data-from="{start}" data-to="{start + 16}"' in grep
+    assert "context_grep" in grep
+    assert "refused" in refused
+    assert "<code>(</code>" in refused
+    assert "line 2 of the log" in read
+    assert "<dt>lines</dt>" in read
+
+
+async def test_many_retrievals_come_in_pages_the_newest_first(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="s") as bag:
+        facts = await bag.keep(TEXT, tool="fetch")
+        for line in range(1, 91):
+            bag.journal.record(
+                "retrieved", handle=facts.handle, verb="read", asked={"lines": f"<{line}>"}, shown=[[0, 3]]
+            )
+        output = f"/s/{bag.session.id}/o/{facts.handle}"
+    with client(home) as browser:
+        pages = [browser.get(f"{output}/retrievals{before}").text for before in ("", "?before=50", "?before=10")]
+        assert browser.get(f"{output}/retrievals?before=x").status_code == 400
+    assert [page.count("<article") for page in pages] == [40, 40, 10]
+    assert "&lt;90&gt;" in pages[0]
+    assert "before=50" in pages[0]
+    assert "&lt;50&gt;" in pages[1]
+    assert "&lt;1&gt;" in pages[2]
+    assert "hx-get" not in pages[2]
+
+
+async def test_odd_events_and_a_removed_output_have_a_list_all_the_same(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="s") as bag:
+        facts = await bag.keep(TEXT, tool="fetch")
+        odd: dict[str, Any] = {
+            "asked": [1],
+            "told": 5,
+            "shown": [[9, 1], "x", [0, 10**15]],
+            "tokens": "many",
+            "why": {"a": 1},
+        }
+        bag.journal.record("retrieved", handle=facts.handle, verb=None, **odd)
+        output = f"/s/{bag.session.id}/o/{facts.handle}"
+        with client(home) as browser:
+            assert browser.get(f"{output}/retrievals").status_code == 200
+        await bag.call("context_grep", {"handle": facts.handle, "pattern": "E417"})
+        await bag.forget(facts.handle)
+    with client(home) as browser:
+        page = browser.get(f"{output}/retrievals").text
+    assert "E417" not in page, "what was asked and answered went with the output"
+    assert "context_grep" in page
+
+
+async def test_the_answers_of_an_agent_are_those_of_its_transcript(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="s") as bag:
+        facts = await bag.keep(TEXT, tool="fetch")
+        lines: list[str] = []
+        for at, pattern in enumerate(("E417", "line 7 ")):
+            answer = await bag.call("context_grep", {"handle": facts.handle, "pattern": pattern})
+            bag.journal.record("called", handle=facts.handle, tool="context_grep", call_id=f"c{at}", outcome="answer")
+            said = {"role": "tool", "call_id": f"c{at}", "name": "context_grep", "text": answer.text, "is_error": False}
+            lines.append(json.dumps(said))
+        bag.append_transcript("".join(f"{line}\n" for line in lines).encode())
+        output = f"/s/{bag.session.id}/o/{facts.handle}"
+    with client(home) as browser:
+        newer, older = browser.get(f"{output}/retrievals").text.split("<article")[1:]
+    assert html.escape(json.loads(lines[1])["text"]) in newer
+    assert html.escape(json.loads(lines[0])["text"]) in older
+
+
+async def test_a_running_output_has_its_true_size_and_nothing_was_seen_of_nothing(home: Path) -> None:
+    go_on, written = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> AsyncIterator[str]:
+        written.set()
+        await go_on.wait()
+        yield "two\nlines\n"
+        written.set()
+        await asyncio.Event().wait()
+
+    async with Holdall.open(home=str(home), session="s", settings=Settings(slow_after_seconds=0.01)) as bag:
+        empty = await bag.keep("", tool="quiet")
+        taken = await bag.run(slow, tool="crawl")
+        assert isinstance(taken, Running)
+        output = f"/s/{bag.session.id}/o/{taken.handle}"
+        with client(home) as browser:
+            assert "nothing written yet" in browser.get(output).text
+            row = browser.get(f"{output}/row").text
+            assert "nothing written yet" in row
+            assert "100 %" not in row
+            watch = await bag.fetch.watch(taken.handle)
+            go_on.set()
+            async with asyncio.timeout(30):
+                while not (await bag.tail(taken.handle, bounded=False)).data:
+                    await watch.changed()
+            watch.close()
+            row, facts = browser.get(f"{output}/row").text, browser.get(f"{output}/facts").text
+            for part in (row, facts):
+                assert 'hx-trigger="every 1s"' in part
+            assert '<td data-label="Size" class="num">10 B</td>' in row
+            assert '<td data-label="Lines" class="num">2</td>' in row
+            assert "0 % so far" in row
+            assert "runs for" in facts
+            page = browser.get(f"/s/{bag.session.id}").text
+            assert '<td data-label="Size" class="num">10 B</td>' in page
+            assert "it is empty" in browser.get(f"/s/{bag.session.id}/o/{empty.handle}").text
+            await bag.jobs.abort()
+            assert "hx-trigger" not in browser.get(f"{output}/row").text
