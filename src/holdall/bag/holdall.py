@@ -243,6 +243,7 @@ class Holdall(KeptNames):
         log lines) can be read under its handle until it has output.
         """
         self.core.check_open()
+        started = time.perf_counter()
         call, arguments = read_call(call, tool, arguments)
         origin, loop = self._origin(tool, server, arguments, call_id), self.core.loop_of_calls()
         ended = await self.core.at_home(
@@ -252,10 +253,11 @@ class Holdall(KeptNames):
             return ended
         if isinstance(ended, str):
             is_plain = tokens_left is None and not self._dispatch.keeps_all
-            quick = take_small(self.core, ended, origin) if is_plain else None
+            quick = take_small(self.core, ended, origin, started) if is_plain else None
             if isinstance(quick, Inline):
                 return quick
             ended = await prepare(self.core, ended, origin)
+        ended = replace(ended, started=started)
         taken = await settle(self.core, ended, room=tokens_left, notice_room=tokens_left)
         if self._dispatch.keeps_all and isinstance(taken, Inline):
             await keep_as_well(self.core, ended)

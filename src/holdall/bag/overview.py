@@ -5,6 +5,7 @@ that has not changed since, so a page of a list costs the same whatever the sess
 """
 
 import contextlib
+import json
 import math
 import threading
 import time
@@ -15,7 +16,7 @@ from typing import Any
 from holdall.bag.journal import logged_events
 from holdall.policy.folds import Counters
 from holdall.store.opening import open_store
-from holdall.store.protocol import OutputStore, SavedSummary, SessionInfo, Stamp
+from holdall.store.protocol import Log, OutputStore, SavedSummary, SessionInfo, Stamp
 from holdall.values.errors import StoreFault, StoreGone
 from holdall.values.outputs import Facts
 from holdall.values.record import record
@@ -68,6 +69,15 @@ class Listed:
         return sum(not one.is_known for one in self.sessions)
 
 
+@record
+class Mention:
+    """A line of a session's log or transcript that has what was searched for."""
+
+    session: Summary
+    log: Log
+    line: bytes
+
+
 class Overview:
     """Safe to use from many threads; it blocks. Close it."""
 
@@ -118,6 +128,25 @@ class Overview:
         """The sessions that agents of this one started, oldest first."""
         with self._lock:
             return self._fresh([one for one in self._identified() if one.parent == session], float("inf"))
+
+    def search(
+        self, text: str, *, start: int = 0, most: int = 50, of_each: int = 5, seconds: float = 1.5
+    ) -> tuple[list[Mention], int | None]:
+        """Lines of logs and transcripts that have this text, whatever its case, in the sessions from number `start` on.
+
+        At most so many, `of_each` session; then the number of the session at which to continue, None at the end. What
+        comes back may have it in a part that nobody means, such as a checksum.
+        """
+        needle = json.dumps(text)[1:-1].lower().encode("ascii")
+        deadline, found = time.monotonic() + seconds, list[Mention]()
+        with self._lock:
+            sessions = self._identified()
+        for at, one in enumerate(sessions[start:], start):
+            if len(found) >= most or (at > start and time.monotonic() > deadline):
+                return found, at
+            with self._lock, contextlib.suppress(StoreFault):
+                found += _mentions(self._store, one, needle, of_each)
+        return found, None
 
     def close(self) -> None:
         with self._lock:
@@ -208,6 +237,23 @@ class Overview:
                     values["tools"] = tuple(values["tools"])
                     self._known[id] = (stamp, Summary(**values))
         return self._known
+
+
+def _mentions(store: OutputStore, one: Summary, needle: bytes, most: int) -> list[Mention]:
+    info = store.open_session(f"session-{one.id}")
+    found: list[Mention] = []
+    for log in ("events", "transcript"):
+        count = 0
+        for piece in store.log_lines(info, log):
+            if count >= most:
+                break
+            if needle not in piece.lines.lower():
+                continue
+            for line in piece.lines.split(b"\n"):
+                if needle in line.lower() and count < most:
+                    found.append(Mention(one, log, line))
+                    count += 1
+    return found
 
 
 def _sum(sessions: Iterable[Summary]) -> Summary:

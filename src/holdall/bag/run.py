@@ -27,7 +27,16 @@ from holdall.bag import streams
 from holdall.bag.core import Core, in_thread
 from holdall.bag.messages import Messages
 from holdall.bag.streams import value_size
-from holdall.bag.take import Prepared, flattened, marked_view, prepare, stored, text_and_notes, value_as_text
+from holdall.bag.take import (
+    Prepared,
+    asked_with,
+    flattened,
+    marked_view,
+    prepare,
+    stored,
+    text_and_notes,
+    value_as_text,
+)
 from holdall.policy.decide import Limits
 from holdall.policy.lifecycle import Step, after
 from holdall.store.deadline import within
@@ -818,7 +827,10 @@ class Dispatch:
         if one.messages is not None and not one.job.has_ended:
             self._core.messages[one.handle] = one.messages
             one.messages.store_with(self._core.store, self._core.session, facts)
-        self._core.journal.record("running", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id)
+        self._core.journal.record(
+            "running", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id,
+            **asked_with(self._core, one.origin),
+        )  # fmt: skip
         state: State = "queued" if one.job.state == "queued" else "running"
         view = marked_view(
             self._core,

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Sequ
 from dataclasses import field, replace
 from functools import partial
 from pathlib import PurePath
-from typing import cast
+from typing import Any, cast
 
 from holdall.bag import streams
 from holdall.bag.core import NO_POLICY, Core, in_thread
@@ -1013,9 +1013,9 @@ def is_small_text(core: Core, output: object, tool: str) -> bool:
 _PLAIN_JSON = json.JSONEncoder(ensure_ascii=False)  # as `value_text` writes it; a value with objects in it needs more
 
 
-def take_small(core: Core, output: object, origin: Origin) -> Inline | str | None:
+def take_small(core: Core, output: object, origin: Origin, started: float | None = None) -> Inline | str | None:
     """Fast path, for a text, a value or a result of text that fits: the same object. Of a value that does not, its
-    JSON; None for all that needs a closer look.
+    JSON; None for all that needs a closer look. `started` is when its call was made, where we made it.
     """
     is_value = False
     if isinstance(output, str):
@@ -1029,8 +1029,37 @@ def take_small(core: Core, output: object, origin: Origin) -> Inline | str | Non
         text = plain_text(output)
     if text is None or core.imitates(text) or not is_small_text(core, text, origin.tool):
         return text if is_value else None
-    core.journal.shown_whole(origin.tool, origin.call_id, len(text))
+    if started is None and origin.arguments is None and not origin.server:
+        core.journal.shown_whole(origin.tool, origin.call_id, len(text))
+    else:
+        core.journal.record(
+            "inline", tool=origin.tool, call_id=origin.call_id, chars=len(text), **asked_with(core, origin),
+            seconds=0.0 if started is None else time.perf_counter() - started,
+        )  # fmt: skip
     return Inline(output) if text is output else Inline(output, as_text=text)
+
+
+def asked_with(core: Core, origin: Origin) -> dict[str, Any]:
+    """The server of a call and the beginning of its arguments, for its event: most results have no record of their own.
+
+    What must not reach a disk, and what a policy masks, does not do so by this way.
+    """
+    found: dict[str, Any] = {"server": origin.server} if origin.server else {}
+    if origin.arguments is None or core.policy_of(origin.tool).store == "never" or not core.dialect.stores:
+        return found
+    redaction = core.redaction_of(origin.tool)
+    arguments = origin.arguments if redaction is None else redaction.value(origin.arguments)[0]
+    with contextlib.suppress(TypeError, ValueError, RecursionError):
+        found["arguments"] = ""
+        for piece in (arguments,) if isinstance(arguments, str) else _ARGUMENTS.iterencode(arguments):
+            found["arguments"] += piece[:_MAX_ARGUMENTS]
+            if len(found["arguments"]) >= _MAX_ARGUMENTS:
+                break
+    return found
+
+
+_ARGUMENTS = json.JSONEncoder(ensure_ascii=False, default=repr)
+_MAX_ARGUMENTS = 500  # characters in an event, roughly; the record of an output has more
 
 
 def _is_ours(core: Core, prepared: Prepared, reason: str) -> bool:
@@ -1079,7 +1108,7 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, ch
     if not prepared.seen:  # it was counted when it came
         core.journal.record(
             "inline", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared),
-            chars=len(prepared.text or ""), is_error=origin.is_error,
+            chars=len(prepared.text or ""), is_error=origin.is_error, **asked_with(core, origin),
         )  # fmt: skip
     return Inline(prepared.output, origin.is_error, origin.traceback)
 
@@ -1165,7 +1194,7 @@ def _told_unkept(core: Core, prepared: Prepared, fault: HoldallError, content: o
     origin = prepared.origin
     core.journal.record(
         "unkept", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared), why=str(fault),
-        fault=type(fault).__name__, is_error=origin.is_error,
+        fault=type(fault).__name__, is_error=origin.is_error, **asked_with(core, origin),
     )  # fmt: skip
     return Unkept(content, fault, origin.is_error, origin.traceback)
 
@@ -1238,7 +1267,7 @@ def _record_kept(
         "kept", handle=facts.handle, tool=prepared.origin.tool, call_id=prepared.origin.call_id,
         seconds=_since(prepared), reason="command" if prepared.at_rest else reason, bytes=facts.measure.bytes,
         tokens=facts.measure.tokens, content_tokens=content_tokens, replaced=replaced,
-        is_error=prepared.origin.is_error, **more,
+        is_error=prepared.origin.is_error, **asked_with(core, prepared.origin), **more,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from holdall.values.spans import Totals
 from holdall.web import figures
 from holdall.web import output_data as asking
 from holdall.web import timeline as timeline_rows
+from holdall.web.calls import VERDICTS
 from holdall.web.output_data import RUNNING
 from holdall.web.output_page import Seen
 from holdall.web.state import ViewerState, render, state_of
@@ -105,7 +106,7 @@ _DRAWN_BYTES = 8 * 1024 * 1024  # of the log; of a longer one, the newest
 
 async def timeline(request: Request) -> Response:
     values = await _timeline_values(request)
-    return render(request, "timeline.html", **values)
+    return render(request, "timeline.html", **values, search="", verdict="", verdicts=VERDICTS)
 
 
 async def live(request: Request) -> Response:

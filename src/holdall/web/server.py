@@ -25,7 +25,7 @@ from holdall.text.escape import one_line
 from holdall.values.errors import HoldallError, NothingFound, StoreFault, UnknownHandle, UsageError
 from holdall.values.record import record
 from holdall.values.settings import Settings
-from holdall.web import conversation, output_page, pages
+from holdall.web import calls, conversation, output_page, pages
 from holdall.web.access import AccessRules, Guard, hosts_of, is_loopback, own_name
 from holdall.web.state import ViewerState, render, state_of
 
@@ -54,6 +54,7 @@ def create_app(
         routes=[
             *pages.sessions_routes,
             *pages.timeline_routes,
+            *calls.routes,
             *conversation.routes,
             *output_page.routes,
             Route("/static/{name:path}", _static, name="static"),

@@ -1,0 +1,248 @@
+"""The calls of a session as a list: shown whole, kept, refused or in the background, by any agent, client or program.
+
+It is made of the log, gone over once for each page; only the rows of the page are held. The search over all sessions
+looks into logs and transcripts for as long as a person waits, and continues where it stopped.
+"""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from holdall.agent.transcript import entry_in
+from holdall.bag import Holdall
+from holdall.bag.journal import events_in
+from holdall.bag.overview import Mention, Summary
+from holdall.text.escape import one_line
+from holdall.text.numbers import number, whole
+from holdall.values.chat import Assistant, System, ToolResult, User
+from holdall.values.errors import UsageError
+from holdall.values.events import Event
+from holdall.values.record import record
+from holdall.web.state import render, state_of
+
+PAGE = 100  # calls of one answer
+_MOST_CALLS = 50_000  # whose arguments a transcript may have
+_SHORT = 500  # characters of arguments and of reasons
+_AROUND = 120  # characters on each side of what was found
+_LONGEST_SEARCH = 200
+VERDICTS = ("shown whole", "kept", "in the background", "answered", "refused", "not kept", "passed on", "failed")
+_VERDICT = {
+    "inline": "shown whole", "kept": "kept", "running": "in the background", "unkept": "not kept",
+    "retrieved": "answered", "refused": "refused", "passed": "passed on", "answer": "answered",
+}  # fmt: skip
+
+
+@record
+class Row:
+    """One call. `bytes` is what its output has, `chars` what the model got where that was all of it."""
+
+    at: float
+    tool: str
+    verdict: str
+    server: str = ""
+    arguments: str = ""
+    seconds: float = 0.0
+    bytes: int = 0
+    chars: int = 0
+    tokens: int = 0
+    handle: str = ""
+    call_id: str = ""
+    why: str = ""
+    failed: bool = False
+
+    def has(self, text: str, verdict: str) -> bool:
+        """Whether it is among those that are asked for; `text` is in lower case."""
+        if verdict and verdict != self.verdict and not (verdict == "failed" and self.failed):
+            return False
+        said = (self.tool, self.server, self.arguments, self.why, self.handle, self.call_id, self.verdict)
+        return not text or any(text in one.lower() for one in said)
+
+
+def row_of(event: Event) -> Row | None:
+    """The call that an event tells of; None if it is about something else."""
+    data = event.data
+    verdict = _VERDICT.get(str(data.get("outcome")) if event.kind == "called" else event.kind)
+    # One wait has an event of its own, and one for each output that it shows; a second output is a part of a call.
+    if verdict is None or data.get("part") or (data.get("verb") == "wait" and event.handle) or data.get("op"):
+        return None
+    is_ours = event.kind in ("retrieved", "refused")
+    name = str(data.get("name") or data.get("verb") or "") if is_ours else event.tool
+    return Row(
+        event.at - event.seconds, name[:200], verdict, str(data.get("server") or "")[:200], _arguments(data),
+        number(event.seconds), whole(data.get("bytes")), whole(data.get("chars")), whole(data.get("tokens")),
+        event.handle, event.call_id[:200], str(data.get("why") or "")[:_SHORT], data.get("is_error") is True,
+    )  # fmt: skip
+
+
+def _arguments(data: Mapping[str, Any]) -> str:
+    given = data.get("arguments") if data.get("arguments") is not None else data.get("asked")
+    return "" if given in (None, {}) else _short(given)
+
+
+def _short(given: object) -> str:
+    return (given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str))[:_SHORT]
+
+
+def rows_of(
+    events: Iterable[Event], arguments: Mapping[str, str], text: str, verdict: str, before: int | None
+) -> tuple[list[Row], int]:
+    """The newest that are asked for, of those before number `before`; and how many are older.
+
+    An agent notes a call when its turn has ended, after what became of its result: these are one.
+    """
+    count = 0
+    text = text.lower()
+    found: deque[Row] = deque(maxlen=PAGE)
+    for one in _joined(events, arguments):
+        if one.has(text, verdict):
+            if before is not None and count >= before:
+                break
+            found.append(one)
+            count += 1
+    return [*reversed(found)], count - len(found)
+
+
+def _joined(events: Iterable[Event], arguments: Mapping[str, str]) -> Iterator[Row]:
+    """Calls in order, each as soon as all of it is known: few are open at a time."""
+    waiting: deque[Row] = deque()
+    for event in events:
+        if event.kind in ("called", "ended"):
+            at = next((at for at, one in enumerate(waiting) if _is_of(event, one)), None)
+            if at is not None:
+                waiting[at] = _completed(waiting[at], event)
+                continue
+        row = row_of(event)
+        if row is not None:
+            waiting.append(replace(row, arguments=row.arguments or arguments.get(row.call_id, "")))
+        while len(waiting) > PAGE:
+            yield waiting.popleft()
+    yield from waiting
+
+
+def _is_of(event: Event, row: Row) -> bool:
+    if event.kind == "ended":
+        return row.handle == event.handle and row.verdict == "in the background"
+    if event.data.get("outcome") == "answer":
+        return row.handle == event.handle and row.tool == event.tool and not row.call_id
+    return bool(event.call_id) and row.call_id == event.call_id[:200] and row.tool == event.tool
+
+
+def _completed(row: Row, event: Event) -> Row:
+    data = event.data
+    if event.kind == "ended":
+        failed = data.get("state") != "ready"
+        sizes = {"bytes": whole(data.get("bytes")), "tokens": whole(data.get("tokens"))}
+        why = str(data.get("why") or "")[:_SHORT]
+        return replace(row, seconds=number(event.seconds), failed=failed, why=why or row.why, **sizes)
+    seconds = row.seconds if row.verdict == "in the background" and row.bytes else number(event.seconds)
+    return replace(row, call_id=event.call_id[:200], seconds=seconds, chars=row.chars or whole(data.get("chars")))
+
+
+def _said_arguments(bag: Holdall) -> dict[str, str]:
+    """What an agent's transcript says that calls were made with."""
+    found: dict[str, str] = {}
+    for line in bag.records.transcript_lines():
+        said = entry_in(line) if b'"assistant"' in line else None
+        for call in said.calls if isinstance(said, Assistant) and len(found) < _MOST_CALLS else ():
+            found[call.id] = _short(call.arguments)
+    return found
+
+
+async def calls(request: Request) -> Response:
+    """The list of one session, as a page, or as the part of one that htmx asks for."""
+    text, verdict, before = _asked(request)
+    async with state_of(request).session(request.path_params["session"]) as bag:
+
+        def look() -> tuple[list[Row], int]:
+            rows, older = rows_of(bag.records.events(), _said_arguments(bag), text, verdict, before)
+            if any(one.handle and not one.arguments and one.verdict in ("kept", "in the background") for one in rows):
+                # A log of before has no arguments: the records of outputs do.
+                kept = {one.handle: one.origin for one in bag.store.outputs(bag.session)}
+                rows = [_with_origin(one, kept.get(one.handle)) for one in rows]
+            return rows, older
+
+        rows, older = await asyncio.to_thread(look)
+        template = "calls_list.html" if "hx-request" in request.headers else "calls.html"
+        more = urlencode({"q": text, "verdict": verdict, "before": older})
+        return render(
+            request, template, session=bag.session, rows=rows, older=older, more=more, search=text, verdict=verdict,
+            verdicts=VERDICTS, is_rest=before is not None,
+        )  # fmt: skip
+
+
+def _with_origin(row: Row, origin: Any) -> Row:
+    if origin is None or row.arguments or row.verdict not in ("kept", "in the background"):
+        return row
+    given = "" if origin.arguments is None else _short(origin.arguments)
+    return replace(row, arguments=given, server=row.server or origin.server[:200])
+
+
+@record
+class Hit:
+    """Something in a session that has what was searched for: a call, or a piece of what was said."""
+
+    session: Summary
+    call: Row | None = None
+    role: str = ""
+    text: str = ""
+
+
+async def everywhere(request: Request) -> Response:
+    """The calls and the words of all sessions that have this text."""
+    text, _, start = _asked(request)
+    overview = state_of(request).overview
+    found, after = (
+        await asyncio.to_thread(overview.search, text, start=start or 0) if text.strip() else (list[Mention](), None)
+    )
+    hits = [hit for one in found if (hit := _hit(one, text.lower())) is not None]
+    more = urlencode({"q": text, "before": after}) if after is not None else ""
+    return render(request, "found.html", hits=hits, search=text, more=more)
+
+
+def _hit(found: Mention, text: str) -> Hit | None:
+    """None where the text is in a part of the line that nobody reads."""
+    if found.log == "events":
+        rows = (row_of(event) for event in events_in(found.line))
+        row = next((one for one in rows if one is not None and one.has(text, "")), None)
+        return Hit(found.session, row) if row is not None else None
+    match entry_in(found.line):
+        case System(words):
+            said = [("system prompt", words)]
+        case User(words):
+            said = [("user", words)]
+        case Assistant(words, made):
+            said = [("model", words), *((f"calls {call.name}", _short(call.arguments)) for call in made)]
+        case ToolResult(_, name, words):
+            said = [(name, words)]
+        case _:
+            said = []
+    for role, words in said:
+        if (at := words.lower().find(text)) >= 0:
+            start = max(0, at - _AROUND)
+            shown = words[start : at + len(text) + _AROUND]
+            return Hit(found.session, None, one_line(role, 80), f"{'… ' if start else ''}{shown}")
+    return None
+
+
+def _asked(request: Request) -> tuple[str, str, int | None]:
+    given = request.query_params
+    before, verdict = given.get("before", ""), given.get("verdict", "")
+    if before and (not before.isascii() or not before.isdecimal() or len(before) > 9):
+        raise UsageError("before is a number, from 0.")
+    if verdict and verdict not in VERDICTS:
+        raise UsageError(f"a verdict is one of: {', '.join(VERDICTS)}.")
+    return given.get("q", "")[:_LONGEST_SEARCH], verdict, int(before) if before else None
+
+
+routes = [
+    Route("/s/{session}/calls", calls, name="calls"),
+    Route("/calls", everywhere, name="everywhere"),
+]

@@ -1,0 +1,169 @@
+"""Every call of a session in one list, searched and filtered, and found across sessions."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall.agent.loop import run_agent
+from holdall.bag import Holdall
+from holdall.bag.overview import Overview
+from holdall.values.events import Event
+from holdall.values.settings import Settings, ToolPolicy
+from holdall.web.calls import PAGE, rows_of
+from tests.agent.shapes import acting, agent, report, tool
+from tests.web.support import client
+
+pytestmark = pytest.mark.anyio
+_PART = {"hx-request": "true"}
+
+
+def _rows(page: str) -> list[str]:
+    return re.findall(r"<tr>\s*<td data-label=\"When\">.*?</tr>", page, re.DOTALL)
+
+
+async def _some_calls(home: Path) -> str:
+    async def look(id: str) -> str:
+        return f"ticket {id}"
+
+    async def fail(id: str) -> str:
+        raise ValueError(f"no ticket {id}")
+
+    async with Holdall.open(home=str(home), session="gateway") as bag:
+        await bag.run(look, tool="get_ticket", arguments={"id": "PAY-417"}, call_id="c1", server="tickets")
+        taken = await bag.take("x\n" * 40_000, tool="export", arguments={"all": True}, server="tickets")
+        await bag.call("context_grep", {"handle": taken.artifact.handle, "pattern": "PAY"})  # pyright: ignore
+        await bag.call("context_grep", {"handle": "none", "pattern": "x"})
+        await bag.run(fail, tool="get_ticket", arguments={"id": "PAY-1"}, server="tickets")
+        return bag.session.id
+
+
+async def test_every_call_is_in_the_list_with_what_became_of_it(home: Path) -> None:
+    session = await _some_calls(home)
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}/calls").text
+        assert "/calls" in browser.get(f"/s/{session}").text
+    failed, refused, answered, kept, whole = _rows(page)
+    assert "shown whole" in whole
+    assert "tickets" in whole
+    assert "{&#34;id&#34;: &#34;PAY-417&#34;}" in whole
+    assert "14 chars" in whole
+    assert re.search(r'data-label="Took" class="num">[\d.]+ m?s<', whole)
+    assert ">kept<" in kept
+    assert "80.0 kB" in kept
+    assert "&#34;all&#34;: true" in kept
+    assert ">answered<" in answered
+    assert "context_grep" in answered
+    assert "&#34;pattern&#34;: &#34;PAY&#34;" in answered
+    assert ">refused<" in refused
+    assert ">failed<" in failed
+
+
+async def test_the_list_is_searched_and_filtered(home: Path) -> None:
+    session = await _some_calls(home)
+
+    def found(asked: str) -> int:
+        answer = browser.get(f"/s/{session}/calls?{asked}", headers=_PART)
+        assert answer.status_code == 200
+        assert "<html" not in answer.text
+        return len(_rows(answer.text))
+
+    with client(home) as browser:
+        assert [found(one) for one in ("", "q=pay-417", "q=TICKETS", "verdict=refused", "verdict=failed", "q=nowhere")] == [
+            5, 1, 3, 1, 1, 0,
+        ]  # fmt: skip
+        assert browser.get(f"/s/{session}/calls?verdict=x").status_code == 400
+        assert browser.get(f"/s/{session}/calls?before=-1").status_code == 400
+
+
+async def test_one_search_finds_a_call_and_a_word_in_any_session(home: Path) -> None:
+    session = await _some_calls(home)
+    model = acting([("look", {"at": "order PAY-417"})], report("it was <PAY-417>"))
+
+    async def look(at: str) -> str:
+        return "fine"
+
+    one = agent(home.parent, model, tool("look", look))
+    async with one.open_bag("an agent", "", model) as bag:
+        await run_agent(one, bag, "go")
+        agents = bag.session.id
+    with client(home) as browser:
+        first = browser.get("/?q=pay-417").text
+        assert 'hx-get="/calls?q=pay-417"' in first
+        page = browser.get("/calls?q=pay-417").text
+        assert f'href="/s/{session}/calls?q=pay-417"' in page
+        assert f'href="/s/{agents}"' in page
+        assert "it was &lt;PAY-417&gt;" in page
+        assert "Nothing with “nowhere”" in browser.get("/calls?q=nowhere").text
+        assert browser.get("/calls").status_code == 200
+
+
+async def test_a_search_stops_after_its_time_and_continues_where_it_was(home: Path) -> None:
+    for number in range(5):
+        async with Holdall.open(home=str(home), session=f"s{number}") as bag:
+            await bag.take("short", tool="t", arguments={"word": "needle"})
+    overview = Overview(str(home))
+    names: list[str] = []
+    start: int | None = 0
+    while start is not None:
+        found, start = overview.search("NEEDLE", start=start, seconds=-1.0)
+        names += [one.session.name for one in found]
+    overview.close()
+    assert names == ["s4", "s3", "s2", "s1", "s0"]
+
+
+async def test_what_must_not_be_stored_or_is_masked_has_no_arguments_in_the_log(home: Path) -> None:
+    settings = Settings(tools={"vault": ToolPolicy(store="never"), "login": ToolPolicy(redact=True)})
+    async with Holdall.open(home=str(home), session="s", settings=settings) as bag:
+        await bag.take("short", tool="vault", arguments={"name": "the-secret-name"}, server="v")
+        await bag.take("fine", tool="login", arguments={"password": "hunter2hunter2", "user": "ann"})
+        await bag.take("fine", tool="plain", arguments={"huge": ["y" * 100_000] * 50})
+        session = bag.session.id
+    text = (home / f"session-{session}" / "events.ndjson").read_text()
+    assert "the-secret-name" not in text
+    assert "hunter2" not in text
+    assert len(text) < 4000
+    assert '"server":"v"' in text
+
+
+def test_a_call_of_an_agent_is_one_row_and_a_page_holds_so_many() -> None:
+    def events() -> Any:
+        for at in range(1000):
+            yield Event(at, "inline", tool="t", call_id=f"c{at}", data={"chars": 5})
+            yield Event(at, "called", tool="t", call_id=f"c{at}", seconds=0.5, data={"outcome": "inline", "chars": 5})
+        yield Event(1000, "running", handle="k3f9", tool="slow", call_id="s")
+        yield Event(1001, "called", handle="k3f9", tool="slow", call_id="s", data={"outcome": "running"})
+        yield Event(
+            1009, "ended", handle="k3f9", tool="slow", call_id="s", seconds=9.0, data={"bytes": 7, "state": "ready"}
+        )
+        yield Event(1010, "retrieved", handle="k3f9", data={"name": "context_read", "verb": "read"})
+        yield Event(1010, "called", handle="k3f9", tool="context_read", call_id="r", data={"outcome": "answer"})
+
+    rows, older = rows_of(events(), {"c999": "the last"}, "", "", None)
+    assert (len(rows), older) == (PAGE, 1002 - PAGE)
+    assert [(row.tool, row.seconds, row.bytes, row.call_id) for row in rows[:2]] == [
+        ("context_read", 0.0, 0, "r"), ("slow", 9.0, 7, "s"),
+    ]  # fmt: skip
+    assert (rows[2].arguments, rows[2].seconds) == ("the last", 0.5)
+    again, _ = rows_of(events(), {}, "", "", older)
+    assert again[0].call_id == f"c{1000 - PAGE + 1}"
+
+
+async def test_a_log_of_nonsense_has_a_list_all_the_same(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="odd") as bag:
+        values: list[Any] = [float("nan"), [], {}, "x", None, True, 1e300, {"a": "<b>"}]
+        for value in values:
+            odd: dict[str, Any] = dict.fromkeys(
+                ("arguments", "asked", "chars", "bytes", "outcome", "why", "server", "name"), value
+            )
+            for kind in ("inline", "kept", "called", "retrieved", "refused", "ended", "running", "passed"):
+                bag.journal.record(kind, handle="k3f9", tool="<i>", **odd)  # pyright: ignore
+        session = bag.session.id
+    with client(home) as browser:
+        answer = browser.get(f"/s/{session}/calls")
+        assert answer.status_code == 200
+        assert "<i>" not in answer.text
+        assert browser.get("/calls?q=k3f9").status_code == 200
+        assert json.dumps("<b>") not in answer.text
