@@ -11,7 +11,7 @@ from holdall.bag import Holdall
 from holdall.policy.folds import Coverage
 from holdall.values.events import Event
 from holdall.values.spans import Span
-from holdall.web.figures import context_chart, coverage_bar
+from holdall.web.figures import ContextChart, Turn, context_chart, coverage_bar
 from holdall.web.timeline import Proof, Quote, linked
 from tests.requirements import requirement
 from tests.web.stories import FALSE_QUOTE, LOG, NEEDLE, REAL_QUOTE, investigation, plain
@@ -153,6 +153,31 @@ async def test_a_session_that_is_not_there_is_not_found_and_not_made(home: Path,
         assert browser.get(path).status_code == 404
         assert browser.get(f"{path}/live").status_code == 404
         assert "No session yet" in browser.get("/").text
+
+
+async def test_costs_in_the_list_and_on_the_page_are_the_same_and_those_of_sub_agents_stand_apart(home: Path) -> None:
+    told = await investigation(home)
+    with client(home) as browser:
+        listed = browser.get("/sessions/rows").text
+        page = browser.get(f"/s/{told.session}").text
+    own = re.search(r"<dt>cost</dt><dd>(.*?)</dd>", page)
+    every = re.search(r"<dt>cost with sub-agents</dt><dd>(.*?)</dd>", page)
+    assert own is not None
+    assert every is not None
+    assert f"<li>{own[1]}</li>" in listed
+    assert own[1] != every[1]
+    assert "Why do the requests fail?" in listed
+    assert "scripted:test" in listed
+    assert page.index('id="outputs-title"') < page.index('id="timeline-title"')
+
+
+def test_a_small_context_is_seen_beside_a_large_one() -> None:
+    chart = ContextChart([Turn("1", 900, 900), Turn("2", 2900, 8_700_000)], 8_700_000)
+    assert chart.ticks == [100, 1000, 10_000, 100_000, 1_000_000]
+    ground, top = chart.y(100), chart.y(8_700_000)
+    assert ground - chart.y(2900) > (ground - top) / 5
+    assert chart.y(0) == ground
+    assert ContextChart([Turn("1", 0, 0), Turn("2", 0, 0)], 0).y(0) == ground
 
 
 # While it runs

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import Any, cast
 
 from holdall.bag.journal import logged_events
 from holdall.policy.folds import Counters
@@ -23,6 +23,8 @@ from holdall.values.record import record
 from holdall.values.settings import Settings
 
 _MAX_TOOLS = 6  # named in a summary
+_MAX_TASK = 300  # characters
+_FIRST_MESSAGES = 8
 _MAX_DEPTH = 8  # agents of agents; a session that claims to be its own ancestor ends there too
 _FEW = 4  # sessions that are looked at before others get their turn
 
@@ -50,6 +52,9 @@ class Summary:
     running: int = 0  # outputs that are being written
     is_open: bool = False  # an agent ran, and has not reported since
     is_led: bool = False  # an agent runs
+    task: str = ""  # what its agent was asked first, the beginning
+    model: str = ""  # that was asked last
+    seconds: float = 0.0  # from its first event to its last
 
     @property
     def is_running(self) -> bool:
@@ -282,11 +287,14 @@ def _families(sessions: Mapping[str, Summary]) -> list[Summary]:
 def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     outputs = [facts for facts in store.outputs(info) if facts.state != "expired"]
     counters = Counters()
-    status, is_open, last = "", False, -math.inf
+    status, model, is_open, first, last = "", "", False, math.inf, -math.inf
     for event in logged_events(store, info):
         with contextlib.suppress(ValueError, OverflowError):  # a number in a damaged log that is none
             counters.add(event)
-        last = max(last, event.at) if math.isfinite(event.at) else last
+        if math.isfinite(event.at):
+            first, last = min(first, event.at - max(0.0, event.seconds)), max(last, event.at)
+        if event.kind == "asked" and event.data.get("purpose") == "turn":
+            model = str(event.data.get("model") or "")[:100]
         # How the last run reported, and whether one has begun since and has not.
         if event.kind == "turn":
             status, is_open = "", True
@@ -301,8 +309,21 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
         unpriced=counters.unpriced_calls,
         turns=counters.turns, agents=counters.agents, tools=_tools(outputs), running=running,
         last=last if math.isfinite(last) else info.created,
-        status=status, is_open=is_open,
+        status=status, is_open=is_open, model=model, task=_task(store, info),
+        seconds=last - first if math.isfinite(last - first) else 0.0,
     )  # fmt: skip
+
+
+def _task(store: OutputStore, info: SessionInfo) -> str:
+    """It is among the first messages; no more of the transcript is read."""
+    for piece in store.log_lines(info, "transcript"):
+        for line in piece.lines.split(b"\n")[:_FIRST_MESSAGES]:
+            with contextlib.suppress(ValueError, RecursionError):
+                flat: object = json.loads(line)
+                if isinstance(flat, dict) and cast("dict[str, Any]", flat).get("role") == "user":
+                    return str(cast("dict[str, Any]", flat).get("text", ""))[:_MAX_TASK]
+        break
+    return ""
 
 
 def _tools(outputs: Sequence[Facts]) -> tuple[str, ...]:

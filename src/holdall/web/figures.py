@@ -1,5 +1,6 @@
 """Numbers, times and charts as the pages show them. Pure, except for the time zone of this machine."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -117,11 +118,23 @@ class ContextChart:
         return f"{points[0].x},{BOTTOM} {self.line(without=without)} {points[-1].x},{BOTTOM}"
 
     def y(self, tokens: float) -> float:
-        return round(BOTTOM - (BOTTOM - TOP) * tokens / max(1, self.most), 1)
+        """Each power of ten as high as the one before: a context of thousands is seen beside one of millions."""
+        low, high = math.log10(self.least), math.log10(max(self.most, self.least * 10))
+        share = (math.log10(max(tokens, self.least)) - low) / (high - low)
+        return round(BOTTOM - (BOTTOM - TOP) * min(1.0, share), 1)
+
+    @property
+    def least(self) -> int:
+        """The power of ten below the smallest value, at the ground."""
+        smallest = min((turn.tokens for turn in self.turns if turn.tokens > 0), default=1)
+        return int(10 ** math.floor(math.log10(max(1, smallest))))
 
     @property
     def ticks(self) -> list[int]:
-        return [0, self.most // 2, self.most]
+        found = [self.least]
+        while found[-1] * 10 <= self.most and len(found) < 20:
+            found.append(found[-1] * 10)
+        return found
 
     @property
     def labelled(self) -> list[tuple[float, str]]:

@@ -106,6 +106,17 @@ class Known:
         return Known(session, kept, ended, shown, arguments)
 
 
+def own_totals(root: Operation) -> dict[str, int]:
+    """The calls of models and of tools that the session made itself, without those of its agents."""
+    found, waiting = {"model_calls": 0, "tool_calls": 0}, [root]
+    while waiting:
+        one = waiting.pop()
+        waiting += one.children
+        if one.kind in ("model", "tool"):
+            found[f"{one.kind}_calls"] += 1
+    return found
+
+
 def rows_of(root: Operation, known: Known, *, now: float) -> list[Row]:
     """Depth first, in the order of the log. `now` ends what still runs."""
     total = max(number(root.seconds), 0.001)
