@@ -6,13 +6,16 @@ and what a model gets that calls it.
 
 import asyncio
 import json
+import linecache
 import sys
 import types
 from pathlib import Path
 
-# A setting: one more line in the class.
+# A setting: one more field in the class, and what it means below it.
 _CLASS = "class Settings:\n"
-_SETTING = '    stride: float | None = _setting(None, "how far one step goes, in metres", least=0.5, most=2)\n'
+_SETTING = '''    stride: float | None = _setting(None, least=0.5, most=2)
+    """How far one step goes, in metres."""
+'''
 
 
 def declare_setting() -> None:
@@ -25,7 +28,10 @@ def declare_setting() -> None:
     docstring, rest = after.split("\n", 1)
     module = types.ModuleType("holdall.values.settings")
     sys.modules[module.__name__] = module
-    exec(compile(f"{before}{found}{docstring}\n\n{_SETTING}{rest}", str(file), "exec"), vars(module))
+    source, module.__file__ = f"{before}{found}{docstring}\n\n{_SETTING}{rest}", "settings with a toy"
+    # The page of the settings is made from the source.
+    linecache.cache[module.__file__] = (len(source), None, source.splitlines(keepends=True), module.__file__)
+    exec(compile(source, module.__file__, "exec"), vars(module))
 
 
 def declare_dialect() -> None:

@@ -1,7 +1,7 @@
 """The place for objects, without a database: what answers for it may be anything."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -41,7 +41,7 @@ class Flood(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def flood() -> Iterator[str]:
+def flood() -> Generator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Flood) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()

@@ -198,6 +198,8 @@ def _outputs(event: Mapping[str, Any]) -> list[object]:
         return [given if file is None else file]
     if not isinstance(given, dict):
         return [given] if tool.startswith("mcp__") else []
+    if tool.startswith("mcp__"):  # a server can put anything there, paths of the user's files too
+        return [given]
     if "persistedOutputPath" in given:
         file = _opened(given["persistedOutputPath"])
         return [] if file is None else [file]
@@ -210,7 +212,7 @@ def _with_outputs(event: Mapping[str, Any], shown: list[Any]) -> Any:
     """The same in the form that the tool has, else Claude Code takes the one that it had."""
     tool, given = event["tool_name"], event["tool_response"]
     texts = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in shown]
-    if not isinstance(given, dict):
+    if not isinstance(given, dict) or tool.startswith("mcp__"):
         return texts[0]
     if tool == "Read":
         lines = texts[0].count("\n") + 1

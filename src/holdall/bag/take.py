@@ -47,6 +47,7 @@ from holdall.wire.clamp import (
 from holdall.wire.dialect import PREVIEW_BYTES, Cut, View
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.notes import (
+    OTHER_FIELDS,
     blob_note,
     fields_named,
     not_base64,
@@ -720,15 +721,14 @@ async def keep_beside(
     others = left_out(prepared.came, parts.whole, parts.text)
     data = _json(others) if others else b""
     if len(data) > _MAX_OTHERS or core.imitates(data.decode()):
-        facts, why = await _stored(core, data, prepared.origin, (part_note(_OTHERS),))
-        said = blob_note(_OTHERS, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+        facts, why = await _stored(core, data, prepared.origin, (part_note(OTHER_FIELDS),))
+        said = blob_note(OTHER_FIELDS, len(data), handle=core.handle_of(facts) if facts else "", why=why)
         return parts.with_note(core.issue(said)), (*kept, facts) if facts else kept
     if others:
         parts = replace(parts, whole={**json.loads(data), **cast("dict[str, object]", parts.whole)})
     return parts, kept
 
 
-_OTHERS = "other fields of the result"
 _MAX_OTHERS = 2000  # bytes that are shown beside a notice
 
 
@@ -1042,13 +1042,13 @@ def take_small(core: Core, output: object, origin: Origin, started: float | None
 def asked_with(core: Core, origin: Origin) -> dict[str, Any]:
     """The server of a call and the beginning of its arguments, for its event: most results have no record of their own.
 
-    What must not reach a disk, and what a policy masks, does not do so by this way.
+    What must not reach a disk, and what a policy masks, does not do so by this way: to look through arguments takes
+    its time, and everybody would wait for it here.
     """
     found: dict[str, Any] = {"server": origin.server} if origin.server else {}
-    if origin.arguments is None or core.policy_of(origin.tool).store == "never" or not core.dialect.stores:
+    policy, arguments = core.policy_of(origin.tool), origin.arguments
+    if arguments is None or policy.store == "never" or policy.redact or not core.dialect.stores:
         return found
-    redaction = core.redaction_of(origin.tool)
-    arguments = origin.arguments if redaction is None else redaction.value(origin.arguments)[0]
     with contextlib.suppress(TypeError, ValueError, RecursionError):
         found["arguments"] = ""
         for piece in (arguments,) if isinstance(arguments, str) else _ARGUMENTS.iterencode(arguments):

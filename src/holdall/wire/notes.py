@@ -29,6 +29,9 @@ _FIELDS = 3  # of a note in place of structured content
 _MEDIA_TYPE = lazy_pattern(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}(?:;[ -~]{1,200})?", re.ASCII)
 
 
+OTHER_FIELDS = "other fields of the result"  # as the media type of a note
+
+
 def blob_note(media_type: str, size: int, *, handle: str = "", why: str = "") -> str:
     """`[image/png, 2,345,678 bytes: too large to show, kept; handle: k3f9]`"""
     what = f"{foreign(media_type)}, {plural(size, 'byte')}"

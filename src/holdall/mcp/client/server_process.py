@@ -274,9 +274,10 @@ async def start(
 ) -> Child:
     """Raises OSError if it cannot be started, NotTrusted if it would run other files than those that were agreed to."""
     if changed := spec.changed_files():
-        more = f" and {len(changed) - 1:,} more" if len(changed) > 1 else ""
+        first, *others = changed
+        more = f" and {len(others):,} more" if others else ""
         raise NotTrusted(
-            f"files that it runs or could import have changed since you agreed ({one_line(changed[0], 60)}{more})"
+            f"files that it runs or could import have changed since you agreed ({one_line(first, 60)}{more})"
         )
     inherited = environment if spec.inherits else {key: environment[key] for key in _NEEDED if key in environment}
     _, child = await asyncio.get_running_loop().subprocess_exec(

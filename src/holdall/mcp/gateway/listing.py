@@ -60,6 +60,9 @@ class Names:
         self._take(shown, server, name)
         return shown
 
+    def __len__(self) -> int:
+        return len(self._taken)
+
     def _take(self, shown: str, server: str, name: str) -> None:
         """A server that lists other names each time would fill the memory: it loses those that it listed first."""
         mine = self._of[server]
