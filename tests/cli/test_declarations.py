@@ -62,7 +62,7 @@ def test_a_toy_setting_is_complained_about_and_documented(toys: Toys) -> None:
     assert f"setting 'stride' in --set is 3.0; it {rule}" in toys.said("--set", "stride=3", "ls", code=2)
     assert "did you mean stride?" in toys.said("--set", "strid=1", "ls", code=2)
     page = toys.said("page", "settings.md")
-    assert f"\n| `stride` | – | how far one step goes, in metres; {rule} |  |\n" in page
+    assert f"\n| `stride` | – | How far one step goes, in metres. It {rule}. |  |\n" in page
 
 
 @requirement("settings:dialect")
