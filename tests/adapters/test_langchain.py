@@ -5,6 +5,7 @@
 import asyncio
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
@@ -357,9 +358,14 @@ def test_a_command_keeps_its_update_and_only_its_large_message_is_replaced(adapt
     assert len(str(state)) < 20_000
 
 
+@dataclass
+class Update:
+    messages: list[Any]
+
+
 @requirement("adapter:interrupts", "store:tool-redacts")
 @pytest.mark.parametrize("lines", [1, 3000])
-@pytest.mark.parametrize("form", ["dictionary", "somebody else", "blocks"])
+@pytest.mark.parametrize("form", ["dictionary", "somebody else", "blocks", "the model", "an object"])
 def test_every_message_of_a_command_is_looked_at(tmp_path: Path, form: str, lines: int) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     text = f"GITHUB_TOKEN={secret}\n" * lines
@@ -369,10 +375,13 @@ def test_every_message_of_a_command_is_looked_at(tmp_path: Path, form: str, line
         """The environment."""
         said: Any = {"role": "tool", "content": text, "tool_call_id": tool_call_id}
         if form != "dictionary":
-            content: Any = text if form == "somebody else" else [{"type": "text", "text": text}]
-            said = HumanMessage(content)
+            content: Any = [{"type": "text", "text": text}] if form == "blocks" else text
+            said = AIMessage(content) if form == "the model" else HumanMessage(content)
         ok: Any = [ToolMessage("ok", tool_call_id=tool_call_id)] if form != "dictionary" else []
-        return Command(update={"messages": [*ok, said]})
+        update: Any = {"messages": [*ok, said]}
+        if form == "an object":
+            update = Update([*ok, said])
+        return Command(update=update)
 
     adapter = middleware(home=str(tmp_path), settings=Settings(tools={"env": ToolPolicy(redact=True)}))
     state, requests = invoke(adapter, calls_then_answers(Call("env")), [env])

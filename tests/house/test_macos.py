@@ -23,6 +23,7 @@ LINUX_ONLY = {
 }  # fmt: skip
 
 
+@pytest.mark.registry  # with what else a release is tried with: it takes as long as a quarter of all other tests
 @pytest.mark.timeout(1800)  # all of the source in one go, on a machine that other tests keep busy
 def test_every_name_that_is_used_exists_on_macos_or_is_known_not_to() -> None:
     command = [TOOLS / "pyright", "--pythonplatform", "Darwin", "--outputjson", "src"]

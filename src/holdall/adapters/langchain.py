@@ -19,6 +19,7 @@ from typing import Annotated, Any, NotRequired, cast
 from holdall import OutputStore, Settings, ToolSpec
 from holdall.adapters import Additions, Conversations
 from holdall.values.errors import MissingExtra
+from holdall.wire.results import field, with_field
 
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -33,7 +34,7 @@ except ImportError as missing:
 
 Returned = ToolMessage | Command[Any] | list[ToolMessage | Command[Any]]
 _KEY = "holdall_conversation"
-_TAKEN = (ToolMessage, HumanMessage, SystemMessage)  # of a command; what the model said is no output
+_TAKEN = (ToolMessage, HumanMessage, SystemMessage, AIMessage)  # of a command: whoever says it there, a tool wrote it
 
 
 class _State(AgentState[Any]):
@@ -201,7 +202,8 @@ def _with_outputs(returned: Any, shown: list[Any], key: str = "messages") -> Any
         if not messages:
             return cast("Any", returned)
         update = cast("Any", returned).update
-        return replace(returned, update={**update, key: messages} if isinstance(update, dict) else messages)
+        new: Any = messages if isinstance(update, list) else with_field(update, key, messages)
+        return replace(returned, update=new)
     return shown.pop(0) if isinstance(returned, ToolMessage) else returned
 
 
@@ -217,7 +219,8 @@ def _with_output(message: BaseMessage, shown: list[Any]) -> BaseMessage:
 def _updates(command: Command[Any], key: str) -> Sequence[BaseMessage]:
     """Its messages, which may be dictionaries and pairs, as LangGraph reads them. What it cannot read it refuses."""
     update: Any = command.update
-    found = update.get(key) if isinstance(update, dict) else update if isinstance(update, list) else None
+    # Messages alone, a dictionary, or an object: a dataclass or a pydantic model.
+    found: Any = update if isinstance(update, list) else field(update, key)
     if found is None:
         return ()
     try:
