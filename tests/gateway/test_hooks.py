@@ -343,6 +343,34 @@ def test_no_form_of_a_result_passes_the_mask(
     assert "GITHUB_TOKEN=" in said or "not shown and not kept" in said or len(str(response)) > 9000
 
 
+@requirement("hook:hostile")
+@pytest.mark.parametrize(
+    ("client", "name", "more"),
+    [
+        ("claude-code", "mcp__v__dump", {}), ("claude-code", "v__dump", {}), ("claude-code", "dump", {}),
+        ("gemini", "mcp_v_dump", {"mcp_context": {"server_name": "v", "tool_name": "dump"}}),
+        ("gemini", "dump", {"mcp_context": {"server_name": "v", "tool_name": "dump"}}),
+    ],
+)  # fmt: skip
+def test_a_policy_holds_under_every_name_that_the_tool_has(
+    agent: Agent, client: str, name: str, more: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f'[tools.{name}]\nstore = "never"\nredact = true\n[tools.dump2]\nstore = "always"\n')
+    config.chmod(0o600)
+    monkeypatch.setenv("HOLDALL_CONFIG", str(config))
+    gemini = client == "gemini"
+    response: Any = {"llmContent": LONG + TOLD} if gemini else [{"type": "text", "text": LONG + TOLD}]
+    told = agent.event(
+        "mcp_v_dump" if gemini else "mcp__v__dump", response,
+        hook_event_name="AfterTool" if gemini else "PostToolUse", **more,
+    )  # fmt: skip
+    assert SECRET not in json.dumps(agent.ask(client, told))
+    assert b"GITHUB_TOKEN" not in b"".join(
+        one.read_bytes() for one in tmp_path.rglob("*") if one.is_file() and one != config
+    )
+
+
 @pytest.mark.parametrize(
     ("tool", "response"),
     [

@@ -266,6 +266,10 @@ async def test_calls_after_each_other_use_one_connection() -> None:
         [b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\ncontent-type: application/json\r\n\r\n", b'{"jsonrpc"'],
         [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: application/json\r\n\r\n", b"ff\r\n{"],
         [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: application/json\r\n\r\n", b"-1\r\n"],
+        [
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: application/json\r\n\r\n",
+            b"1\r\n \r\n" * 300_000,  # far more around the data than data
+        ],
         [b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n"],
         [b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n"],
         [b"HTTP/1.1 200 OK\r\ncontent-length: +1\r\n\r\n"],
