@@ -80,7 +80,10 @@ def test_what_is_not_disturbed_passes_and_is_counted(shelf: tuple[Proxy, list[by
     assert proxy.fired == []
 
 
-@pytest.mark.parametrize("mode", [mode for mode in MODES["http"] if mode not in ("503", "slow")])
+REFUSED = {"503": 503, "429": 429, "507": 507, "quota": 403}
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES["http"] if mode not in (*REFUSED, "slow")])
 def test_a_disturbed_request_is_cut_where_it_was_asked_for(mode: Mode, shelf: tuple[Proxy, list[bytes]]) -> None:
     proxy, kept = shelf
     killed: list[str] = []
@@ -96,9 +99,11 @@ def test_a_disturbed_request_is_cut_where_it_was_asked_for(mode: Mode, shelf: tu
 
 def test_a_refused_request_never_reaches_the_server_and_a_slow_one_does(shelf: tuple[Proxy, list[bytes]]) -> None:
     proxy, kept = shelf
-    proxy.arm(Fault(1, "503", times=2))
-    assert [asked(proxy, "PUT")[0] for _ in range(3)] == [503, 503, 200]
-    assert kept == [BODY]
+    for mode, status in REFUSED.items():
+        kept.clear()
+        proxy.arm(Fault(1, cast("Mode", mode), times=2))
+        assert [asked(proxy, "PUT")[0] for _ in range(3)] == [status, status, 200]
+        assert kept == [BODY]
     proxy.arm(Fault(1, "slow"))
     before = time.monotonic()
     assert asked(proxy, "PUT")[0] == 200

@@ -7,7 +7,8 @@ from holdall.store.read_only import read_only
 LOOKS = {
     "home", "tokenizer", "find_session", "sessions", "unreadable_sessions", "resolve", "outputs", "unreadable", "open",
     "open_named", "stamp", "watch", "events_from", "transcript", "tree", "is_leased", "recall", "notes", "log_length",
-    "log_lines", "read_log", "session_stamps", "verify", "stats", "used_bytes", "free_bytes",
+    "log_lines", "read_log", "session_stamps", "verify", "stats", "used_bytes", "free_bytes", "clock",
+    "output_counts",
 }  # fmt: skip
 CACHES = {"summaries", "save_summaries", "forget_summaries"}
 ENDS = {"leave_session", "close"}

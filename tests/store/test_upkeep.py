@@ -322,7 +322,7 @@ def test_stats_count_outputs_each_time_and_stored_bytes_once(
     total = folder_store.stats()
     assert (total.sessions, total.outputs, total.expired) == (2, 5, 1)
     assert (total.bytes, total.stored_bytes, total.lines) == (20, 16, 7)
-    assert total.by_kind == {"text": 4, "json": 1}
+    assert total.by_kind == {"text": 3, "json": 1, "running": 1}
     assert total.by_tool == {"fetch": 2, "(none)": 2, "crawl": 1}
     assert total.by_state == {"ready": 4, "expired": 1, "running": 1}
     assert folder_store.stats([other]).outputs == 2

@@ -139,7 +139,7 @@ def test_web_011_an_output_of_any_shape_is_there_at_once_and_its_end_too(
 ) -> None:
     page = watched.page
     watched.visit(site.address("csv"))  # with its notice: what every page needs is loaded now
-    page.locator("#panel-notice .model-text").wait_for()
+    page.locator("#panel-notice", has_text="Not recorded").wait_for()
     got, before = _bytes_received(page), _memory(site.viewer.process.pid)
     started = time.perf_counter()
     page.goto(site.address(name))
@@ -311,7 +311,7 @@ def test_an_output_that_is_gone_says_so(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("gone"))
     assert "expired" in page.locator(".output-gone").inner_text()
-    page.locator("#panel-notice .is-wrong").wait_for()
+    page.locator("#panel-notice", has_text="Not recorded").wait_for()
     assert not page.locator("[data-part=search]").is_visible()
     watched.is_calm()
 

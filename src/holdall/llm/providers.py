@@ -26,7 +26,15 @@ from holdall.llm.protocol import (
 )
 from holdall.text.escape import without_passwords
 from holdall.values.chat import Assistant, Message, Reply, Stop, System, ToolCall, ToolResult, Usage, User
-from holdall.values.errors import MissingExtra, ModelBusy, ModelDenied, ModelFault, ModelOverflow, NoSuchModel
+from holdall.values.errors import (
+    HoldallError,
+    MissingExtra,
+    ModelBusy,
+    ModelDenied,
+    ModelFault,
+    ModelOverflow,
+    NoSuchModel,
+)
 from holdall.values.patterns import lazy_pattern
 
 try:
@@ -342,5 +350,7 @@ def _made(name: str) -> "Model[Any]":
     except refusals.UserError as refused:
         said = in_one_line(_ADVICE.sub("", str(refused)))
         raise NoSuchModel(f"{name} cannot be used: {said}") from refused
+    except HoldallError:
+        raise
     except Exception as refused:  # of the provider's own package: a key that is set and empty, for instance
         raise NoSuchModel(f"{name} cannot be used: {in_one_line(str(refused))}") from refused
