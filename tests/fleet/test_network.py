@@ -80,7 +80,7 @@ def test_what_is_not_disturbed_passes_and_is_counted(shelf: tuple[Proxy, list[by
     assert proxy.fired == []
 
 
-REFUSED = {"503": 503, "429": 429, "507": 507, "quota": 403}
+REFUSED: dict[Mode, int] = {"503": 503, "429": 429, "507": 507, "quota": 403}
 
 
 @pytest.mark.parametrize("mode", [mode for mode in MODES["http"] if mode not in (*REFUSED, "slow")])
@@ -101,7 +101,7 @@ def test_a_refused_request_never_reaches_the_server_and_a_slow_one_does(shelf: t
     proxy, kept = shelf
     for mode, status in REFUSED.items():
         kept.clear()
-        proxy.arm(Fault(1, cast("Mode", mode), times=2))
+        proxy.arm(Fault(1, mode, times=2))
         assert [asked(proxy, "PUT")[0] for _ in range(3)] == [status, status, 200]
         assert kept == [BODY]
     proxy.arm(Fault(1, "slow"))
