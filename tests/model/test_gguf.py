@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -223,8 +224,10 @@ async def test_a_real_server_is_asked_as_one_of_a_provider(model: GgufModel, mon
             await provider.ask(asking("word " * 5000))
     finally:
         await provider.close()
-    # The library tells a server of this kind no lengths: what it is held to is the form.
-    jsonschema.validate(json.loads(held.text), COLOUR | {"properties": {"colour": {"type": "string"}}})
+    # The library tells a server of this kind no lengths: what it is held to is the form, as far as its words go.
+    assert re.match(r'\{\s*"colour"\s*:\s*"', held.text), held.text
+    if held.stop != "length":
+        jsonschema.validate(json.loads(held.text), COLOUR | {"properties": {"colour": {"type": "string"}}})
     assert (cut.stop, cut.usage.output_tokens) == ("length", 5)
 
 
