@@ -113,7 +113,7 @@ def test_a_pipe_gets_everything_that_is_found(holdall: Program) -> None:
     assert (told["total"], told["next"], told["more"]) == (5000, None, False)
     rows = holdall("query", log, "select line_no from t")
     assert rows.text.split() == ["line_no", *map(str, range(1, 5001))]
-    assert rows.err.startswith("5,000 rows · ")
+    assert rows.err == "5,000 rows\n"
     told = holdall("query", log, "select line_no from t", "--json").json
     assert (len(told["rows"]), told["columns"], told["total"], told["more"]) == (5000, ["line_no"], 5000, False)
     values = holdall("query", items, "--path", "$.items[*].id")

@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.adapters
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif("HOLDALL_TEST_FULL" not in os.environ, reason="takes a minute for each")
+@pytest.mark.skipif("HOLDALL_TEST_FULL" not in os.environ, reason="only with `./dev test adapters`")
 @pytest.mark.parametrize("framework", examples.frameworks_elsewhere())
 def test_the_example_of_a_framework_with_its_own_environment_is_typed_too(framework: str, tmp_path: Path) -> None:
     python = ROOT / ".dev" / "adapters" / framework / "bin" / "python"

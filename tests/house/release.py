@@ -26,20 +26,29 @@ class NoRegistry(Exception):
     """There is nothing to install from."""
 
 
-def asks_the_registry(test: object) -> object:
-    """For a test that asks the package registry, as no other does."""
-    reason = "asks the registry: ./dev test registry"
-    skipped = pytest.mark.skipif("HOLDALL_TEST_FULL" not in os.environ, reason=reason)(test)
-    return pytest.mark.registry(skipped)
+IN_FULL = (
+    pytest.mark.registry,
+    pytest.mark.skipif("HOLDALL_TEST_FULL" not in os.environ, reason="only with `./dev test registry`"),
+)
+"""For tests that ask the package registry, as no others do, or that take minutes and change little between releases."""
 
 
-def uv(*arguments: str | Path) -> None:
-    """Raises NoRegistry if it cannot be reached."""
+def in_full(test: object) -> object:
+    for mark in IN_FULL:
+        test = mark(test)
+    return test
+
+
+def uv(*arguments: str | Path, stdin: str = "") -> str:
+    """What it prints. Raises NoRegistry if that cannot be reached."""
     program = str(_OWN_UV) if _OWN_UV.exists() else "uv"  # as ./dev has it
-    done = subprocess.run([program, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=500)
+    done = subprocess.run(
+        [program, *arguments], input=stdin, cwd=ROOT, capture_output=True, text=True, check=False, timeout=500
+    )
     if done.returncode and _UNREACHABLE.search(done.stderr):
         raise NoRegistry(done.stderr.strip().splitlines()[-1])
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def build(folder: Path, source: Path = ROOT, target: str = "") -> Path:

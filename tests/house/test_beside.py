@@ -4,39 +4,29 @@ A bound of ours that shuts out a framework does not fail an installation. The re
 framework from years ago, so what is compared is the version that it gets without Holdall.
 """
 
-import os
-import re
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-UV = ROOT / ".dev" / "uv" / "bin" / "uv"
-UNREACHABLE = re.compile(r"dns error|Connection refused|timed out|network|Failed to fetch|tcp connect", re.IGNORECASE)
+from tests.house import release
 
-pytestmark = [
-    pytest.mark.registry,
-    # Every other test leaves the network alone.
-    pytest.mark.skipif("HOLDALL_TEST_FULL" not in os.environ, reason="asks the registry: ./dev test registry"),
-]
+ROOT = Path(__file__).parents[2]
+
+pytestmark = [*release.IN_FULL]
 
 
 @cache
 def resolved(*requirements: str) -> dict[str, str]:
     """What a resolver would install for these, by name; nothing is installed."""
-    uv = str(UV) if UV.exists() else "uv"  # as ./dev has it
-    command = [uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--no-emit-index-url", "-"]
+    command = ["pip", "compile", "--quiet", "--no-header", "--no-annotate", "--no-emit-index-url", "-"]
     command += ["--python-version", "3.11", "--python", sys.executable]
-    done = subprocess.run(
-        command, input="\n".join(requirements), capture_output=True, text=True, check=False, timeout=100, cwd=ROOT
-    )
-    if done.returncode and UNREACHABLE.search(done.stderr):
-        pytest.skip(f"the package registry cannot be reached: {done.stderr.strip().splitlines()[-1]}")
-    assert done.returncode == 0, done.stderr
-    pinned = (line.partition(" ;")[0].partition("==") for line in done.stdout.splitlines())
+    try:
+        said = release.uv(*command, stdin="\n".join(requirements))
+    except release.NoRegistry as problem:
+        pytest.skip(f"the package registry cannot be reached: {problem}")
+    pinned = (line.partition(" ;")[0].partition("==") for line in said.splitlines())
     return {name: version for name, equals, version in pinned if equals}
 
 

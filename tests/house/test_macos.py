@@ -23,7 +23,7 @@ LINUX_ONLY = {
 }  # fmt: skip
 
 
-@pytest.mark.registry  # with what else a release is tried with: it takes as long as a quarter of all other tests
+@release.in_full  # it takes as long as a tenth of all other tests together
 @pytest.mark.timeout(1800)  # all of the source in one go, on a machine that other tests keep busy
 def test_every_name_that_is_used_exists_on_macos_or_is_known_not_to() -> None:
     command = [TOOLS / "pyright", "--pythonplatform", "Darwin", "--outputjson", "src"]
@@ -87,7 +87,7 @@ def test_the_library_works_without_what_only_linux_has() -> None:
     assert done.stdout.splitlines() == ["10 ((50000,),) 2 True"] * 2
 
 
-@release.asks_the_registry
+@release.in_full
 @pytest.mark.timeout(600)
 def test_everything_that_is_pinned_has_a_wheel_for_macs_with_apple_silicon(tmp_path: Path) -> None:
     arguments = ["--python-platform", "aarch64-apple-darwin", "--only-binary", ":all:", "--require-hashes"]

@@ -41,8 +41,8 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[str] | re.Pattern[bytes]]]:
 
 def _seconds(pattern: "re.Pattern[str] | re.Pattern[bytes]", text: str) -> float:
     data: str | bytes = text.encode() if isinstance(pattern.pattern, bytes) else text
-    began = time.process_time()
-    signal.setitimer(signal.ITIMER_VIRTUAL, 2 * _MOST_SECONDS)  # `re` looks for signals on its way
+    began = time.thread_time()  # other threads may have their own work
+    signal.setitimer(signal.ITIMER_VIRTUAL, 4 * _MOST_SECONDS)  # `re` looks for signals on its way
     try:
         for way in (pattern.search, pattern.fullmatch):  # the first thing that `search` tries is a `match`
             way(data)  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ def _seconds(pattern: "re.Pattern[str] | re.Pattern[bytes]", text: str) -> float
         pass
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    return time.process_time() - began
+    return time.thread_time() - began
 
 
 @requirement("read:linear-patterns")
@@ -64,7 +64,8 @@ def test_no_pattern_takes_a_power_of_its_input() -> None:
     try:
         for name, pattern in _patterns():
             for unit in _UNITS:
-                if name not in slow and _seconds(pattern, f"{unit * _LONG}!") > _MOST_SECONDS:
+                # One that is slow is so each time; a machine, now and then.
+                if name not in slow and all(_seconds(pattern, f"{unit * _LONG}!") > _MOST_SECONDS for _ in range(3)):
                     slow[name] = f"{unit!r} x {_LONG:,}"
     finally:
         signal.signal(signal.SIGVTALRM, before)

@@ -43,7 +43,7 @@ def test_every_dependency_says_its_licence_and_those_that_ask_for_more_than_a_no
     assert not strict & installed_with("holdall")
 
 
-@release.asks_the_registry
+@release.in_full
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("target", "extras"), [("wheel", ""), ("sdist", "[all]")])
 def test_it_works_where_nothing_else_is_installed(target: str, extras: str, tmp_path: Path) -> None:

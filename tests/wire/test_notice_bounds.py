@@ -246,8 +246,8 @@ def test_a_notice_of_ten_megabytes_is_built_in_time(shape: str) -> None:
             spent.append(time.process_time() - before)
     finally:
         gc.unfreeze()
-    # Half of it on a quiet machine, which the benchmark proves; what is quadratic takes minutes.
-    assert min(spent) < 0.1
+    # The benchmark proves 0.05 s on a quiet machine; what is quadratic takes minutes on any.
+    assert min(spent) < 1.0
 
 
 @requirement("answer:foreign-text-on-one-line")
