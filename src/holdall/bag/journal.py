@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdall.policy.folds import OF_READERS, WAYS, Counters, Coverage, Ledger
@@ -17,7 +17,6 @@ from holdall.values.errors import StoreFault
 from holdall.values.events import Event, EventKind
 from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
-from holdall.values.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from holdall.background import Portal
@@ -36,8 +35,9 @@ _LOOK_BYTES = 64 * 1024
 _DEFERRABLE = ("inline", "turn", "called")
 _FLUSH_SECONDS = 1.0  # seconds after which waiting events are written
 _ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
-_PLAIN = lazy_pattern(r"[A-Za-z0-9_.:-]*").fullmatch  # nothing in it must be escaped in JSON
-_Whole = tuple[float, str, str, int]  # when, tool, call id, chars: an output that was shown whole
+_TEXT = json.encoder.encode_basestring_ascii
+# When, tool, call id, seconds, chars, and what else its event says, all of it text: an output that was shown whole.
+_Whole = tuple[float, str, str, float, int, Mapping[str, str]]
 
 
 class Journal:
@@ -117,19 +117,17 @@ class Journal:
         packed = self._members.get(handle)
         return output, {**data, "member": member, "in_member": inside, "scanned": [packed] if packed else []}
 
-    def shown_whole(self, tool: str, call_id: str, chars: int) -> None:
+    def shown_whole(self, tool: str, call_id: str, seconds: float, chars: int, asked: Mapping[str, str]) -> None:
         """`record("inline", …)` by the shortest way: it is the most frequent event by far."""
         for idle in self.watchers.values():
             if not idle():
-                self.record("inline", tool=tool, call_id=call_id, chars=chars)
+                self.record("inline", tool=tool, call_id=call_id, seconds=seconds, chars=chars, **asked)
                 return
         with self._lock:
             self._counters.inline += 1
-            self._waiting.append((self._clock(), tool, call_id, chars))
-            if len(self._waiting) >= _MAX_WAITING:
+            self._waiting.append((self._clock(), tool, call_id, round(seconds, 6), chars, asked))
+            if len(self._waiting) >= _MAX_WAITING or not self._schedule_flush():
                 self._write()
-            elif self._due_in is None:
-                self._schedule_flush()
 
     def coverage(self, handle: str) -> Coverage:
         """What is known of one output now, from every process that works in this session."""
@@ -217,12 +215,12 @@ class Journal:
 
 def _line(event: "Event | _Whole", by: str) -> bytes:
     if isinstance(event, tuple):
-        at, tool, call_id, chars = event
-        if _PLAIN(tool) and _PLAIN(call_id):  # in a third of the time
-            named = f'"tool":"{tool}",' if tool else ""
-            called = f'"call_id":"{call_id}",' if call_id else ""
-            return f'{{"at":{at!r},"event":"inline",{named}{called}"by":"{by}","chars":{chars}}}\n'.encode()
-        event = Event(at, "inline", tool=tool, call_id=call_id, by=by, data={"chars": chars})
+        at, tool, call_id, seconds, chars, asked = event  # in a third of the time
+        named = f'"tool":{_TEXT(tool)},' if tool else ""
+        called = f'"call_id":{_TEXT(call_id)},' if call_id else ""
+        took = f'"seconds":{seconds!r},' if seconds else ""
+        more = "".join(f',"{name}":{_TEXT(text)}' for name, text in asked.items())
+        return f'{{"at":{at!r},"event":"inline",{named}{called}{took}"by":"{by}","chars":{chars}{more}}}\n'.encode()
     return _ENCODE(event.to_json()).encode("ascii") + b"\n"
 
 
@@ -293,8 +291,13 @@ def watchers() -> dict[Watcher, Idle]:
 
 
 def _no_opentelemetry() -> bool:
-    """Used only if the program has imported OpenTelemetry: importing it here would slow every start."""
-    return "opentelemetry.trace" not in sys.modules
+    """Used only if the program has imported OpenTelemetry, which would slow every start, and given it an SDK: many
+    frameworks import the one and leave the other to their users.
+    """
+    trace, metrics = sys.modules.get("opentelemetry.trace"), sys.modules.get("opentelemetry.metrics")
+    return (trace is None or type(trace.get_tracer_provider()).__name__ == "ProxyTracerProvider") and (
+        metrics is None or type(metrics.get_meter_provider()).__name__ == "_ProxyMeterProvider"
+    )
 
 
 def _emit_opentelemetry(event: Event) -> None:

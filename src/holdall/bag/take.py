@@ -12,7 +12,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Sequ
 from dataclasses import field, replace
 from functools import partial
 from pathlib import PurePath
-from typing import Any, cast
+from typing import cast
 
 from holdall.bag import streams
 from holdall.bag.core import NO_POLICY, Core, in_thread
@@ -1029,23 +1029,18 @@ def take_small(core: Core, output: object, origin: Origin, started: float | None
         text = plain_text(output)
     if text is None or core.imitates(text) or not is_small_text(core, text, origin.tool):
         return text if is_value else None
-    if started is None and origin.arguments is None and not origin.server:
-        core.journal.shown_whole(origin.tool, origin.call_id, len(text))
-    else:
-        core.journal.record(
-            "inline", tool=origin.tool, call_id=origin.call_id, chars=len(text), **asked_with(core, origin),
-            seconds=0.0 if started is None else time.perf_counter() - started,
-        )  # fmt: skip
+    seconds = 0.0 if started is None else time.perf_counter() - started
+    core.journal.shown_whole(origin.tool, origin.call_id, seconds, len(text), asked_with(core, origin))
     return Inline(output) if text is output else Inline(output, as_text=text)
 
 
-def asked_with(core: Core, origin: Origin) -> dict[str, Any]:
+def asked_with(core: Core, origin: Origin) -> dict[str, str]:
     """The server of a call and the beginning of its arguments, for its event: most results have no record of their own.
 
     What must not reach a disk, and what a policy masks, does not do so by this way: to look through arguments takes
     its time, and everybody would wait for it here.
     """
-    found: dict[str, Any] = {"server": origin.server} if origin.server else {}
+    found = {"server": origin.server} if origin.server else {}
     policy, arguments = core.policy_of(origin.tool), origin.arguments
     if arguments is None or policy.store == "never" or policy.redact or not core.dialect.stores:
         return found
