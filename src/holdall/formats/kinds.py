@@ -165,9 +165,17 @@ class Ends:
     @cached_property
     def stamped(self) -> bool:
         """Whether a third of the lines begin with a time; those of a stack trace belong to the line before it."""
-        lines = [line for line in self.sampled if not _OF_A_TRACE.match(line)]
-        stamped = sum(map(begins_with_time, lines))
-        return stamped * 3 >= len(self.sampled) or (stamped * 3 >= len(lines) and stamped * 20 >= len(self.sampled) > 5)
+        stamped = others = 0
+        for line in self.sampled:
+            if _OF_A_TRACE.match(line):
+                continue
+            if not begins_with_time(line):
+                others += 1
+                continue
+            stamped += 1
+            if stamped * 3 >= len(self.sampled):
+                return True
+        return not self.sampled or (stamped >= others / 2 and stamped * 20 >= len(self.sampled) > 5)
 
     @cached_property
     def sampled(self) -> list[str]:
@@ -275,6 +283,8 @@ def is_access_log(ends: Ends) -> bool:
 
 def is_metrics(ends: Ends) -> bool:
     """Lines of Prometheus: samples, and comments that say what they are."""
+    if "# HELP " not in ends.text and "# TYPE " not in ends.text:
+        return False
     lines = ends.lines[:_KEYED]
     comments = sum(line.startswith(("# HELP ", "# TYPE ")) for line in lines)
     samples = sum(map(_is_sample, lines)) if comments else 0
@@ -366,13 +376,13 @@ def yaml_pair(body: str) -> tuple[str, str] | None:
 
 def is_toml(ends: Ends) -> bool:
     """Nearly all lines are tables, keys with values as TOML writes them, or inside of a value that goes on."""
-    lines = [line.strip() for line in ends.text.split("\n")[:_KEYED]]
+    lines = ends.text.split("\n", _KEYED)[:_KEYED]
     fit = total = depth = 0
     quotes = ""
     is_plain = True  # neither a table nor a text in quotes: `x = 1` is written in many languages
     keys: set[str] = set()
     number = 0
-    for line in lines:
+    for line in map(str.strip, lines):
         if not line or (line.startswith("#") and not quotes):
             continue
         if (total - fit) * 20 > len(lines):
@@ -417,9 +427,16 @@ def is_git_log(ends: Ends) -> bool:
     if ends.start.startswith(("commit ", "* commit ")):
         return len(_COMMIT.findall(ends.text)) * 60 > len(ends.lines)
     lines = ends.sampled
-    commits = [found[1] for found in map(ONE_LINE_COMMIT.match, lines) if found]
-    drawn = sum(GRAPH_ONLY.fullmatch(line) is not None for line in lines)
-    if len(commits) < 3 or (len(commits) + drawn) * 20 < len(lines) * 19:
+    commits: list[str] = []
+    others = 0
+    for line in lines:
+        if found := ONE_LINE_COMMIT.match(line):
+            commits.append(found[1])
+        elif GRAPH_ONLY.fullmatch(line) is None:
+            others += 1
+            if others * 20 > len(lines):  # most outputs are something else: not all of them is looked at
+                return False
+    if len(commits) < 3:
         return False
     # Of git's making: as many signs each, or nearly, and not all of them digits.
     return max(map(len, commits)) - min(map(len, commits)) <= _ABBREVIATED and not all(map(str.isdigit, commits))
