@@ -173,6 +173,13 @@ class Opaque:
     __slots__ = ()
 
 
+class Sayer:
+    """All that there is to read of it is what it says of itself."""
+
+    def __str__(self) -> str:
+        return "Z" * 100_000
+
+
 class Hit:
     def __init__(self, title: str) -> None:
         self.title = title
@@ -310,8 +317,11 @@ async def _pages() -> AsyncIterator[object]:
         ({"a": Attr(), "b": LOG}, "1 part of an Attr could not be read: sock (Opaque)"),
         ({"a": Attr(), "b": LOG, "c": Opaque()}, "2 parts of the output could not be read: sock (Opaque), c (Opaque)"),
         (_pages(), "1 part of the output could not be read: an item (Opaque)"),
+        (Sayer(), "1 part of the output kept only as str(): all of it (Sayer)"),
+        ({"a": Opaque(), "b": [Sayer(), Sayer()]}, ("1 part of the output could not be read: a (Opaque), and "
+         "2 parts of the output kept only as str(): b[0] (Sayer), b[1] (Sayer)")),
     ],
-    ids=["key", "path", "not-text", "many", "attribute", "both", "stream"],
+    ids=["key", "path", "not-text", "many", "attribute", "both", "stream", "str", "str-and-none"],
 )  # fmt: skip
 async def test_a_notice_names_the_parts_that_could_not_be_read(tmp_path: Path, value: object, said: str) -> None:
     async with opened(tmp_path) as bag:

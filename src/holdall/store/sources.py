@@ -8,7 +8,8 @@
     any other value                JSON (ensure_ascii off, keys in their order); in it, sets are lists, Decimal, UUID,
                                    dates and paths are text, an Enum is its value, bytes are base64 text,
                                    dataclasses are objects, an object of another class is what can be read of it
-                                   (`to_dict` and the like, else its attributes, text and payload, else its `str`)
+                                   (`to_dict` and the like, else its attributes, text and payload, else its `str`,
+                                   and the notes tell that this is all)
 
 An asynchronous iterator is pumped by the bag. Nothing here reads more than a megabyte ahead.
 """
@@ -29,7 +30,7 @@ from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
-from holdall.text.escape import UNREAD, foreign
+from holdall.text.escape import AS_TOLD, UNREAD, foreign
 from holdall.text.numbers import plural, with_article
 from holdall.text.utf8 import REPLACED, Surrogates
 from holdall.values.errors import UsageError
@@ -105,6 +106,7 @@ _AS_TEXT = {
     ("builtins", "complex"), ("datetime", "date"), ("datetime", "time"), ("datetime", "timedelta"),
     ("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID"), ("pathlib", "PurePath"),
     ("pathlib._local", "PurePath"),  # in Python 3.13
+    ("ipaddress", "_IPAddressBase"),
 }  # fmt: skip
 
 
@@ -181,11 +183,44 @@ def surrogate_notes(lone: Surrogates) -> tuple[str, ...]:
     return (f"{plural(lone.count, 'lone surrogate')} {were} {REPLACED}",) if lone.count else ()
 
 
-def unread_note(parts: Sequence[tuple[str, str]], count: int, of: str) -> str:
-    """Of objects that JSON has no form for: the first parts that nothing could be read of, each with its type."""
-    named = [f"{foreign(name, 25)} ({foreign(kind, 25)})" for name, kind in parts[:_NAMED]]
-    more = f" and {count - len(named):,} more" if count > len(named) else ""
-    return f"{plural(count, 'part')} of {of}{UNREAD}{', '.join(named)}{more}"
+class _Parts:
+    """Parts of an output that JSON has no form for, with what became of them: the first of them, each with its type."""
+
+    def __init__(self, fate: str) -> None:
+        self._fate = fate
+        self._types: dict[tuple[str, str], str] = {}  # by whose part it is and what it is called
+        self._count = 0
+        self._met: list[object] = []  # in the value that is being written: where they are in it is found later
+
+    def meet(self, one: object) -> None:
+        self._met.append(one)
+
+    def forget_met(self) -> None:
+        self._met.clear()
+
+    def add(self, of: str, name: str, one: object) -> None:
+        if (of, name) not in self._types:
+            self._count += 1
+            self._types[of, name] = _type(one)
+
+    def find_places(self, value: object, root: str) -> None:
+        if not self._met:
+            return
+        self._count += len(self._met)
+        places = itertools.islice(_places({id(one) for one in self._met}, value), _NAMED)
+        for place, one in list(places) or [("a value", self._met[0])]:
+            self._types.setdefault((_OUTPUT, place or root), _type(one))
+        self._met.clear()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self._types:
+            return ()
+        holders = {of for of, _ in self._types}
+        of = holders.pop() if len(holders) == 1 else _OUTPUT
+        named = [f"{foreign(name, 25)} ({foreign(kind, 25)})" for (_, name), kind in self._types.items()][:_NAMED]
+        more = f" and {self._count - len(named):,} more" if self._count > len(named) else ""
+        return (f"{plural(self._count, 'part')} of {of}{self._fate}{', '.join(named)}{more}",)
 
 
 def _widen(file: Any) -> None:
@@ -248,24 +283,19 @@ def json_text(value: object, objects: "Objects | None" = None, root: str = "all 
 
 
 class Objects:
-    """One step from a Python value towards JSON; `notes` tells which objects nothing could be read of.
+    """One step from a Python value towards JSON; `notes` tells which objects nothing could be read of, and of which no
+    more than they say of themselves.
 
     An object in an attribute of another is not looked into unless its class says that it is data: it may be a client, a
     session or a request that has the user's keys.
     """
 
     def __init__(self) -> None:
-        self._unread: dict[tuple[str, str], str] = {}  # types, by whose part it is and what it is called
-        self._lost: list[object] = []  # objects of the value that is being written: where they are in it is found later
-        self._parts = 0
+        self._unread, self._as_told = _Parts(UNREAD), _Parts(AS_TOLD)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        if not self._unread:
-            return ()
-        holders = {of for of, _ in self._unread}
-        parts = [(name, kind) for (_, name), kind in self._unread.items()]
-        return (unread_note(parts, self._parts, holders.pop() if len(holders) == 1 else _OUTPUT),)
+        return (*self._unread.notes, *self._as_told.notes)
 
     def plain(self, value: object) -> object:
         found = _data_of(value)
@@ -273,17 +303,13 @@ class Objects:
 
     def start_again(self) -> None:
         """With the same value."""
-        self._lost.clear()
+        self._unread.forget_met()
+        self._as_told.forget_met()
 
     def find_places(self, value: object, root: str) -> None:
         """Name those parts of `value` that nothing could be read of by their paths, once it is written."""
-        if not self._lost:
-            return
-        self._parts += len(self._lost)
-        places = itertools.islice(_places({id(one) for one in self._lost}, value), _NAMED)
-        for place, one in list(places) or [("a value", self._lost[0])]:
-            self._unread.setdefault((_OUTPUT, place or root), _type(one))
-        self._lost.clear()
+        self._unread.find_places(value, root)
+        self._as_told.find_places(value, root)
 
     def _read(self, value: Any, above: tuple[object, ...], name: str = "") -> object:
         """What can be read of an object whose class says nothing: its attributes and its text, or its items."""
@@ -318,19 +344,16 @@ class Objects:
 
     def _said(self, value: object, name: str, above: tuple[object, ...]) -> str:
         said = _str(value)
-        if said.startswith("<"):  # as Python writes what it has no words for
-            if above:
-                self._leave_out({name: value}, above[-1])
-            else:
-                self._lost.append(value)
+        parts = self._unread if said.startswith("<") else self._as_told  # as Python writes what it has no words for
+        if above:
+            parts.add(with_article(_type(above[-1])), name, value)
+        else:
+            parts.meet(value)
         return said
 
     def _leave_out(self, parts: Mapping[str, object], holder: object) -> None:
-        of = with_article(_type(holder))
         for name, value in parts.items():
-            if (of, name) not in self._unread:
-                self._parts += 1
-                self._unread[of, name] = _type(value)
+            self._unread.add(with_article(_type(holder)), name, value)
 
 
 def _places(wanted: AbstractSet[int], value: object) -> Iterator[tuple[str, object]]:

@@ -55,8 +55,8 @@ def one_line(text: str, limit: int = 200) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
-UNREAD = " could not be read: "
-"""In the note of an output that was an object of a tool's own."""
+UNREAD, AS_TOLD = " could not be read: ", " kept only as str(): "
+"""In the notes of an output that was an object of a tool's own."""
 
 
 LONGEST_REASON = 61  # characters: the reasons that we write ourselves fit

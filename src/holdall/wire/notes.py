@@ -8,7 +8,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from holdall.formats.registry import format_of
-from holdall.text.escape import UNREAD, foreign, one_line
+from holdall.text.escape import AS_TOLD, UNREAD, foreign, one_line
 from holdall.text.excerpt import byte_count
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACED
@@ -150,7 +150,7 @@ def media_type_in(notes: Iterable[str]) -> str:
 
 def all_is_kept(facts: Facts, kept: str = "all of it is kept") -> str:
     """Of a whole output: that all of it is kept, and what could not be kept as it was."""
-    notes = [note for note in facts.measure.notes if note.endswith(_TOLD) or UNREAD in note]
+    notes = [note for note in facts.measure.notes if note.endswith(_TOLD) or UNREAD in note or AS_TOLD in note]
     changed = [foreign(note, 120) for note in notes[:3]]  # there is one of each; a record of a bundle may say more
     return f"{kept}, but {', and '.join(changed)}" if changed else kept
 
