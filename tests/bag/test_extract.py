@@ -11,6 +11,7 @@ from inline_snapshot import snapshot
 from holdall.bag.take import view_of
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
+from holdall.text.tokens import tokenizer_named
 from holdall.values.chat import Reply, ToolCall
 from holdall.values.errors import ModelFault
 from holdall.values.outputs import Kept
@@ -113,7 +114,7 @@ async def test_where_nothing_was_found_the_confidence_is_that_of_the_least_sure_
         assert json.loads(answered.text)["confidence"] == 0.6
 
 
-@requirement("dialect:holdall-tool-output", "extract:holdall-answer")
+@requirement("dialect:holdall-tool-output", "dialect:holdall-tool-tokens", "extract:holdall-answer")
 async def test_our_own_dialect_offers_the_tool_only_where_there_is_a_model(tmp_path: Path) -> None:
     async with opened(tmp_path) as bag:
         taken = await bag.take(LOG, tool="logs")
@@ -126,8 +127,10 @@ async def test_our_own_dialect_offers_the_tool_only_where_there_is_a_model(tmp_p
         await bag.take(SMALL)
         taken = await bag.take(LOG, tool="other logs")
         assert isinstance(taken, Kept)
-        assert "tool_output" in {tool.name for tool in bag.tools()}
-        assert "others as facts" in bag.instructions()
+        *base, ask = (tool for tool in bag.tools() if tool.name != "context_diff")
+        assert (ask.name, "others as facts" in ask.description) == ("tool_output", True)
+        texts = [bag.instructions(), *(json.dumps(tool.openai(), ensure_ascii=False) for tool in base)]
+        assert sum(map(tokenizer_named("o200k").count, texts)) <= 600
         answer = await bag.call("tool_output", {"handle": taken.handle, "extract": "Which job failed first?"})
         lines = answer.text.replace(taken.handle, "HANDLE").split("\n")
         assert lines[0] == snapshot(

@@ -372,8 +372,7 @@ class Holdall(KeptNames):
 
     def instructions(self) -> str:
         """The few lines for a system prompt that tell a model how to use handles."""
-        told = self.dialect.instructions + (self.dialect.with_model if self.models.configured else "")
-        return told + self.dialect.about_mark.replace("MARK", self.core.signature)
+        return self.dialect.instructions + self.dialect.about_mark.replace("MARK", self.core.signature)
 
     def system_notice(
         self,

@@ -167,7 +167,6 @@ class Dialect:
     chunk_overlap_percent: float = 10.0
     marked_by: Literal["", "text", "handle", "session"] = ""  # where its notices bear the mark of the session
     about_mark: str = ""  # what the instructions say of it; MARK stands for it there
-    with_model: str = ""  # what the instructions say besides where there is a model
     status_words: StatusWords = field(default_factory=StatusWords)  # in the system notice
     all_kept_is_ready: bool = False  # whether the system notice lists all that is kept as ready to be retrieved
     keeps_for_session: bool = False  # whether outputs go with their session where no setting says otherwise
@@ -249,7 +248,7 @@ def with_prefix(dialect: Dialect, prefix: str) -> Dialect:
         both=renaming(dialect.written),
         differs=renaming(dialect.differs) if dialect.differs is not None else None,
         extracted=renaming(dialect.extracted), refuse=renaming(dialect.refuse), go_on=renaming(dialect.go_on),
-        instructions=own(dialect.instructions), with_model=own(dialect.with_model),
+        instructions=own(dialect.instructions),
         status_words=StatusWords(own(words.retrieve), own(words.use_retrieve), own(words.wait), own(words.use_wait)),
         tools=tuple(replace(tool, description=own(tool.description)) for tool in dialect.tools),
         without_background=None if instead is None else with_prefix(instead, prefix), plain=None, prefix=prefix,

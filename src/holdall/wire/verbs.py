@@ -116,7 +116,7 @@ Example:  holdall grep k3f9 'Failed password for (\\S+)' --group
                  "Go on from this byte; with --last, before it.", "--from", "BYTE", 0),
     ),
     "context_grep",
-    "Search a kept output by a regex. count: only how many; group: how often each captured value occurs; "
+    "Search a kept output by regex. count: only how many; group: how often each captured value occurs; "
     "last: from the end.",
     work="grep:grep_bounded",
 )  # fmt: skip
