@@ -573,6 +573,19 @@ async def test_what_a_notice_shows_of_errors_is_in_the_ledger(tmp_path: Path, di
         assert ledger.shown.bytes() < 6000, "and nothing else"
 
 
+@requirement("ledger:shown")
+async def test_lines_of_a_log_that_a_notice_shows_without_their_time_are_in_the_ledger(tmp_path: Path) -> None:
+    what = {1700: "FAILED:  disk 7 is gone"}
+    log = "".join(f"2026-11-15 10:{n // 60:02}:{n % 60:02} job {n} {what.get(n, 'done')}\n" for n in range(3000))
+    async with opened(tmp_path) as bag:
+        taken = await bag.take(log, tool="jobs")
+        assert isinstance(taken, Kept)
+        assert "L1,701 × 1  job 1700 FAILED: disk 7 is gone" in taken.content
+        shown = (await bag.coverage(taken.handle)).shown
+        read = [log.encode()[start:end].decode() for start, end in shown.as_lists()]
+        assert read == ["job 1700 FAILED:  disk 7 is gone"]
+
+
 @requirement("ledger:recovery", "watch:outputs-kept")
 @pytest.mark.parametrize("dialect", ["holdall", "clamp"])
 async def test_what_recovery_replaces_is_in_the_ledger(tmp_path: Path, dialect: str) -> None:

@@ -2,6 +2,7 @@
 like errors with what is around them.
 """
 
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from holdall.store.reader import byte_of_line, line_of_byte
 from holdall.text.tokens import Tokenizer
 from holdall.text.utf8 import decode
 from holdall.values.errors import HoldallError, OutOfTime
+from holdall.values.patterns import lazy_pattern
 from holdall.values.settings import NOTICE_TOKENS
 from holdall.values.spans import Span
 from holdall.wire.answers import tag_for
@@ -31,6 +33,11 @@ _MAX_INDENT = 64  # bytes before the first sign of a line
 _SEARCHED = 512 * 1024  # bytes of each end in which lines that look like errors are counted
 _FIRST = 3  # of the errors in an outline
 _JUDGED = 1000  # bytes of a line that tell whether it does
+_QUOTES = lazy_pattern(r"L(?P<line>\d{1,3}(?:,\d{3})*)(?: × \d+)? +(?P<text>\S.*)")
+_LEAST_QUOTED, _LONGEST_QUOTED = (
+    8,
+    2000,
+)  # bytes: a figure may be in a line by chance; and of the line that are looked at
 _BEFORE, _AFTER = 400, 800  # bytes of a paragraph before and after the line that looks like an error
 
 
@@ -102,6 +109,21 @@ def _place_of(reader: OutputReader, byte: int, text: str) -> Span:
     return Span(byte + at, byte + at + len(shown)) if at >= 0 else Span(byte, byte)
 
 
+def _quoted(reader: OutputReader, told: str) -> Span:
+    """What a line of an outline shows of the line that it names; empty if that is not as it is stored.
+
+    Of a line of a log its time is left out, and blanks are one: where the words begin and end is what counts.
+    """
+    found = _QUOTES.fullmatch(told)
+    words = [re.escape(word.encode()) for word in found["text"].removesuffix("…").split()] if found else []
+    if found is None or sum(map(len, words)) < _LEAST_QUOTED:
+        return Span(0, 0)
+    start = byte_of_line(reader, int(found["line"].replace(",", "")))
+    line = reader.read(start, start + _LONGEST_QUOTED).partition(b"\n")[0]
+    place = re.search(rb"\s+".join(words), line)
+    return Span(start + place.start(), start + place.end()) if place else Span(start, start)
+
+
 # The two ends of an output, its outline, and whether all of it would fit: what a notice is built from.
 
 
@@ -148,6 +170,7 @@ def notice_view(
     )
     errors = tuple((line_of_byte(reader, byte), text) for byte, text in wrong)
     places = tuple(_place_of(reader, byte, text) for byte, text in wrong)
+    quoted = tuple(_quoted(reader, line) for line in found.lines) if found else ()
     near = _near(reader, found, counter(tokenizer)) if found else None
     shown = [head, tail, facts.origin.tool.encode("utf-8", "replace"), facts.error.encode("utf-8", "replace")]
     if found:
@@ -155,8 +178,9 @@ def notice_view(
         shown.append("\n".join(said).encode("utf-8", "replace"))
     tag = tag_for(b"\n".join(shown).decode("latin-1"), new_tag)
     return View(
-        facts, head, tail, tag, found, errors, tokenizer, most_tokens, long_handle, extracts, near, error_spans=places
-    )
+        facts, head, tail, tag, found, errors, tokenizer, most_tokens, long_handle, extracts, near, error_spans=places,
+        outline_spans=quoted,
+    )  # fmt: skip
 
 
 def _near(reader: OutputReader, found: Outline, count: Callable[[str], int]) -> tuple[int, int] | None:

@@ -50,6 +50,7 @@ class View:
     snippet_bytes: int = SNIPPET_BYTES
     more_errors: int = 0  # lines that look like errors and are not among them
     error_spans: tuple[Span, ...] = ()  # where each of the errors is; an empty one where it is not shown as stored
+    outline_spans: tuple[Span, ...] = ()  # the same of each line of the outline
     shell: str | None = None  # for somebody in a shell: the options that each command needs
     imitates: bool = False  # it is kept because it holds the mark, and not for its size
     difference: Difference | None = None  # to the last output of the same tool and arguments, where there is little

@@ -372,7 +372,7 @@ def notice(view: View) -> str:
 
 
 def shown_by_notice(view: View) -> tuple[Span, ...]:
-    """The bytes of the first and the last lines that are in a notice as they are."""
+    """The bytes that are in a notice as they are stored: of first and last lines, errors, what its outline quotes."""
     return _spans(view, _chosen(view))
 
 
@@ -421,7 +421,11 @@ def _parts(view: View) -> list[_Part]:
     outline = view.outline.lines if view.outline is not None else ()
     places = view.error_spans or (Span(0, 0),) * len(view.errors)
     errors = [End(text, span, number) for (number, text), span in zip(view.errors, places, strict=True)]
-    parts = [_Part(0 if at == 0 else 10 + at, line, end=_error_in(line, errors)) for at, line in enumerate(outline)]
+    spans = view.outline_spans or (Span(0, 0),) * len(outline)
+    parts = [
+        _Part(0 if at == 0 else 10 + at, line, end=End(line, span))
+        for at, (line, span) in enumerate(zip(outline, spans, strict=True))
+    ]
     if len(view.facts.error) > _ERROR_CHARS:  # more of it than a sentence may hold
         parts.insert(0, _Part(3, f"error: {one_line(view.facts.error, _MORE_OF_ERROR)}"))
     told = {int(number.replace(",", "")) for line in outline for number in _PLACE.findall(line)}
@@ -445,11 +449,6 @@ def _parts(view: View) -> list[_Part]:
     ]
     calls = [_Part(_CALL_RANKS[at], call, is_call=True, is_extra=at > 0) for at, call in enumerate(next_calls(view))]
     return [replace(part, place=place) for place, part in enumerate(parts + calls)]
-
-
-def _error_in(line: str, errors: list[End]) -> End | None:
-    """The error that a line of the outline shows by its number and its text."""
-    return next((end for end in errors if line.startswith(f"L{end.line:,} ") and line.endswith(end.text)), None)
 
 
 def _ends(view: View, told: set[int]) -> tuple[list[End], list[End]]:
