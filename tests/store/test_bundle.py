@@ -374,6 +374,14 @@ def test_two_lines_of_events_are_never_read_as_something_else(tmp_path: Path) ->
 
 
 @requirement("bundle:no-verdicts")
+@pytest.mark.parametrize("name", ["at", "seconds"])
+def test_an_event_with_a_number_that_python_cannot_hold_is_passed_over(name: str) -> None:
+    event = b'{"at":5.0,"event":"turn","number":3}'
+    forged = b'{"at":4.0,"event":"called","%s":1%s}' % (name.encode(), b"0" * 400)
+    assert [event.at for event in events_in(b"\n".join([forged, event, b""]))] == [5.0]
+
+
+@requirement("bundle:no-verdicts")
 @pytest.mark.parametrize("times", [1, 2], ids=["the same ids", "new ids"])
 @pytest.mark.parametrize("key", [b'"verified"', b'"verifi\\u0065d"'], ids=["plain", "escaped"])
 def test_nobody_says_for_us_that_quotes_are_verified(tmp_path: Path, times: int, key: bytes) -> None:

@@ -253,7 +253,7 @@ def events_in(data: bytes) -> list[Event]:
     for flat in _objects_in([line for line in data.split(b"\n") if line]):
         try:
             event = Event.from_json(flat)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             continue
         if event is not None:
             found.append(event)

@@ -81,7 +81,7 @@ def decode(data: bytes, *, handle: str) -> tuple[Facts, BlockTable]:
     try:
         facts = Facts.from_json(json.loads(line))
         table = BlockTable.from_bytes(rest)
-    except (KeyError, TypeError, ValueError) as problem:
+    except (KeyError, TypeError, ValueError, OverflowError) as problem:
         raise OutputDamaged(handle, f"its record cannot be read ({problem})") from problem
     if facts.handle != handle:
         raise OutputDamaged(handle, "its record is that of another output")

@@ -164,7 +164,7 @@ class Facts:
 
     @staticmethod
     def from_json(flat: dict[str, Any]) -> "Facts":
-        """Raises KeyError, TypeError or ValueError if `flat` is not what `to_json` wrote."""
+        """Raises KeyError, TypeError, ValueError or OverflowError if `flat` is not what `to_json` wrote."""
         if not _KIND.fullmatch(flat["kind"]) or flat["state"] not in STATES:
             raise ValueError("unknown kind or state")
         # Records from before there were such fields have none of them.
