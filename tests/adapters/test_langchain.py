@@ -23,6 +23,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
+    ChatMessage,
     HumanMessage,
     SystemMessage,
     ToolMessage,
@@ -389,6 +390,38 @@ def test_every_message_of_a_command_is_looked_at(tmp_path: Path, form: str, line
     assert secret not in str(state)
     assert "GITHUB_TOKEN=*" in requests[1].text
     assert len(requests[1].text) < 5000
+
+
+@requirement("adapter:interrupts", "store:tool-redacts")
+@pytest.mark.parametrize("lines", [1, 3000])
+@pytest.mark.parametrize("form", ["somebody", "role", "name", "calls", "function"])
+def test_all_that_a_model_reads_of_a_message_of_a_command_is_looked_at(tmp_path: Path, form: str, lines: int) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    text = f"GITHUB_TOKEN={secret}\n" * lines
+    call: Any = {"name": "other", "args": {"text": text}, "id": "call-9"}
+    said = {
+        "somebody": ChatMessage(text, role="user"),
+        "role": ChatMessage("hi", role=text),
+        "name": HumanMessage("hi", name=text),
+        "calls": AIMessage("hi", tool_calls=[call]),
+        "function": AIMessage("hi", additional_kwargs={"function_call": {"name": "other", "arguments": text}}),
+    }[form]
+
+    @tool
+    def env(tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
+        """The environment."""
+        answers = [ToolMessage("ok", tool_call_id="call-9")] if form == "calls" else []
+        return Command(update={"messages": [ToolMessage("ok", tool_call_id=tool_call_id), said, *answers]})
+
+    adapter = middleware(home=str(tmp_path), settings=Settings(tools={"env": ToolPolicy(redact=True)}))
+    state, _ = invoke(adapter, calls_then_answers(Call("env")), [env])
+    adapter.close()
+    [message] = [one for one in state["messages"] if type(one) is type(said) and one.text not in ("go", "done")][-1:]
+    assert secret not in str(state)
+    assert "GITHUB_TOKEN=*" in str(message)
+    assert len(str(message)) < 5000
+    if form == "calls":
+        assert [(one["name"], one["id"]) for one in message.tool_calls] == [("other", "call-9")]
 
 
 @requirement("adapter:beside")

@@ -24,7 +24,15 @@ from holdall.wire.results import field, with_field
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
     from langchain.agents.middleware.types import AgentState, PrivateStateAttr
-    from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+    from langchain_core.messages import (
+        AIMessage,
+        AnyMessage,
+        BaseMessage,
+        HumanMessage,
+        RemoveMessage,
+        SystemMessage,
+        ToolMessage,
+    )
     from langchain_core.messages.utils import convert_to_messages
     from langgraph.prebuilt import ToolNode
     from langgraph.prebuilt.tool_node import ToolCallRequest
@@ -34,7 +42,8 @@ except ImportError as missing:
 
 Returned = ToolMessage | Command[Any] | list[ToolMessage | Command[Any]]
 _KEY = "holdall_conversation"
-_TAKEN = (ToolMessage, HumanMessage, SystemMessage, AIMessage)  # of a command: whoever says it there, a tool wrote it
+_LONGEST_NAME = 64  # characters of a tool's name
+_BESIDE = ("name", "role", "tool_calls", "invalid_tool_calls", "additional_kwargs")  # a content; models read them too
 
 
 class _State(AgentState[Any]):
@@ -184,14 +193,24 @@ def _outputs(returned: Any, key: str = "messages") -> Iterator[object]:
         for one in cast("list[Any]", returned):
             yield from _outputs(one, key)
     elif isinstance(returned, Command):
-        yield from (_output(one) for one in _updates(returned, key) if isinstance(one, _TAKEN))
+        for one in _updates(returned, key):
+            yield from _of_message(one)
     elif isinstance(returned, ToolMessage):
         yield returned
 
 
-def _output(message: BaseMessage) -> object:
-    """What a tool has somebody else say is its output, too."""
-    return message if isinstance(message, ToolMessage) else message.content
+def _of_message(message: BaseMessage) -> Iterator[object]:
+    """Whoever says it in a command, a tool wrote it: its content, and what else a model reads of it."""
+    if isinstance(message, ToolMessage):
+        yield message
+    elif not isinstance(message, RemoveMessage):
+        yield message.content
+        if beside := _beside(message):
+            yield beside
+
+
+def _beside(message: BaseMessage) -> dict[str, Any]:
+    return {name: value for name in _BESIDE if (value := getattr(message, name, None))}
 
 
 def _with_outputs(returned: Any, shown: list[Any], key: str = "messages") -> Any:
@@ -208,12 +227,30 @@ def _with_outputs(returned: Any, shown: list[Any], key: str = "messages") -> Any
 
 
 def _with_output(message: BaseMessage, shown: list[Any]) -> BaseMessage:
-    if not isinstance(message, _TAKEN):
+    if isinstance(message, RemoveMessage):
         return message
     new = shown.pop(0)
     if isinstance(message, ToolMessage):
         return new
-    return message if new is message.content else message.model_copy(update={"content": new})
+    changed: dict[str, Any] = {} if new is message.content else {"content": new}
+    if before := _beside(message):
+        beside = shown.pop(0)
+        if isinstance(beside, dict):
+            changed |= {name: value for name, value in beside.items() if value != before.get(name)}
+        else:  # a notice: of what it is about there stays what calls and their answers are told apart by
+            content = [new] if isinstance(new, str) else new
+            calls = [
+                {**call, "name": call["name"][:_LONGEST_NAME], "args": {}} for call in before.get("tool_calls", ())
+            ]
+            empty = {
+                "name": None,
+                "role": "user",
+                "invalid_tool_calls": [],
+                "additional_kwargs": {},
+                "tool_calls": calls,
+            }
+            changed = {name: empty[name] for name in before} | {"content": [*content, {"type": "text", "text": beside}]}
+    return message.model_copy(update=changed) if changed else message
 
 
 def _updates(command: Command[Any], key: str) -> Sequence[BaseMessage]:
