@@ -220,6 +220,26 @@ h2bb  "fetch" · 168,900 bytes · 5,000 lines (log)\
 """)
 
 
+def _damage_record(folder: Path, handle: str) -> None:
+    (record,) = folder.rglob(f"{handle}.record")
+    record.write_bytes(b"nonsense")
+
+
+@requirement("store:io-errors")
+async def test_an_output_whose_record_cannot_be_read_is_in_the_list_of_a_model(tmp_path: Path, fixed: None) -> None:
+    async with opened(tmp_path) as bag:
+        await bag.keep("a", tool="fetch")
+        await bag.keep("b", tool="fetch")
+        _damage_record(tmp_path, "h2bb")
+        listed = (await answers(bag, "context_read")).splitlines()
+        assert sorted(listed[1:]) == snapshot(
+            [
+                "h2bb  unreadable · output h2bb is damaged: its record is not a record. The damaged bytes are not shown; `holdall verify` lists what is damaged.",
+                'h2bc  "fetch" · 1 byte · 1 line (text)',
+            ]
+        )
+
+
 @pytest.mark.parametrize("sign", ["漢", "é", "😀", "e"])
 async def test_a_range_that_ends_inside_of_a_character_shows_those_that_are_whole(sign: str, tmp_path: Path) -> None:
     async with opened(tmp_path) as bag:

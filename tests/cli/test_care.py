@@ -228,7 +228,10 @@ def test_a_record_that_cannot_be_read_is_named_not_left_out(holdall: Program) ->
     record.write_bytes(b"nonsense")
     listed = holdall("ls")
     assert f"records that cannot be read: {handle}; `holdall verify` says why" in listed.err
-    assert handle in holdall("ls", "--json").json["unreadable"]
+    assert [line.split()[:3] for line in listed.text.splitlines()[1:]] == [[handle, "-", "unreadable"]]
+    told = holdall("ls", "--json").json
+    assert handle in told["unreadable"]
+    assert [(one["handle"], one["state"], one["seen"]) for one in told["outputs"]] == [(handle, "unreadable", None)]
     assert holdall("cat", handle).code == 3
 
 

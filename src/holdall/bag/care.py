@@ -79,7 +79,7 @@ class Care:
     ) -> tuple[list[Facts], int]:
         """Those of the session that are over by its rule or by their age, without the known ones; the bytes freed."""
         now, rule = self._store.clock(), session.retention
-        outputs = self._store.outputs(session)
+        outputs = [facts for facts in self._store.outputs(session) if facts.state != "unreadable"]
         over = [facts for facts in outputs if is_over(session, facts, now) and facts.id not in known]
         known = known | {facts.id for facts in over}
         ended = [facts for facts in outputs if facts.state not in ("expired", "running") and facts.id not in known]
@@ -141,7 +141,7 @@ class Care:
         return await asyncio.to_thread(work)
 
     async def unreadable(self) -> Mapping[str, StoreFault]:
-        """Handles of the session whose records cannot be read, and why: they are not among the outputs."""
+        """Handles of the session whose records cannot be read, and why."""
         session = self._session
         return await asyncio.to_thread(self._store.unreadable, session) if session is not None else {}
 

@@ -323,7 +323,9 @@ class Core:
         self._policies = policies_of(parts.settings)
         self._own_names: dict[str, dict[str, None]] = {}  # of tools that have a policy and are shown under others
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
-        self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
+        self.kept = {
+            one.handle: one for one in parts.store.outputs(parts.session) if one.state not in ("expired", "unreadable")
+        }
 
     async def on(self, handle: str, verb: Callable[[OutputReader], Answer], facts: Facts | None = None) -> Answer:
         """Run `verb` on an open output, in a thread; cancelled, it stops at its next read.

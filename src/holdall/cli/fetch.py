@@ -66,7 +66,8 @@ async def ls(
             )
         return await _sessions(options, limit, reverse=reverse)
     async with options.read_bag() as bag:
-        kept, unreadable = await bag.outputs(), await bag.care.unreadable()
+        kept = await bag.outputs()
+        faults = {facts.handle: facts.error for facts in kept if facts.state == "unreadable"}
         so_far = {
             facts.handle: (await bag.fetch.find(facts.handle, bytes=":0")).total for facts in kept if _runs(facts)
         }
@@ -75,7 +76,6 @@ async def ls(
         rows.sort(key=_SORTS[sort], reverse=sort in ("size", "lines"))
         outputs = _first(rows, limit, reverse=reverse)
         if options.as_json:
-            faults = {handle: str(fault) for handle, fault in unreadable.items()}
             listed = [
                 row.facts.to_json() | {"seen": _seen(row.facts, bag.journal.coverage(row.handle))} for row in outputs
             ]
@@ -92,8 +92,8 @@ async def ls(
             screen.about(f'nothing is kept in session "{bag.session.name}" yet: some-command | holdall put')
         if len(outputs) < len(rows) and not options.as_json:
             screen.about(f"{len(outputs):,} of {plural(len(rows), 'output')}; all of them without --limit")
-        if unreadable and not options.as_json:
-            screen.about(f"records that cannot be read: {', '.join(unreadable)}; `holdall verify` says why")
+        if faults and not options.as_json:
+            screen.about(f"records that cannot be read: {', '.join(faults)}; `holdall verify` says why")
         return 0 if outputs else FOUND_NOTHING
 
 
@@ -125,7 +125,7 @@ class _Listed(NamedTuple):
         return {"so_far": {"bytes": self.total.bytes, "lines": self.total.lines}} if _runs(self.facts) else {}
 
     def cells(self, coverage: Coverage, now: float) -> list[str]:
-        facts, gone = self.facts, self.facts.state == "expired"
+        facts, gone = self.facts, self.facts.state in ("expired", "unreadable")
         seen = _seen(facts, coverage)
         return [
             facts.handle,
@@ -161,7 +161,7 @@ def _runs(facts: Facts) -> bool:
 
 def _seen(facts: Facts, coverage: Coverage) -> float | None:
     """The share that a model was shown; None if there is nothing, or not yet all, to be a share of."""
-    if facts.state in ("expired", "running"):
+    if facts.state in ("expired", "running", "unreadable"):
         return None
     return round(coverage.share(facts.measure.bytes), 6) if coverage.shown.starts else 0.0
 

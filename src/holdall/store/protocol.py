@@ -342,7 +342,7 @@ class OutputStore(Protocol):
         ...
 
     def outputs(self, session: SessionInfo) -> Sequence[Facts]:
-        """All of them, tombstones too, oldest first."""
+        """All of them, tombstones too, oldest first; in the state `unreadable` those whose records cannot be read."""
         ...
 
     def output_counts(self) -> Mapping[str, int]:
@@ -350,7 +350,7 @@ class OutputStore(Protocol):
         ...
 
     def unreadable(self, session: SessionInfo) -> Mapping[str, StoreFault]:
-        """Handles whose records cannot be read, and why: they are not among the outputs."""
+        """Handles whose records cannot be read, and why."""
         ...
 
     def open(self, facts: Facts) -> OutputReader: ...

@@ -15,7 +15,7 @@ from holdall.store.memory_files import new_tree
 from holdall.store.protocol import OutputReader
 from holdall.text.tokens import Estimate
 from holdall.text.utf8 import char_offset_to_byte, decode, pending_bytes, straddling_bytes
-from holdall.values.errors import OutputDamaged
+from holdall.values.errors import OutputDamaged, StoreFault
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK, BlockTable, Span, Totals
 
@@ -130,6 +130,14 @@ def damage_in(reader: OutputReader, descriptor: int) -> list[Span] | None:
 _CACHED_BLOCKS = 32  # 2 MiB: neighbouring reads share blocks
 
 
+def _pread(descriptor: int, length: int, start: int, facts: Facts) -> bytes:
+    try:
+        return files.pread(descriptor, length, start)
+    except OSError as problem:
+        reason = os.strerror(problem.errno) if problem.errno else str(problem)
+        raise StoreFault(f"output {facts.handle} cannot be read at byte {start:,}: {reason}.") from problem
+
+
 class FileReader:
     """A finished output in a file."""
 
@@ -216,7 +224,7 @@ class FileReader:
     def _pread(self, start: int, length: int) -> bytes:
         parts: list[bytes] = []
         while length > 0:
-            part = files.pread(self._descriptor, length, start)
+            part = _pread(self._descriptor, length, start, self.facts)
             if not part:
                 here = files.fstat(self._descriptor).st_size
                 raise OutputDamaged(
@@ -249,7 +257,7 @@ class RunningReader:
     def refresh(self) -> int:
         """Take in what was written since. The number of new bytes."""
         before = self._taken()
-        while chunk := files.pread(self._descriptor, 16 * BLOCK, self._taken()):
+        while chunk := _pread(self._descriptor, 16 * BLOCK, self._taken(), self.facts):
             self._measurer.feed(chunk)
         self._partial = None
         return self._taken() - before
@@ -257,7 +265,7 @@ class RunningReader:
     def read(self, start: int, end: int) -> bytes:
         deadline.check()
         start, end = max(0, start), min(end, self.totals.bytes)
-        return files.pread(self._descriptor, end - start, start) if start < end else b""
+        return _pread(self._descriptor, end - start, start, self.facts) if start < end else b""
 
     def local_file(self) -> AbstractContextManager[int]:
         return files.local_file(self._descriptor)

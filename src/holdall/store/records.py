@@ -233,6 +233,11 @@ def expired(facts: Facts, rule: str, now: float) -> Facts:
     return replace(facts, state="expired", ended=now, error=rule, file="", origin=origin, measure=measure)
 
 
+def unreadable(handle: str, session: str, fault: StoreFault, changed: float = 0.0) -> Facts:
+    """An output in a list whose record cannot be read, now or ever: it is there, and that is all that is known."""
+    return Facts(handle, "", session, changed, state="unreadable", error=str(fault))
+
+
 def _dumped(flat: Any) -> bytes:
     return json.dumps(flat, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 

@@ -64,7 +64,9 @@ class RawResult(dict[str, Any]):
 
 
 Kind = str  # one of `formats.registry.FORMATS`; a record of a later version may have one that is not known here
-State = Literal["queued", "running", "ready", "failed", "cancelled", "timed out", "interrupted", "expired"]
+State = Literal[
+    "queued", "running", "ready", "failed", "cancelled", "timed out", "interrupted", "expired", "unreadable"
+]
 STATES: tuple[str, ...] = get_args(State)
 _KIND = lazy_pattern(r"[a-z][a-z0-9 _-]{0,39}")
 _LATER = ("is_error", "traceback", "process", "surrogates", "masked", "read_as")
@@ -137,6 +139,8 @@ class Facts:
 
     @property
     def long_handle(self) -> str:
+        if not self.id:  # unreadable: its record would say
+            return self.handle
         _, sign, member = self.handle.partition(MEMBER)
         return format_long(self.session, self.id) + sign + member
 

@@ -609,6 +609,8 @@ def listing(outputs: Sequence[tuple[Facts, float]], *, handle_of: Callable[[Fact
 
 def line_of(facts: Facts, handle: str) -> str:
     """One output on one line."""
+    if facts.state == "unreadable":
+        return f"{handle}  unreadable · {foreign(facts.error, 200)}"
     measure = facts.measure
     state = "" if facts.state == "ready" else f" · {facts.state}"
     size = f"{plural(measure.bytes, 'byte')} · {plural(measure.lines, 'line')} ({measure.kind})"

@@ -134,9 +134,10 @@ class Snapshot:
         for log in _LOGS:
             if length := store.log_length(session, log):
                 logs[log] = length
-        for fault in store.unreadable(session).values():  # what cannot be read is not left out without a word
-            raise fault
         outputs = store.outputs(session)
+        for facts in outputs:
+            if facts.state == "unreadable":  # not left out without a word
+                raise StoreFault(facts.error)
         notes = [note for note in store.notes(session) if not records.is_answer(note.key)]  # nobody would believe them
         stored, expired = self._stored(store, outputs)
         return SessionSnapshot(session, parent, logs, tree, stored, expired, notes)

@@ -412,12 +412,14 @@ def open_bundle(path: str) -> Generator[Callable[[int], bytes]]:
     except (OSError, ValueError) as problem:
         reason = os.strerror(problem.errno) if isinstance(problem, OSError) and problem.errno else str(problem)
         raise UsageError(f"the bundle {flat(path[:300])} cannot be opened: {reason}.") from problem
+    folder = os.path.dirname(os.path.abspath(path))
     try:
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise UsageError(f"{flat(path[:300])} is a folder, not a bundle.")
+        with _explained(path, folder, doing="reading"):
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise UsageError(f"{flat(path[:300])} is a folder, not a bundle.")
 
         def read(most: int) -> bytes:
-            with _explained(path, os.path.dirname(os.path.abspath(path)), doing="reading"):
+            with _explained(path, folder, doing="reading"):
                 return os.read(descriptor, most)
 
         yield read

@@ -37,29 +37,36 @@ def open_root(path: str) -> int:
         except FileNotFoundError as problem:  # on file systems without folders of users, such as /proc
             raise StoreFault(f"the data folder {path} cannot be made there. {_OTHER_HOME_HINT}") from problem
         root = open_folder(path, shown=path)
+        try:
+            _check_root(root, path)
+            with os.scandir(root) as entries:
+                if next(entries, None) is None:  # just made, maybe by somebody who died before its name was durable
+                    sync_above(path)
+        except BaseException:
+            os.close(root)
+            raise
+    return root
+
+
+def _check_root(root: int, path: str) -> None:
+    """Nobody else can write to it, or put another one in its place."""
     about = os.fstat(root)
+    other_home = f"Or: {_OTHER_HOME_HINT[0].lower()}{_OTHER_HOME_HINT[1:]}"
     if about.st_uid != os.geteuid():
-        os.close(root)
         raise StoreUnsafe(f"the data folder {path} belongs to user {about.st_uid}, not to you. {_OTHER_HOME_HINT}")
     if about.st_mode & 0o022:
-        os.close(root)
         mode = stat.S_IMODE(about.st_mode)
         raise StoreUnsafe(
             f"others can write to the data folder {path} (mode {mode:04o}). "
-            f"Close it with: chmod 700 {path}. Or: {_OTHER_HOME_HINT[0].lower()}{_OTHER_HOME_HINT[1:]}"
+            f"Close it with: chmod 700 {path}. {other_home}"
         )
     if open_to_others := _open_to_others(path):
         import shlex  # noqa: PLC0415 - seldom
 
-        os.close(root)
         raise StoreUnsafe(
             f"others own or can write to {open_to_others}, and could replace the data folder {path}. Close it with: "
-            f"chmod go-w {shlex.quote(open_to_others)}. Or: {_OTHER_HOME_HINT[0].lower()}{_OTHER_HOME_HINT[1:]}"
+            f"chmod go-w {shlex.quote(open_to_others)}. {other_home}"
         )
-    with explained("opening the data folder", path), os.scandir(root) as entries:
-        if next(entries, None) is None:  # just made, maybe by somebody who died before its name was durable
-            sync_above(path)
-    return root
 
 
 def _open_to_others(path: str) -> str:

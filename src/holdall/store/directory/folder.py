@@ -104,8 +104,13 @@ class SessionFolder:
         found: dict[str, str] = {}
         for name in disk.names_in(self.descriptor):
             handle = name.removesuffix(SUFFIX)
-            if handle != name and is_short(handle) and (stamp := self.stamp(handle)):
-                found[handle] = stamp
+            if handle != name and is_short(handle):
+                try:
+                    stamp = self.stamp(handle)
+                except OSError:  # it is there: who reads it is told the reason
+                    stamp = ""
+                if stamp is not None:
+                    found[handle] = stamp
         return found
 
     def stamp(self, handle: str) -> str | None:
@@ -114,6 +119,12 @@ class SessionFolder:
         except FileNotFoundError:
             return None
         return f"{about.st_mtime_ns}-{about.st_size}-{about.st_ino}"
+
+    def changed(self, handle: str) -> float:
+        """When its record was written; 0 where that cannot be said."""
+        with contextlib.suppress(OSError):
+            return files.stat(handle + SUFFIX, dir_fd=self.descriptor).st_mtime
+        return 0.0
 
     def open_bytes(self, facts: Facts) -> int:
         """The stored bytes of an output, open for reading."""

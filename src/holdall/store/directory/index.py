@@ -296,7 +296,7 @@ class Catalogue:
                 continue
             if loaded is not None:
                 found.append(loaded[0])
-                fresh.append((stamp, loaded[0]))
+                fresh += [(stamp, loaded[0])] if stamp else []
         with self._lock:
             if fresh:
                 self._index.save(fresh)
@@ -308,7 +308,8 @@ class Catalogue:
     def find(self, folder: SessionFolder, *, column: str, value: str) -> list[Facts]:
         """The outputs whose `id` or `call_id` is `value`, each read from its record.
 
-        The index answers where it can. Where it knows of none the folder is asked.
+        The index answers where it can. Where it knows of none the folder is asked. Where a record that cannot be read
+        may be the one, its fault is raised.
         """
         with self._lock:
             complete = self._index.is_complete(folder.session.id)
@@ -317,7 +318,11 @@ class Catalogue:
         found = [facts for facts in hinted if facts is not None and _value(facts, column) == value]
         if column == "id" and found:
             return found
-        return [facts for facts in self.all(folder) if _value(facts, column) == value]
+        every, faults = self.survey(folder)
+        found = [facts for facts in every if _value(facts, column) == value]
+        if not found and faults:  # it may be one of these: that it is unknown would be a guess
+            raise next((faults[handle] for handle in handles if handle in faults), next(iter(faults.values())))
+        return found
 
     def twins(self, folder: SessionFolder, sha256: str) -> Iterator[Facts]:
         """A few outputs with these bytes, read one by one: a session may have thousands of the same.

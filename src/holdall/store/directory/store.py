@@ -45,7 +45,7 @@ from holdall.store.protocol import (
     Watch,
 )
 from holdall.store.reader import FileReader, RunningReader
-from holdall.store.records import PREFIX, TERMINAL
+from holdall.store.records import PREFIX, TERMINAL, unreadable
 from holdall.store.totals import in_time, room_for, stats_of, used_bytes_of
 from holdall.store.watch import FileWatch, ToldWatch
 from holdall.text.escape import foreign
@@ -116,7 +116,8 @@ class DirectoryStore(SessionFiles):
 
     def end_session(self, session: SessionInfo) -> None:
         if session.retention.session:
-            self.expire(session, self.outputs(session), "kept for its session, which has ended")
+            ended = [facts for facts in self.outputs(session) if facts.state != "unreadable"]
+            self.expire(session, ended, "kept for its session, which has ended")
 
     def leave_session(self, session: SessionInfo) -> None:
         self._root.close_folder(session)
@@ -155,7 +156,7 @@ class DirectoryStore(SessionFiles):
                 files.close(descriptor)
                 with contextlib.suppress(OSError):
                     files.unlink(temporary, dir_fd=inside)
-        self._root.check_reachable(folder)
+            self._root.check_reachable(folder)
         return facts
 
     def begin(self, session: SessionInfo, origin: Origin, *, tokenizer: Tokenizer | None = None) -> LiveWriter:
@@ -188,7 +189,10 @@ class DirectoryStore(SessionFiles):
             folder = self._root.folder(session)
             found = self._named(folder, reference)
             if found is None and reference:
-                found = self._called(folder, reference)
+                # A handle without a record is unknown, whatever the call ids are in records that cannot be read.
+                is_handle = isinstance(parse(reference, session=session.id), Short)
+                with contextlib.suppress(*[StoreFault] if is_handle else []):
+                    found = self._called(folder, reference)
             if found is None:
                 known = [facts.handle for facts in self._root.catalogue.all(folder) if facts.state != "expired"]
                 raise UnknownHandle(reference, session=session.name, known=known[::-1])
@@ -196,13 +200,14 @@ class DirectoryStore(SessionFiles):
 
     def outputs(self, session: SessionInfo) -> Sequence[Facts]:
         with self._using("listing outputs"):
-            folder = self._root.folder(session)
-            return self._in_time(folder, self._stored(session))
+            folder, found, faults = self.survey(session)
+            unread = [unreadable(handle, session.id, fault, folder.changed(handle)) for handle, fault in faults.items()]
+            every = [*self._in_time(folder, found), *unread]
+            return sorted(every, key=lambda facts: (facts.place, facts.handle)) if unread else every
 
-    def _stored(self, session: SessionInfo) -> list[Facts]:
+    def _stored(self, session: SessionInfo) -> Sequence[Facts]:
         """Also what is past its time, until `sweep` removes it."""
-        folder = self._root.folder(session)
-        return [self._listed(folder, facts) for facts in self._root.catalogue.all(folder)]
+        return self.survey(session)[1]
 
     def survey(self, session: SessionInfo) -> tuple[SessionFolder, Sequence[Facts], dict[str, StoreFault]]:
         """For upkeep: the folder, its outputs, and the handles whose records cannot be read."""
@@ -400,6 +405,9 @@ class DirectoryStore(SessionFiles):
         """The same for lists: one output whose file is gone does not hide the others."""
         try:
             return self._current(folder, facts)
+        except OSError as problem:  # whether it runs cannot be said at the moment
+            fault = disk.store_fault_from(problem, "looking at an output", self.home)
+            return replace(facts, state="unreadable", error=str(fault))
         except StoreFault as fault:
             return replace(facts, state="interrupted", error=str(fault))
 

@@ -44,7 +44,7 @@ from holdall.store.protocol import (
     Verdict,
     Watch,
 )
-from holdall.store.records import PREFIX, TERMINAL, file_for
+from holdall.store.records import PREFIX, TERMINAL, file_for, unreadable
 from holdall.store.totals import in_time, room_for, stats_of
 from holdall.store.watch import ToldWatch
 from holdall.text.escape import foreign
@@ -118,7 +118,8 @@ class FleetStore(FleetRows):
 
     def end_session(self, session: SessionInfo) -> None:
         if session.retention.session:
-            self.expire(session, self.outputs(session), "kept for its session, which has ended")
+            ended = [facts for facts in self.outputs(session) if facts.state != "unreadable"]
+            self.expire(session, ended, "kept for its session, which has ended")
 
     def leave_session(self, session: SessionInfo) -> None:
         """Nothing is held open for a session."""
@@ -338,8 +339,10 @@ class FleetStore(FleetRows):
         return self._in_time(session.id, [self._current(found)])[0]
 
     def outputs(self, session: SessionInfo) -> Sequence[Facts]:
-        listed = [self._listed(one) for one in self.survey(session) if isinstance(one.facts, Facts)]
-        return self._in_time(session.id, listed)
+        rows = self.survey(session)
+        listed = [self._listed(one) for one in rows if isinstance(one.facts, Facts)]
+        unread = [unreadable(one.handle, session.id, one.facts) for one in rows if not isinstance(one.facts, Facts)]
+        return [*unread, *self._in_time(session.id, listed)]
 
     def _in_time(self, session: str, outputs: Sequence[Facts]) -> list[Facts]:
         """By the rule that we know of the session; before anything goes by it, as it is now."""
