@@ -15,6 +15,7 @@ from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, ToolCall
 from holdall.values.errors import ModelFault, ModelOverflow, SessionLocked, TooLongForModel
+from holdall.wire.agent_texts import CALL_INTERRUPTED
 from tests.agent.shapes import acting, agent, newest_handle, notice_of, report, returned, tool
 from tests.agent.test_loop import BIG, big, run, small
 from tests.extract.shapes import Answer, said
@@ -330,6 +331,49 @@ async def test_a_turn_is_in_the_transcript_before_the_wait_for_what_runs(tmp_pat
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     assert saved[-2:] == ["assistant", "tool"]
+
+
+@requirement("async:every-call-answered", "async:never-run-twice", "cli:run-resume")
+async def test_who_resumes_a_run_that_was_killed_in_a_call_tells_the_model_of_that_call(tmp_path: Path) -> None:
+    """Without it the model would make the same call again: a second payment."""
+    began, sent = asyncio.Event(), list[str]()
+
+    async def pay() -> str:
+        sent.append("paid")
+        began.set()
+        await asyncio.Event().wait()
+        return ""
+
+    model = acting([("small", {}), ("pay", {})], report())
+    tools = (tool("small", small), tool("pay", pay))
+    one = agent(tmp_path, model, *tools, settings={"async_enabled": False, "grace_seconds": 0.0})
+    async with asyncio.timeout(30), one.open_bag("s1", "", model) as bag:
+        running = asyncio.ensure_future(run_agent(one, bag, "go"))
+        await began.wait()
+        at_that_moment = bag.records.transcript()  # what a kill -9 leaves
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    again = acting(report("went on"))
+    other = agent(tmp_path, again, *tools)
+    async with other.open_bag("s2", "", again) as bag:
+        bag.records.append_transcript(at_that_moment)
+        assert (await run_agent(other, bag, "", resume=True)).text == "went on"
+    assert [(one.name, one.text, one.is_error) for one in returned(again.requests[0])] == [
+        ("small", CALL_INTERRUPTED, True),
+        ("pay", CALL_INTERRUPTED, True),
+    ]
+    assert sent == ["paid"]
+
+
+async def test_a_resumed_run_starts_its_agents_in_sessions_of_their_own(tmp_path: Path) -> None:
+    """A session holds one conversation; that of the first child is not continued by the second."""
+    child = agent(tmp_path, acting(report("a child's")), name="child")
+    spawn = [("spawn_agent", {"task": "x", "agent": "child"})]
+    await run(agent(tmp_path, acting(spawn, report()), agents={"child": child}))
+    one = agent(tmp_path, acting(spawn, report()), agents={"child": child})
+    async with one.open_bag("s1", "", one.model) as bag:
+        await run_agent(one, bag, "again", resume=True)
+        assert sorted(info.name for info, _ in await bag.care.sessions()) == ["s1", "s1/child-1", "s1/child-2"]
 
 
 @requirement("async:stop-ends-waits")

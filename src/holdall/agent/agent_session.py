@@ -34,13 +34,14 @@ from holdall.llm.protocol import Model, Request
 from holdall.llm.wrappers import ModelWrapper, Retrying, with_tools
 from holdall.policy.lifecycle import Response, may_run
 from holdall.values.answers import Answer
-from holdall.values.chat import Assistant, Reply, System, ToolCall, ToolResult, Usage, User, size_of
+from holdall.values.chat import Assistant, Message, Reply, System, ToolCall, ToolResult, Usage, User, size_of
 from holdall.values.errors import ModelFault
 from holdall.values.events import Event
 from holdall.values.outputs import Inline, Kept, Running, Unkept
 from holdall.values.record import record
 from holdall.wire.actions import broken_arguments, too_many_calls, unknown_tool
 from holdall.wire.agent_texts import (
+    CALL_INTERRUPTED,
     FINAL_REPORT,
     STATUS_NOTED,
     TASK_STATUS,
@@ -354,10 +355,14 @@ class AgentSession:
         told = [part for part in (self.agent.prompt, self.bag.instructions(), report_form(self.nonce)) if part]
         system = System("\n\n".join(told))
         # The role of the system is ours alone: a transcript may have come with a bundle.
-        self.transcript[:] = [system, *(one for one in before[1:] if not isinstance(one, System))]
+        said = [one for one in before[1:] if not isinstance(one, System)]
+        self.transcript[:] = [system, *said, *_interrupted(before)]
         if prompt or not before:
             self.transcript.append(User(prompt))
         if before:
+            below = f"{self.bag.session.name}/"
+            sessions = await asyncio.to_thread(self.bag.store.sessions)
+            self.family.earlier = sum(one.name.startswith(below) for one in sessions)
             await self.guard()
             self.transcript.replaced()  # the nonce is a new one
 
@@ -365,14 +370,17 @@ class AgentSession:
         """Before they are saved, results of tools that do not fit become notices: those of an earlier conversation, or
         of a call that went past the bag. Answers of our own tools are bounded, and members of a batch were decided.
         """
-        new = self.transcript[self.transcript.saved :]
+        first = self.transcript.saved
+        if first and isinstance(self.transcript[first - 1], Assistant):  # saved before its calls ran
+            first -= 1
+        new = self.transcript[first:]
         outputs = [isinstance(one, ToolResult) and self._is_output(one.name) for one in new]
         if not any(outputs):
             return
         # With what the model said in between: it has read what is before its own words.
         given = [(at, one) for at, one in enumerate(new) if outputs[at] or isinstance(one, Assistant)]
         for (at, _), message in zip(given, await self.bag.guard([one for _, one in given]), strict=True):
-            self.transcript[self.transcript.saved + at] = message
+            self.transcript[first + at] = message
 
     def _is_output(self, tool: str) -> bool:
         return not self.bag.owns(tool) and tool not in _INTERNAL
@@ -411,6 +419,7 @@ class AgentSession:
         return Request((*self.transcript, User(last)), tuple(tools), max_tokens=self.budget.reserve)
 
     async def run(self, calls: tuple[ToolCall, ...]) -> Sequence[ToolResult]:
+        self.transcript.save()  # who resumes a killed run must know of calls that had begun
         used = self.budget.used(self.transcript, self.listed())
         window = self.budget.window - self.budget.reserve
         returned, responses = await run_calls(self, calls, window=window, used=used)
@@ -484,7 +493,7 @@ class AgentSession:
         if self.family.started >= self.family.max_agents:
             return too_many_agents(self.family.max_agents)
         self.family.started += 1
-        number = self.family.started
+        number = self.family.earlier + self.family.started
 
         async def run_child() -> str:
             return await self._child(self.agent.agents[name], task, f"{self.bag.session.name}/{name}-{number}")
@@ -595,6 +604,16 @@ class AgentSession:
         asked, allowed = said.tokens_asked or 0, said.tokens_allowed or 0
         excess = asked - allowed if asked > allowed > 0 else used // 2
         return await replace_largest_results(self.bag, self.transcript, excess) > 0
+
+
+def _interrupted(messages: Sequence[Message]) -> list[ToolResult]:
+    """A result for each call that has none, because the run ended while it ran: it is not repeated."""
+    at = max((at for at, one in enumerate(messages) if isinstance(one, Assistant)), default=-1)
+    if at < 0:
+        return []
+    answered = {one.call_id for one in messages[at:] if isinstance(one, ToolResult)}
+    calls = cast("Assistant", messages[at]).calls
+    return [ToolResult(one.id, one.name, CALL_INTERRUPTED, is_error=True) for one in calls if one.id not in answered]
 
 
 def _plain(tool: ToolSpec) -> ToolSpec:

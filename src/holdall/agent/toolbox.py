@@ -103,3 +103,4 @@ class AgentQuota:
     max_agents: int = 16
     max_depth: int = 3
     started: int = 0
+    earlier: int = 0  # started before the run was resumed: their sessions keep their names

@@ -705,7 +705,8 @@ def _check_conversation(bag: Holdall, ask: RunOptions, prompt: str) -> None:
     if ask.resume is not None and not before:
         raise UsageError(f'no agent has run in session "{name}", so there is nothing to resume.')
     last = next((one for one in reversed(before) if isinstance(one, Assistant)), None)
-    if last is not None and not prompt and any(call.name == "final_report" for call in last.calls):
+    was_killed = before[-1:] == [last]  # in its calls: none has a result
+    if last and not was_killed and not prompt and any(call.name == "final_report" for call in last.calls):
         raise UsageError(f'the agent of session "{name}" has reported. Say what it should do now, after the file.')
 
 

@@ -63,11 +63,11 @@ async def converse(
         usage = usage + reply.usage
         if on_reply is not None:
             on_reply(turn, request, reply)
+        transcript.append(Assistant(reply.text, reply.calls))  # before its calls run: they may end the process
         if not reply.calls:
-            transcript.append(Assistant(reply.text))
             return Conversation("answered", reply, number, usage)
         returned = await _returned(request, reply, run, calls_per_turn)
-        transcript += [Assistant(reply.text, reply.calls), *returned]
+        transcript += returned
         if done is not None and done(reply, returned):
             return Conversation("done", reply, number, usage)
         if turn.last:

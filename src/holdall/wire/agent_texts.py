@@ -41,6 +41,11 @@ TASK_STATUS = ToolSpec(
 
 STATUS_NOTED = "Noted."
 
+CALL_INTERRUPTED = (
+    "The run was interrupted while this call was running. It was not repeated, and may have done its work, or a part "
+    "of it: check before you call it again. If it left any output, that is listed among the kept outputs."
+)
+
 
 def batch_tool(tools: Sequence[ToolSpec]) -> ToolSpec:
     """Several calls as one; its schema names the tools that are listed now."""
