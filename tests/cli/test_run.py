@@ -467,7 +467,7 @@ def test_a_run_that_was_killed_goes_on_where_it_stopped_with_its_handles(holdall
     process.wait()
     outputs = {one["tool"]: one for one in holdall("ls", "-s", "job", "--json").json["outputs"]}
     assert (outputs["fetch_log"]["state"], outputs["stuck"]["state"]) == ("ready", "interrupted")
-    assert "no report yet" in holdall("show", "--tree", "job").text
+    assert "interrupted, no report" in holdall("show", "--tree", "job").text
     kept = rf"handle[: ]+{outputs['fetch_log']['handle']}.*line 777 of the log FAILED"
     agents.agent(GREP, report_when(kept, "Line 777."), tools="fetch_log, stuck")
     ran = holdall("run", file, "--resume", "job")

@@ -151,6 +151,55 @@ def test_a_call_of_an_agent_is_one_row_and_a_page_holds_so_many() -> None:
     assert again[0].call_id == f"c{1000 - PAGE + 1}"
 
 
+async def test_a_command_that_writes_its_output_itself_is_in_the_list_while_it_runs_and_how_it_ended(
+    home: Path,
+) -> None:
+    async with Holdall.open(home=str(home), session="commands") as bag:
+        session, asked = bag.session.id, {"command": ["make", "world"]}
+        writer = await bag.jobs.begin(tool="make", arguments=asked)
+        writer.write(b"compiling\n")
+        with client(home) as browser:
+            (running,) = _rows(browser.get(f"/s/{session}/calls?q=world").text)
+        writer.finish("failed", error="exit code 2", exit_code=2)
+    assert ">running<" in running
+    assert "make" in running
+    with client(home) as browser:
+        (ended,) = _rows(browser.get(f"/s/{session}/calls?verdict=failed").text)
+    assert "exit code 2" in ended
+    assert ">running<" not in ended
+
+
+async def test_the_longest_and_the_largest_calls_are_found(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="many") as bag:
+        for at in range(PAGE + 20):
+            seconds, chars = (90.0, 5) if at == 7 else (0.5, 4000 if at == 9 else 5)
+            bag.journal.record("inline", tool=f"t{at}", seconds=seconds, chars=chars)
+        session = bag.session.id
+    with client(home) as browser:
+        longest = browser.get(f"/s/{session}/calls?sort=longest").text
+        largest = browser.get(f"/s/{session}/calls?sort=largest").text
+        assert browser.get(f"/s/{session}/calls?sort=x").status_code == 400
+    assert ">t7<" in _rows(longest)[0]
+    assert ">t9<" in _rows(largest)[0]
+    assert "20 more calls" in longest, "what is not in the list is counted"
+
+
+def test_calls_are_listed_in_the_order_in_which_they_began_and_an_agent_is_one_of_them() -> None:
+    """A turn logs its calls when all of them have ended; an output of an agent has the name of the agent."""
+    events = [
+        Event(13.0, "inline", tool="slow", call_id="a", seconds=0.1, data={"chars": 5}),
+        Event(13.0, "kept", handle="k3f9", tool="quick", call_id="b", seconds=2.9, data={"bytes": 9}),
+        Event(13.1, "called", tool="slow", call_id="a", seconds=3.1, data={"outcome": "inline", "chars": 5}),
+        Event(13.1, "called", handle="k3f9", tool="quick", call_id="b", seconds=0.1, data={"outcome": "kept"}),
+        Event(14.0, "running", handle="m2p7", tool="helper", call_id="c"),
+        Event(14.0, "called", handle="m2p7", tool="spawn_agent", call_id="c", data={"outcome": "running"}),
+    ]
+    rows, _ = rows_of(events, {}, "", "", None)
+    assert [(row.tool, round(row.at, 1), row.seconds) for row in rows] == [
+        ("helper", 14.0, 0.0), ("quick", 10.1, 0.1), ("slow", 10.0, 3.1),
+    ]  # fmt: skip
+
+
 async def test_a_log_of_nonsense_has_a_list_all_the_same(home: Path) -> None:
     async with Holdall.open(home=str(home), session="odd") as bag:
         values: list[Any] = [float("nan"), [], {}, "x", None, True, 1e300, {"a": "<b>"}]

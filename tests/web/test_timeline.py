@@ -1,6 +1,8 @@
 """A session's page: the report and what it rests on, turn by turn what happened, every output and what was seen."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -301,3 +303,56 @@ def test_a_part_of_a_quoted_line_leads_to_the_line() -> None:
 def _place_of_needle() -> tuple[int, int]:
     """The bytes that the quote was proved to stand in: its whole line."""
     return 199_997, 200_000 + len(NEEDLE.rstrip())
+
+
+async def test_an_output_took_as_long_as_its_call_and_one_that_was_removed_not_until_then(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="times") as bag:
+        slow, lost = [await bag.jobs.begin(tool=tool) for tool in ("slow", "lost")]
+        slow.finish("ready")
+        lost.finish("ready")
+        bag.journal.record("ended", handle=slow.handle, tool="slow", seconds=77.0, state="ready", bytes=0, tokens=0)
+        await bag.forget(lost.handle)
+        session = bag.session.id
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}").text
+        assert "<dt>took</dt><dd>1 min 17 s</dd>" in browser.get(f"/s/{session}/o/{slow.handle}").text
+        assert "<dt>took</dt>" not in browser.get(f"/s/{session}/o/{lost.handle}").text
+    assert re.findall(r'data-label="Took" class="num">([^<]*)<', page) == ["", "1 min 17 s"]
+
+
+_KILLED = """import asyncio, sys
+from holdall import Holdall
+async def main():
+    bag = Holdall.open(home=sys.argv[1], session="killed")
+    bag.journal.record("turn", number=1, final=False, tokens=9, why="")
+    writer = await bag.jobs.begin(tool="crawl", call_id="c")
+    writer.write(b"so far")
+    bag.journal.record("running", handle=writer.handle, tool="crawl", call_id="c")
+    bag.journal.record("called", handle=writer.handle, tool="crawl", call_id="c", seconds=5.0, outcome="running")
+    bag.journal.record("spawned", tool="helper", session=bag.session.id, task_bytes=20)
+    bag.journal.flush()
+    print(bag.session.id, flush=True)
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
+
+
+async def test_a_run_whose_process_was_killed_is_interrupted_and_so_is_all_that_it_had_begun(home: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", _KILLED, str(home)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        session = process.stdout.readline().strip()
+        with client(home) as browser:
+            before = browser.get(f"/s/{session}").text
+        process.kill()
+    with client(home) as browser:
+        after = browser.get(f"/s/{session}").text
+        assert '<span class="pill is-bad">interrupted</span>' in browser.get("/sessions/rows").text
+    assert before[before.index("<ol") :].count('<span class="pill is-running">running</span>') == 2
+    assert '<span class="pill is-running">' not in after
+    assert after[after.index("<ol") :].count('<span class="pill is-bad">interrupted</span>') == 2
+    assert "6 B, ~2 tokens; went to the background" in after
+    async with Holdall.open(home=str(home), session="killed") as bag:
+        (turn,) = bag.records.tree().root.children
+    assert [(one.data.get("state"), one.seconds) for one in turn.children if one.kind == "tool"] == [
+        ("interrupted", 5.0)
+    ]

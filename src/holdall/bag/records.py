@@ -6,7 +6,7 @@ It never reads or shows an output.
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any
@@ -120,7 +120,28 @@ class Records:
 
     def tree(self) -> Tree:
         """The operation tree as the events tell it now."""
-        return Tree.of(self._core.session.name, self.events())
+        return Tree.of(self._core.session.name, self.with_lost_ends(self.events()))
+
+    def with_lost_ends(self, events: Iterable[Event]) -> Iterator[Event]:
+        """These events, then an end for each call in the background whose process was killed before it could log one."""
+        running: dict[str, Event] = {}
+        last = 0.0
+        for event in events:
+            last = max(last, event.at)
+            if event.kind == "running":
+                running[event.handle] = event
+            elif event.kind == "ended":
+                running.pop(event.handle, None)
+            yield event
+        for facts in self._core.store.outputs(self._core.session) if running else ():
+            if facts.handle in running and facts.state == "interrupted":
+                # At the last event: the record only says when it was noticed.
+                sizes = {"bytes": facts.measure.bytes, "tokens": facts.measure.tokens}
+                of = running[facts.handle]
+                yield Event(
+                    last, "ended", of.handle, of.tool, of.call_id,
+                    data={"state": facts.state, "why": facts.error, **sizes},
+                )  # fmt: skip
 
     def save_tree(self) -> None:
         """Write a snapshot of the operation tree: one file, never half."""

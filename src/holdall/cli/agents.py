@@ -105,6 +105,8 @@ async def _tree(options: Options, chosen: Known, known: Mapping[str, Known], dep
     found = options.configuration()
     async with visited(found, chosen.folder) as bag:
         tree = await asyncio.to_thread(lambda: bag.records.tree().to_json(with_outputs=True))
+        if not tree.get("reported") and not await asyncio.to_thread(bag.store.is_leased, bag.session.id):
+            tree["interrupted"] = True
         saved = None if tree.get("children") else await asyncio.to_thread(bag.store.tree, bag.session)
     if saved is not None:
         tree = cast("dict[str, Any]", json.loads(saved))
@@ -155,7 +157,7 @@ def _root(tree: Node) -> str:
     if "recovered" in tree:
         parts.append("was made shorter for its model")
     if not reported:
-        parts.append("no report yet")
+        parts.append("interrupted, no report" if tree.get("interrupted") else "no report yet")
     else:
         status = "no report of the model's" if reported.get("synthetic") else f"reported {reported.get('status')}"
         why = str(reported.get("why") or "")

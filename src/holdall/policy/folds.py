@@ -424,7 +424,8 @@ class Tree:
         """What became of a call in the background, and after how long: it may end before its turn does."""
         if handle in self._calls and handle in self._ended:
             call = self._calls.pop(handle)
-            call.data["state"], call.seconds = self._ended.pop(handle)
+            call.data["state"], seconds = self._ended.pop(handle)
+            call.seconds = max(call.seconds, seconds)  # of one that was killed nobody knows
 
     def _join(self, event: Event, data: Mapping[str, Any]) -> None:
         agent = self._agents.pop(str(data.get("session", "")), None)

@@ -5,7 +5,9 @@ looks into logs and transcripts for as long as a person waits, and continues whe
 """
 
 import asyncio
+import heapq
 import json
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -25,8 +27,11 @@ from holdall.text.numbers import number, whole
 from holdall.values.chat import Assistant, System, ToolResult, User
 from holdall.values.errors import UsageError
 from holdall.values.events import Event
+from holdall.values.outputs import Facts
 from holdall.values.record import record
+from holdall.web.output_data import RUNNING, UNTIMED
 from holdall.web.state import render, state_of
+from holdall.web.timeline import FAILED
 
 PAGE = 100  # calls of one answer
 _MOST_CALLS = 50_000  # whose arguments a transcript may have
@@ -34,6 +39,7 @@ _SHORT = 500  # characters of arguments and of reasons
 _AROUND = 120  # characters on each side of what was found
 _LONGEST_SEARCH = 200
 VERDICTS = ("shown whole", "kept", "in the background", "answered", "refused", "not kept", "passed on", "failed")
+SORTS = ("newest", "longest", "largest")
 _VERDICT = {
     "inline": "shown whole", "kept": "kept", "running": "in the background", "unkept": "not kept",
     "retrieved": "answered", "refused": "refused", "passed": "passed on", "answer": "answered",
@@ -57,6 +63,11 @@ class Row:
     call_id: str = ""
     why: str = ""
     failed: bool = False
+    runs: bool = False
+
+    @property
+    def size(self) -> int:
+        return self.bytes or self.chars
 
     def has(self, text: str, verdict: str) -> bool:
         """Whether it is among those that are asked for; `text` is in lower case."""
@@ -92,22 +103,30 @@ def _short(given: object) -> str:
 
 
 def rows_of(
-    events: Iterable[Event], arguments: Mapping[str, str], text: str, verdict: str, before: int | None
-) -> tuple[list[Row], int]:
-    """The newest that are asked for, of those before number `before`; and how many are older.
+    events: Iterable[Event], arguments: Mapping[str, str], text: str, verdict: str, before: int | None, *,
+    sort: str = "newest", kept: Mapping[str, Facts] | None = None,
+) -> tuple[list[Row], int]:  # fmt: skip
+    """The first that are asked for: the newest of those before number `before`, or by `sort`; and how many are left.
 
     An agent notes a call when its turn has ended, after what became of its result: these are one.
     """
-    count = 0
-    text = text.lower()
-    found: deque[Row] = deque(maxlen=PAGE)
-    for one in _joined(events, arguments):
-        if one.has(text, verdict):
-            if before is not None and count >= before:
-                break
-            found.append(one)
-            count += 1
-    return [*reversed(found)], count - len(found)
+    count, now, text = 0, time.time(), text.lower()
+
+    def matching() -> Iterator[Row]:
+        nonlocal count
+        for row in _joined(events, arguments):
+            one = _with_facts(row, (kept or {}).get(row.handle), now)
+            if one.has(text, verdict):
+                if before is not None and count >= before:
+                    break
+                count += 1
+                yield one
+
+    if sort == "newest":
+        found = sorted(deque(matching(), maxlen=PAGE), key=lambda one: one.at)[::-1]
+    else:
+        found = heapq.nlargest(PAGE, matching(), key=lambda one: one.seconds if sort == "longest" else one.size)
+    return found, count - len(found)
 
 
 def _joined(events: Iterable[Event], arguments: Mapping[str, str]) -> Iterator[Row]:
@@ -132,7 +151,9 @@ def _is_of(event: Event, row: Row) -> bool:
         return row.handle == event.handle and row.verdict == "in the background"
     if event.data.get("outcome") == "answer":
         return row.handle == event.handle and row.tool == event.tool and not row.call_id
-    return bool(event.call_id) and row.call_id == event.call_id[:200] and row.tool == event.tool
+    # The output of an agent that a call started has the name of the agent.
+    is_named = row.tool == event.tool or bool(event.handle and row.handle == event.handle)
+    return bool(event.call_id) and row.call_id == event.call_id[:200] and is_named
 
 
 def _completed(row: Row, event: Event) -> Row:
@@ -143,7 +164,10 @@ def _completed(row: Row, event: Event) -> Row:
         why = str(data.get("why") or "")[:_SHORT]
         return replace(row, seconds=number(event.seconds), failed=failed, why=why or row.why, **sizes)
     seconds = row.seconds if row.verdict == "in the background" and row.bytes else number(event.seconds)
-    return replace(row, call_id=event.call_id[:200], seconds=seconds, chars=row.chars or whole(data.get("chars")))
+    at = min(row.at, event.at - event.seconds)
+    return replace(
+        row, at=at, call_id=event.call_id[:200], seconds=seconds, chars=row.chars or whole(data.get("chars"))
+    )
 
 
 def _said_arguments(bag: Holdall) -> dict[str, str]:
@@ -159,30 +183,48 @@ def _said_arguments(bag: Holdall) -> dict[str, str]:
 async def calls(request: Request) -> Response:
     """The list of one session, as a page, or as the part of one that htmx asks for."""
     text, verdict, before = _asked(request)
+    sort = request.query_params.get("sort") or SORTS[0]
+    if sort not in SORTS:
+        raise UsageError(f"calls are sorted by one of: {', '.join(SORTS)}.")
     async with state_of(request).session(request.path_params["session"]) as bag:
 
         def look() -> tuple[list[Row], int]:
-            rows, older = rows_of(bag.records.events(), _said_arguments(bag), text, verdict, before)
-            if any(one.handle and not one.arguments and one.verdict in ("kept", "in the background") for one in rows):
-                # A log of before has no arguments: the records of outputs do.
-                kept = {one.handle: one.origin for one in bag.store.outputs(bag.session)}
-                rows = [_with_origin(one, kept.get(one.handle)) for one in rows]
-            return rows, older
+            kept = {one.handle: one for one in bag.store.outputs(bag.session)}
+            events = _with_commands(bag.records.events(), kept)
+            return rows_of(events, _said_arguments(bag), text, verdict, before, sort=sort, kept=kept)
 
         rows, older = await asyncio.to_thread(look)
         template = "calls_list.html" if "hx-request" in request.headers else "calls.html"
-        more = urlencode({"q": text, "verdict": verdict, "before": older})
+        more = urlencode({"q": text, "verdict": verdict, "sort": sort, "before": older})
         return render(
             request, template, session=bag.session, rows=rows, older=older, more=more, search=text, verdict=verdict,
-            verdicts=VERDICTS, is_rest=before is not None,
+            verdicts=VERDICTS, sort=sort, sorts=SORTS, is_rest=before is not None,
         )  # fmt: skip
 
 
-def _with_origin(row: Row, origin: Any) -> Row:
-    if origin is None or row.arguments or row.verdict not in ("kept", "in the background"):
+def _with_commands(events: Iterable[Event], kept: Mapping[str, Facts]) -> Iterator[Event]:
+    """With those of which no event tells: what writes to an output itself, as a command in the background does."""
+    told: set[str] = set()
+    for event in events:
+        if event.handle and event.kind in ("kept", "running", "ended"):
+            told.add(event.handle)
+        yield event
+    for one in sorted(kept.values(), key=lambda one: one.created):
+        if one.handle not in told and not one.packed:
+            yield Event(one.created, "running", one.handle, one.origin.tool, one.origin.call_id)
+
+
+def _with_facts(row: Row, facts: Facts | None, now: float) -> Row:
+    """What the record of an output knows better than the log: how a command ended that was kept when it had."""
+    if facts is None or row.verdict not in ("kept", "in the background"):
         return row
-    given = "" if origin.arguments is None else _short(origin.arguments)
-    return replace(row, arguments=given, server=row.server or origin.server[:200])
+    given = row.arguments or ("" if facts.origin.arguments is None else _short(facts.origin.arguments))
+    runs, ended = facts.state in RUNNING, facts.ended or facts.created
+    return replace(
+        row, arguments=given, server=row.server or facts.origin.server[:200], bytes=row.bytes or facts.measure.bytes,
+        seconds=max(row.seconds, (now if runs else 0.0 if facts.state in UNTIMED else ended) - facts.created),
+        failed=row.failed or facts.state in FAILED, why=row.why or facts.error[:_SHORT], runs=runs,
+    )  # fmt: skip
 
 
 @record

@@ -61,6 +61,7 @@ _FORMULA = lazy_pattern("[\\s\0\u200b\ufeff]*[=+@\uff1d\uff0b\uff20\uff0d-]|[\t\
 _NUMBER = lazy_pattern(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _WAIT_SECONDS = 20.0
 RUNNING = ("running", "queued")
+UNTIMED = ("interrupted", "expired")  # when they ended is not known, only when that was noticed or they were removed
 
 
 async def rows(bag: Holdall, handle: str, by: By, first: int, count: int, width: int) -> dict[str, Any]:

@@ -285,7 +285,8 @@ def _retrievals(events: Iterable[Event], handle: str, before: int | None) -> tup
         elif event.kind == "called" and event.data.get("outcome") == "answer" and event.call_id:
             at = next((at for at, one in enumerate(found) if one.name == event.tool and not one.call_id), None)
             if at is not None:
-                found[at] = replace(found[at], call_id=event.call_id)
+                # Its answer is noted down when the room of its turn is shared, after the slowest of the other calls.
+                found[at] = replace(found[at], call_id=event.call_id, seconds=number(event.seconds))
     shown = count if before is None else min(count, before)
     return [*reversed(found)], shown - len(found)
 
@@ -337,13 +338,20 @@ class Seen:
     seconds: float  # how long its call took, or runs
 
     @staticmethod
-    def of(facts: Facts, total: Totals, coverage: Coverage, now: float) -> "Seen":
+    def of(facts: Facts, total: Totals, coverage: Coverage, now: float, logged: float = 0.0) -> "Seen":
+        """`logged` is how long the log says that its call took: the record begins when it went to the background."""
         end = now if facts.state in asking.RUNNING else facts.ended or facts.created
-        return Seen(facts, total, figures.coverage_bar(coverage, total.bytes), max(0.0, end - facts.created))
+        took = logged or (0.0 if facts.state in asking.UNTIMED else max(0.0, end - facts.created))
+        return Seen(facts, total, figures.coverage_bar(coverage, total.bytes), took)
 
     @property
     def runs(self) -> bool:
         return self.facts.state in asking.RUNNING
+
+
+def took(events: Iterable[Event]) -> dict[str, float]:
+    """By handle: how long calls took that went to the background."""
+    return {event.handle: number(event.seconds) for event in events if event.kind == "ended"}
 
 
 _LONG_LINES = 1000  # bytes of an average line from which on an output is shown by bytes
@@ -358,9 +366,10 @@ async def page(request: Request) -> Response:
         facts = await bag.show(request.path_params["handle"])
         coverage = await bag.records.coverage(facts.handle)
         total, gone = await asking.totals(bag, facts)
+        logged = await asyncio.to_thread(lambda: took(bag.records.events()).get(facts.handle, 0.0))
         return render(
             request, "output.html", session=bag.session, facts=facts, total=total, gone=gone,
-            by=_best_view(facts, total), seen=Seen.of(facts, total, coverage, time.time()),
+            by=_best_view(facts, total), seen=Seen.of(facts, total, coverage, time.time(), logged),
             views=[] if gone else await asking.views(bag, facts), base=_base(request, bag, facts),
             arguments=_written(facts.origin.arguments),
         )  # fmt: skip

@@ -24,9 +24,9 @@ from holdall.values.spans import Totals
 from holdall.web import figures
 from holdall.web import output_data as asking
 from holdall.web import timeline as timeline_rows
-from holdall.web.calls import VERDICTS
+from holdall.web.calls import SORTS, VERDICTS
 from holdall.web.output_data import RUNNING
-from holdall.web.output_page import Seen
+from holdall.web.output_page import Seen, took
 from holdall.web.state import ViewerState, render, state_of
 from holdall.web.timeline import Piece, Proof, Quote, Reported, Row, Said, linked, output_address
 
@@ -106,7 +106,7 @@ _DRAWN_BYTES = 8 * 1024 * 1024  # of the log; of a longer one, the newest
 
 async def timeline(request: Request) -> Response:
     values = await _timeline_values(request)
-    return render(request, "timeline.html", **values, search="", verdict="", verdicts=VERDICTS)
+    return render(request, "timeline.html", **values, search="", verdict="", verdicts=VERDICTS, sort="", sorts=SORTS)
 
 
 async def live(request: Request) -> Response:
@@ -130,11 +130,14 @@ async def _timeline_values(request: Request) -> dict[str, Any]:
             _session_values_now, bag, summary, _start(request, "from"), _start(request, "outputs")
         )
         proofs = await _proofs(bag, values.pop("quotes"))
-        outputs, ledger = values.pop("shown_outputs"), values.pop("ledger")
+        outputs, ledger, logged = (values.pop(name) for name in ("shown_outputs", "ledger", "took"))
         totals = [(await asking.totals(bag, one))[0] if one.state in RUNNING else _total(one) for one in outputs]
     return {
         **values,
-        "outputs": [Seen.of(one, of, ledger.of(one.handle), now) for one, of in zip(outputs, totals, strict=True)],
+        "outputs": [
+            Seen.of(one, of, ledger.of(one.handle), now, logged.get(one.handle, 0.0))
+            for one, of in zip(outputs, totals, strict=True)
+        ],
         "stamp": stamp,
         "proofs": proofs,
         "rows": [timeline_rows.counted(row, proofs) for row in values["rows"]],
@@ -151,12 +154,12 @@ def _total(facts: Facts) -> Totals:
 def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_output: int) -> dict[str, Any]:
     """Everything that the log, the transcript and the records say."""
     left_out = max(0, bag.records.log_bytes() - _DRAWN_BYTES)
-    events = list(bag.records.events(_DRAWN_BYTES))
+    events = list(bag.records.with_lost_ends(bag.records.events(_DRAWN_BYTES)))
     wanted = {event.call_id for event in events if event.call_id}
     said = Said.of(each_message(bag.records.transcript_lines()), wanted)
     root = Tree.of(bag.session.name, events).root
     known = timeline_rows.Known.of(bag.session.id, events, said.arguments)
-    rows = timeline_rows.rows_of(root, known, now=time.time())
+    rows = timeline_rows.rows_of(root, known, now=time.time(), is_running=summary.is_running)
     outputs = list(bag.store.outputs(bag.session))[::-1]
     ledger = Ledger()
     for event in bag.records.events() if left_out else events:
@@ -166,7 +169,7 @@ def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_ou
         "session": bag.session, "summary": summary, "root": root, "totals": root.totals(),
         "own": timeline_rows.own_totals(root),
         "rows": rows[first_row : first_row + TIMELINE_PAGE], "first_row": first_row, "row_count": len(rows),
-        "shown_outputs": outputs[first_output : first_output + TIMELINE_PAGE], "ledger": ledger,
+        "shown_outputs": outputs[first_output : first_output + TIMELINE_PAGE], "ledger": ledger, "took": took(events),
         "first_output": first_output, "output_count": len(outputs), "page_size": TIMELINE_PAGE,
         "tool_of": {one.handle: one.origin.tool for one in outputs}, "chart": figures.context_chart(events),
         "task": said.task, "report_text": said.report,

@@ -29,6 +29,7 @@ _PREVIEW = 160
 _TOLD_WITHIN = 1.0  # seconds: a call is logged when the others of its turn have ended too
 LONGEST_TEXT = 20_000  # characters of a task or a report; the transcript has the rest
 _END_OF_LINE = 2  # bytes
+FAILED = ("failed", "timed out", "cancelled", "interrupted")
 _WHAT = {"turn": "turn", "model": "model", "tool": "tool", "agent": "agent", "extraction": "question"}
 
 
@@ -66,7 +67,7 @@ class Row:
     detail: str = ""
     preview: str = ""  # of its arguments
     figures: tuple[str, ...] = ()
-    failed: bool = False
+    failed: str = ""  # or how it ended instead
     runs: bool = False
     opens: str = ""  # what is asked for when it is opened
     quotes: tuple[Quote, ...] = field(default=())
@@ -117,11 +118,11 @@ def own_totals(root: Operation) -> dict[str, int]:
     return found
 
 
-def rows_of(root: Operation, known: Known, *, now: float) -> list[Row]:
-    """Depth first, in the order of the log. `now` ends what still runs."""
+def rows_of(root: Operation, known: Known, *, now: float, is_running: bool) -> list[Row]:
+    """Depth first, in the order of the log. `now` ends what still runs; nothing does where the session does not."""
     total = max(number(root.seconds), 0.001)
     most = max((whole(one.data.get("tokens")) for one in root.children if one.kind == "turn"), default=0)
-    return list(_below(root, known, _Place(number(root.at), total, now, max(1, most)), 0))
+    return list(_below(root, known, _Place(number(root.at), total, now, max(1, most), is_running), 0))
 
 
 @record
@@ -130,6 +131,7 @@ class _Place:
     total: float
     now: float
     most: int  # tokens that any turn began with
+    is_running: bool
 
     def x(self, at: float) -> float:
         return round(min(SCALE - _LEAST, max(0.0, (at - self.start) / self.total * SCALE)), 2)
@@ -156,7 +158,12 @@ def _below(parent: Operation, known: Known, place: _Place, depth: int, prefix: s
 
 def _row(one: Operation, known: Known, place: _Place, depth: int, id: str, at: float) -> Row:
     data, handle = one.data, str(one.data.get("handle", ""))
-    runs = one.kind == "agent" and "turns" not in data
+    state = str(data.get("state", "")) if one.kind == "tool" else ""
+    is_open = (one.kind == "agent" and "turns" not in data) or (data.get("outcome") == "running" and not state)
+    runs = is_open and place.is_running
+    failed = "interrupted" if is_open and not runs else state if state in FAILED else ""
+    if not failed and (data.get("is_error") or (data.get("why") and one.kind == "model")):
+        failed = "failed"
     seconds = max(0.0, place.now - at) if runs else number(one.seconds)
     behind = known.ended.get(handle, 0.0) if data.get("outcome") == "running" else 0.0
     return Row(
@@ -167,7 +174,7 @@ def _row(one: Operation, known: Known, place: _Place, depth: int, id: str, at: f
         href=_href(one, known, handle), leads_to="its session" if one.kind == "agent" else handle,
         detail=_detail(one, known, handle),
         preview=known.arguments.get(str(data.get("call_id", "")), str(data.get("question", ""))),
-        figures=tuple(_figures(one)), failed=bool(data.get("is_error") or (data.get("why") and one.kind == "model")),
+        figures=tuple(_figures(one)), failed=failed,
         runs=runs, opens=_opens(one), quotes=tuple(quotes_in(one)),
     )  # fmt: skip
 
@@ -224,7 +231,7 @@ def _detail(one: Operation, known: Known, handle: str) -> str:
         case "tool":
             return _output_text(str(data.get("outcome", "")), known.kept.get(handle, {}))
         case "agent":
-            return plural(whole(data["turns"]), "turn") if "turns" in data else "runs"
+            return plural(whole(data["turns"]), "turn") if "turns" in data else ""
         case "extraction":
             return f"{named(data.get('strategy', ''))}, {_searched(data)}"
         case _:
@@ -235,9 +242,9 @@ def _output_text(outcome: str, kept: Mapping[str, Any]) -> str:
     match outcome:
         case "kept" | "running":
             tokens, stood = whole(kept.get("tokens")), whole(kept.get("content_tokens"))
-            much = f"{size(whole(kept.get('bytes')))}, ~{roughly(tokens)} tokens" if kept else "runs"
+            much = f"{size(whole(kept.get('bytes')))}, ~{roughly(tokens)} tokens; " if kept else ""
             how = "went to the background" if outcome == "running" else f"{grouped(stood)} in the context"
-            return f"{much}; {how}"
+            return f"{much}{how}"
         case "inline":
             return "shown whole"
         case "answer":
