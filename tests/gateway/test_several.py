@@ -198,20 +198,6 @@ async def test_a_reference_names_the_call_as_its_client_does_and_the_server_once
             assert (hint["tool"], hint["server"], hint["toolCallId"]) == ("items", "files", expected)
 
 
-@requirement("dialect:refs-reference")
-@pytest.mark.parametrize(("options", "server"), [((), "plain"), (("--name", "mine"), "mine")])
-async def test_a_reference_has_the_name_that_a_server_gives_itself_where_its_user_gave_none(
-    tmp_path: Path, options: tuple[str, ...], server: str
-) -> None:
-    words = gateway(tmp_path, *options, server=plain())
-    async with wire(words, HOLDALL_DIALECT="refs") as client:
-        await client.greet()
-        told = text_of(await client.call("items", count=3000))
-        assert told.splitlines()[1].startswith(f"Tool: {server}/items (toolCallId: "), told
-        hint = json.loads(told.partition("ContextRef: ")[2].partition("\n")[0])["hint"]
-        assert (hint["tool"], hint["server"]) == ("items", server)
-
-
 async def test_what_no_client_could_read_of_one_server_costs_nobody_else(tmp_path: Path) -> None:
     config = configured(tmp_path, {"good": plain("good"), "odd": bad("lists oddly")}, **HANDSHAKE)
     async with official(gateway(tmp_path, "--config", config)) as client:

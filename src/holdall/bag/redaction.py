@@ -64,8 +64,7 @@ class Redaction:
     def origin(self, origin: Origin) -> Origin:
         """What others wrote in it."""
         arguments, _ = self.value(origin.arguments)
-        server, traceback = self.text(origin.server), self.text(origin.traceback)
-        return replace(origin, arguments=arguments, server=server, traceback=traceback, masked=True)
+        return replace(origin, arguments=arguments, traceback=self.text(origin.traceback), masked=True)
 
     def masked(self, value: Any) -> Any:
         return self.value(value)[0]

@@ -12,6 +12,7 @@ from holdall.bag.core import Core
 from holdall.mcp.client import codec
 from holdall.mcp.client.codec import only_text, plain
 from holdall.mcp.client.connection import Connection
+from holdall.mcp.client.spec import configured_name
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import ClientRequest
 from holdall.mcp.gateway.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, Refusal, entries, table
@@ -311,7 +312,7 @@ class ToolCall:
         self._asked.messages = bag.jobs.messages(self._shown)
         taken = await bag.run(
             self._called, tool=self._shown, arguments=self._arguments, call_id=_call_id(self._asked),
-            server=self._relay.server_name(self._connection),
+            server=configured_name(self._connection.spec),
             schema=schema or None, messages=self._asked.messages,
             waits=lambda: self._relay.waits_for_client(self._connection.name),
         )  # fmt: skip

@@ -21,12 +21,11 @@ from holdall.mcp.client.handshake import Greeting, Identity
 from holdall.mcp.client.keeper import ConnectionOptions
 from holdall.mcp.client.routes import Callbacks, Declined, weight
 from holdall.mcp.client.server_process import Bounds, StopTimeouts
-from holdall.mcp.client.spec import ServerSpec, configured_name
+from holdall.mcp.client.spec import ServerSpec
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.known import CHANGES, LISTED, Copy, KnownServer, KnownServers, Member
 from holdall.mcp.gateway.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Refusal, table
-from holdall.text.escape import foreign
 from holdall.values.errors import UpstreamFault, UpstreamRefused, UsageError
 from holdall.values.record import record
 from holdall.wire.answers import log_message, progress_message
@@ -187,17 +186,6 @@ class Relay:
     def only(self) -> Connection | None:
         """The server, where there is one."""
         return next(iter(self.servers)) if len(self.servers) == 1 else None
-
-    def server_name(self, connection: Connection) -> str:
-        """What its user calls it, else what it calls itself; empty if neither has said. For people and models to read:
-        a name that a server gives itself proves nothing.
-        """
-        if name := configured_name(connection.spec):
-            return name
-        known = self._copies[connection.name][0].known if self._known is not None else None
-        greeting = connection.greeting or (known.greeting if known is not None else None)
-        said = greeting.server.get("name") if greeting is not None else None
-        return foreign(self._unmarked(said)) if isinstance(said, str) else ""
 
     @property
     def speaks_newer(self) -> bool:
