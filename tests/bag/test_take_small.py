@@ -10,7 +10,7 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 
 from holdall import Holdall, Inline, Kept
 from holdall.bag.take import prepare, settle, take_small
-from holdall.values.outputs import Origin
+from holdall.values.outputs import Origin, RawResult
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -38,6 +38,13 @@ FORMS: dict[str, Callable[[str], Any]] = {
     "MCP of two blocks": lambda text: {"content": blocks(text) + blocks("b"), "isError": False},
     "MCP with annotations": lambda text: {"content": blocks("a", annotations={"note": text}), "isError": False},
     "MCP with structured content": lambda text: {"content": blocks("a"), "structuredContent": {"x": text}},
+    "MCP, its text twice": lambda text: {
+        "content": blocks(text),
+        "isError": False,
+        "structuredContent": {"result": text},
+    },
+    "MCP as it came": lambda text: RawResult({"content": blocks(text), "isError": False}, b"{}"),
+    "MCP with a name twice": lambda _: RawResult({"content": blocks("a"), "isError": False}, b"x" * 5000),
     "a record with content": lambda text: {"content": blocks(text), "title": "t"},
     "content alone": lambda text: {"content": text},
     "MCP object": lambda text: CallToolResult(content=[TextContent(type="text", text=text)]),
@@ -54,7 +61,10 @@ FORMS: dict[str, Callable[[str], Any]] = {
     "failed message": lambda text: Message(text, status="error"),
     "another object": lambda text: Message(text, type="human"),
 }
-QUICK = {"text", "value", "MCP", "MCP object", "MCP object, its text twice", "message", "message of blocks"}
+QUICK = {
+    "text", "value", "MCP", "MCP, its text twice", "MCP as it came", "MCP object", "MCP object, its text twice",
+    "message", "message of blocks",
+}  # fmt: skip
 
 
 @requirement("way:fits-same-object")

@@ -251,12 +251,12 @@ class Holdall(KeptNames):
         )
         if isinstance(ended, Running):
             return ended
-        if isinstance(ended, str):
+        if isinstance(ended, Ended):
             is_plain = tokens_left is None and not self._dispatch.keeps_all
-            quick = take_small(self.core, ended, origin, started) if is_plain else None
+            quick = take_small(self.core, ended.value, origin, started) if is_plain else None
             if isinstance(quick, Inline):
                 return quick
-            ended = await prepare(self.core, ended, origin)
+            ended = await prepare(self.core, ended.value, origin)
         ended = replace(ended, started=started)
         taken = await settle(self.core, ended, room=tokens_left, notice_room=tokens_left)
         if self._dispatch.keeps_all and isinstance(taken, Inline):

@@ -64,7 +64,7 @@ from holdall.wire.clamp import clamp_error, traceback_of
 from holdall.wire.dialect import View
 from holdall.wire.notes import CANCELLED_BY_CALLER, TOOL_SAID_FAILED, not_all_kept, unreadable
 from holdall.wire.reference import Named, references_in, replaced
-from holdall.wire.results import is_known_block, take_apart
+from holdall.wire.results import is_known_block, plain_text, take_apart
 from holdall.wire.tool import Ask
 
 # What a call has produced so far: in memory while that is little, in the store once it is much or the call is slow.
@@ -760,7 +760,7 @@ class Dispatch:
         waits: Callable[[], bool] | None,
         loop: asyncio.AbstractEventLoop | None,
         messages: Messages | None = None,
-    ) -> Prepared | Running | str:
+    ) -> Prepared | Running | Ended:
         """`dispatch` and `raced` in one: on the loop that its job lives on."""
         return await self.raced(
             self.dispatch(call, origin, schema, background=background, waits=waits, loop=loop, messages=messages)
@@ -786,13 +786,13 @@ class Dispatch:
             return Ended(outcome)
         raise outcome.__cause__ or outcome if isinstance(outcome, ToolRaised) else outcome
 
-    async def raced(self, one: Dispatched) -> Prepared | Running | str:
-        """What it gave, measured; or the notice that it continues. A plain text is given as it is."""
+    async def raced(self, one: Dispatched) -> Prepared | Running | Ended:
+        """What it gave, measured; or the notice that it continues. A plain text, or a result of one, as it is."""
         running = await self._goes_on(one)
         if running is not None:
             return running
-        if type(one.job.outcome) is str and one.sink.is_empty:
-            return one.job.outcome
+        if one.sink.is_empty and (type(one.job.outcome) is str or plain_text(one.job.outcome) is not None):
+            return Ended(one.job.outcome)
         prepared = await self._prepared(one)
         if isinstance(one.job.outcome, BaseException):
             _let_go(one.job.outcome)

@@ -19,7 +19,7 @@ from holdall.bag.tools import Draft, ToolCalls
 from holdall.policy.decide import Fits, Want, share
 from holdall.values.answers import Answer
 from holdall.values.errors import UsageError
-from holdall.values.outputs import Origin, Running, Taken
+from holdall.values.outputs import Ended, Origin, Running, Taken
 
 _SHORT_NOTICE = 150  # tokens of a notice without an outline, at most
 _MIN_ANSWER = 256
@@ -127,9 +127,9 @@ class Turn:
             raise
         await self._settle(done)
 
-    async def _measured(self, work: Awaitable[Prepared | Running | str], origin: Origin) -> Prepared | Running:
+    async def _measured(self, work: Awaitable[Prepared | Running | Ended], origin: Origin) -> Prepared | Running:
         ended = await work
-        return await prepare(self._core, ended, origin) if isinstance(ended, str) else ended
+        return await prepare(self._core, ended.value, origin) if isinstance(ended, Ended) else ended
 
     def _start(self, name: str, work: Any) -> Pending:
         pending = Pending(name, asyncio.ensure_future(work))

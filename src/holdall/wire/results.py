@@ -16,6 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 from holdall.text.excerpt import byte_count
 from holdall.values.chat import Assistant, ToolResult
+from holdall.values.outputs import RawResult
 from holdall.values.record import record
 
 # The fields of what tools return: dictionaries, pydantic models, dataclasses, anything with attributes.
@@ -376,8 +377,9 @@ def take_apart(result: object) -> Parts | None:
 # What most results are: looked at in a few steps, because nearly every call gives one of these.
 
 _MAY_HOLD_CONTENT = ("content", "output", "toolResult", "blocks")
-_PLAIN_RESULT = frozenset(("content", "isError", "is_error"))
+_PLAIN_RESULT = frozenset(("content", "isError", "is_error", "structuredContent"))
 _BESIDE_TEXT = ("structuredContent", "_meta", "details", "isError", "is_error", "blocks")
+_AROUND = 1000  # bytes around a text and its structured twin, whose characters have up to 6 each
 _PLAIN_META = (None, {"fastmcp": {"wrap_result": True}})  # of nearly every result of FastMCP
 
 
@@ -390,11 +392,14 @@ def is_plain_value(output: object) -> bool:
 
 def plain_text(result: object) -> str | None:
     """All that a model reads of a result which is text and no more, and no error; None for what needs a closer look."""
-    if type(result) is dict:
+    if type(result) is dict or type(result) is RawResult:
         table = cast("dict[str, object]", result)
         if not table.keys() <= _PLAIN_RESULT or table.get("isError") or table.get("is_error") or len(table) < 2:
             return None
-        return _plain_content(table.get("content"))
+        text = _plain_content(table.get("content"))
+        if text is None or (isinstance(table, RawResult) and len(table.raw) > 12 * len(text) + _AROUND):
+            return None  # a name that comes twice hides the first
+        return text if "structuredContent" not in table or wrapped_text(table["structuredContent"]) == text else None
     table = cast("dict[str, object] | None", getattr(result, "__dict__", None))
     if table is None or "content" not in table or table.get("status") == "error":
         return None
