@@ -238,6 +238,20 @@ async def test_a_server_that_passes_results_on_keeps_them_and_promises_no_schema
     assert handle_in(got(result).text)
 
 
+class Shelf(ToolResult):
+    """A result of the program's own."""
+
+
+@pytest.mark.anyio
+@requirement("adapter:needle")
+async def test_a_result_of_a_class_of_the_program_is_kept(adapter: Any) -> None:
+    def shelf() -> Any:
+        return Shelf(content=fetch_some())
+
+    async with Client(server(adapter, [shelf])) as client:
+        assert handle_in(got(await client.call_tool("shelf")).text)
+
+
 @pytest.mark.anyio
 @requirement("adapter:interrupts")
 async def test_an_error_of_a_tool_passes(adapter: Any) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import dataclasses
 import re
 import subprocess
 import sys
@@ -222,6 +223,62 @@ def test_an_error_that_is_large_or_holds_a_secret_tells_the_model_only_what_it_m
     assert raised(small, "plain") is small
     assert raised(small, "safe") is small
     assert raised(asks, "plain") is asks
+    conversations.close()
+
+
+@dataclasses.dataclass
+class Blob:
+    """As frameworks have them: a payload, and words about it."""
+
+    data: str
+    title: str = ""
+    _id: str = ""
+
+
+SECRET = "ghp_" + "Ab3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
+
+
+class Sealed:
+    """Of which nothing can be changed."""
+
+    __slots__ = ()
+    data = "small"
+
+    def __str__(self) -> str:
+        return f"GITHUB_TOKEN={SECRET}"
+
+
+@requirement("store:tool-redacts")
+@pytest.mark.parametrize("now", [True, False])
+def test_what_a_result_holds_beside_its_outputs_is_masked_too(tmp_path: Path, now: bool) -> None:
+    said = f"GITHUB_TOKEN={SECRET}"
+    conversations = of(tmp_path, settings=Settings(tools={"safe": ToolPolicy(redact=True)}))
+
+    def data_of(value: Any) -> list[object]:
+        return [value.data]
+
+    def nothing_of(_: Any) -> list[object]:
+        return []
+
+    def with_data(value: Any, new: list[object]) -> Any:
+        return dataclasses.replace(value, data=new[0])
+
+    def result(value: Any, tool: str = "safe", take: Callable[[Any], list[object]] = data_of) -> Any:
+        async def later() -> Any:
+            return value
+
+        if now:
+            return conversations.result_now("c", lambda: value, tool=tool, running=str, take=take, put=with_data)
+        return asyncio.run(conversations.result("c", later, tool=tool, running=str, take=take, put=with_data))
+
+    for blob in (Blob("small", title=said), Blob("small", _id=said), Blob(LOG, title=said)):
+        shown = result(blob)
+        assert type(shown) is Blob
+        assert SECRET not in str(shown)
+        assert "GITHUB_TOKEN=*" in str(shown)
+    assert result(Blob("small", title=said), "plain").title == said
+    assert SECRET not in str(result(Blob(said), take=nothing_of))
+    assert result(Sealed()).startswith("[not shown and not kept: ")
     conversations.close()
 
 

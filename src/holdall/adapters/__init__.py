@@ -43,6 +43,7 @@ from holdall.text.escape import foreign
 from holdall.values.record import record
 from holdall.wire.dialect import with_prefix
 from holdall.wire.dialects import dialect_of
+from holdall.wire.notes import withheld_note
 
 _LOG = logging.getLogger("holdall")
 Result = TypeVar("Result")
@@ -196,7 +197,8 @@ class Conversations:
                 raise ended
             if isinstance(ended, Running):
                 return running(ended.content)
-            return await self._taken(bag, ended.value, origin, take, put)
+            shown = await self._taken(bag, ended.value, origin, take, put)
+            return await self._without_secrets(bag, shown, tool, running)
 
     async def masked(self, name: str, value: Any, tool: str) -> Any:
         """A value whose form has to stay: without the secrets where its tool has `redact`, else as it is."""
@@ -232,7 +234,8 @@ class Conversations:
                 return running(ended.content)
             if self._all_small(bag, ended.value, origin, take):  # without a step to the thread of the pool
                 return ended.value
-            return self.pool.portal.call(self._taken(bag, ended.value, origin, take, put))
+            shown = self.pool.portal.call(self._taken(bag, ended.value, origin, take, put))
+            return self.pool.portal.call(self._without_secrets(bag, shown, tool, running))
 
     def _all_small(
         self,
@@ -244,7 +247,7 @@ class Conversations:
         """Whether it fits, and that was recorded. Several outputs, or a room to share, need the long way."""
         outputs = [value] if take is None else list(take(value))
         if not outputs:
-            return True
+            return bag.core.redaction_of(str(origin["tool"])) is None
         if len(outputs) > 1 or self._rooms.get(bag) is not None:
             return False
         return isinstance(take_small(bag.core, outputs[0], Origin(**origin)), Inline)
@@ -263,6 +266,17 @@ class Conversations:
         shown = [await self.shown(bag, one, **origin) for one in outputs]
         same = all(new is old for new, old in zip(shown, outputs, strict=True))
         return value if same else put(value, shown)
+
+    async def _without_secrets(
+        self, bag: Holdall, result: Result, tool: str, as_result: Callable[[str], Result]
+    ) -> Result:
+        """Where its tool has `redact`: what a framework's own objects hold beside their outputs, names for instance."""
+        if (redaction := bag.core.redaction_of(tool)) is None:
+            return result
+        masked = await asyncio.to_thread(redaction.masked, result)
+        if type(masked) is type(result) or (isinstance(masked, Mapping) and isinstance(result, Mapping)):
+            return cast("Result", masked)
+        return as_result(withheld_note(type(result).__name__))
 
     async def shown(self, bag: Holdall, value: object, *, tool: str, arguments: Any = None, call_id: str = "") -> Any:
         """What the model should get of one output. Calls of one turn share the room, where the window is known."""

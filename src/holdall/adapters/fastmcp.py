@@ -133,8 +133,10 @@ def _text(text: str, *, is_error: bool = False) -> ToolResult:
 
 
 def _outputs(result: Any) -> Iterator[object]:
-    """Questions to the client and acknowledgements of tasks are no results, though one is a subclass."""
-    if type(result) is ToolResult:
+    """Questions to the client and acknowledgements of tasks are no results, though one is a subclass; a subclass of the
+    program's own is one."""
+    kind = type(result)
+    if kind is ToolResult or (isinstance(result, ToolResult) and kind.__module__.partition(".")[0] != "fastmcp"):
         yield result
 
 

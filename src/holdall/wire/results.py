@@ -40,8 +40,9 @@ def field(value: object, *names: str) -> object:
 
 
 def fields_of(value: object) -> tuple[str, ...]:
-    """The names of what an object holds, where it has any of its own."""
-    return tuple(_members(value))
+    """The names of what an object holds, where it has any of its own; of a dataclass those that are private, too."""
+    declared = dataclasses.fields(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else ()
+    return tuple(dict.fromkeys([*_members(value), *(one.name for one in declared)]))
 
 
 def with_field(value: object, name: str, new: object) -> object:
