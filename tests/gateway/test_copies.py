@@ -21,7 +21,7 @@ from holdall.mcp.gateway.known import Copy, KnownServer, Member
 from tests.gateway.support import GOOD, SOON, gateway, plain
 from tests.gateway.web import served
 from tests.requirements import requirement
-from tests.upstream.launch import sdk_server
+from tests.upstream.launch import sdk_server, unforked
 from tests.upstream.support import lines_of, until
 
 pytestmark = [pytest.mark.anyio, requirement("gateway:copies")]
@@ -123,7 +123,7 @@ async def running(folder: Path, **servers: dict[str, Any]) -> AsyncGenerator[Gat
     words = gateway(folder, *options, before=["--set", "slow_after_seconds=600"])  # however busy the machine is
     limits = httpx2.Limits(max_connections=None)
     async with (
-        served(words, HOLDALL_GATEWAY_TOKEN="") as (url, process, _),
+        served(unforked(words), HOLDALL_GATEWAY_TOKEN="") as (url, process, _),
         httpx2.AsyncClient(timeout=SOON, limits=limits) as http,
     ):
         yield Gateway(url, process.pid, http)

@@ -12,6 +12,7 @@ from tests.gateway.servers.odd_server import rows_of
 from tests.gateway.servers.odd_server import text_of as written
 from tests.gateway.support import HERE, Wire, gateway, text_of, wire
 from tests.gateway.test_keeping import handle_in
+from tests.upstream.launch import unforked
 from tests.upstream.support import http_server
 
 pytestmark = pytest.mark.anyio
@@ -136,7 +137,7 @@ async def test_memory_stays_within_three_times_a_result_however_often_one_comes(
     # A notice itself takes a few megabytes: up to 8 MB are read whole for its figures.
     size = {"text": 30_000_000, "data alone": 20_000_000}.get(tool, 16_000_000)
     sent = len(json.dumps(answered(tool, {"bytes": size}), ensure_ascii=False).encode())
-    async with wire(gateway(tmp_path, before=WAITS, server=odd(tmp_path))) as client:
+    async with wire(unforked(gateway(tmp_path, before=WAITS, server=odd(tmp_path)))) as client:
         await client.greet()
         await client.call("text", bytes=200_000)  # what any large result needs is there now
         memory = Memory(text_of(await client.call("parent")))
@@ -151,7 +152,7 @@ async def test_memory_stays_within_three_times_a_result_over_http(tmp_path: Path
     with http_server(tmp_path) as (spec, _):
         config = tmp_path / "mcp.json"
         config.write_text(json.dumps({"mcpServers": {"web": {"type": "http", "url": spec.url}}}))
-        async with wire(gateway(tmp_path, "--config", str(config), before=WAITS)) as client:
+        async with wire(unforked(gateway(tmp_path, "--config", str(config), before=WAITS))) as client:
             await client.greet()
             await client.call("big", bytes=200_000)
             memory = Memory(client.process.pid)
@@ -163,7 +164,8 @@ async def test_memory_stays_within_three_times_a_result_over_http(tmp_path: Path
 
 @tells_memory
 async def test_what_calls_in_the_background_gave_is_let_go(tmp_path: Path) -> None:
-    async with wire(gateway(tmp_path, before=["--set", "slow_after_seconds=0"], server=odd(tmp_path))) as client:
+    words = gateway(tmp_path, before=["--set", "slow_after_seconds=0"], server=odd(tmp_path))
+    async with wire(unforked(words)) as client:
         await client.greet()
         memory: Memory | None = None
         for _ in range(6):

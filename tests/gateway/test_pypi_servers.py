@@ -34,7 +34,7 @@ async def same_results(direct: Client, through: Client, calls: list[tuple[str, d
 
 @requirement("gateway:any-server")
 async def test_time_is_the_same_through_the_gateway(tmp_path: Path, mode: str) -> None:
-    server = python_server("mcp_server_time", "--local-timezone", "Europe/Zurich")
+    server = python_server("mcp-server-time", "--local-timezone", "Europe/Zurich")
     winter = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
     async with official(server, mode) as direct, official(gateway(tmp_path, server=server), mode) as through:
         assert through.protocol_version == direct.protocol_version
@@ -71,7 +71,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def test_a_large_diff_is_a_handle_and_all_of_it_can_be_reached(
     tmp_path: Path, repository: Path, mode: str
 ) -> None:
-    server = python_server("mcp_server_git", "--repository", str(repository))
+    server = python_server("mcp-server-git", "--repository", str(repository))
     at = {"repo_path": str(repository)}
     async with official(server, mode) as direct, official(gateway(tmp_path, server=server), mode) as through:
         await same_tools(direct, through)

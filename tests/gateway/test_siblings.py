@@ -21,6 +21,7 @@ from holdall.values.errors import UsageError
 from tests.gateway.support import BAD, HOLDALL, Wire, configured, gateway, plain, text_of, wire
 from tests.gateway.test_keeping import handle_in
 from tests.requirements import requirement
+from tests.upstream.launch import unforked
 from tests.upstream.support import lines_of, until
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +35,7 @@ SHOWN = "L2  "
 async def several(commands: Sequence[Sequence[str]]) -> AsyncGenerator[list[Wire]]:
     """They are all started by this process, as by a client, and greeted one after the other."""
     async with AsyncExitStack() as stack:
-        found = [await stack.enter_async_context(wire(words)) for words in commands]
+        found = [await stack.enter_async_context(wire(unforked(words))) for words in commands]
         for one in found:
             await one.greet()
         yield found
@@ -71,7 +72,7 @@ async def found_by(client: Wire, handle: str) -> dict[str, Any]:
 @requirement("gateway:one-session", "gateway:one-list", "gateway:server-name", "gateway:read-only-tools")
 async def test_five_servers_of_a_client_have_one_list_of_our_tools_and_one_session(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(wire(words)) for words in named(tmp_path, 5)]
+        clients = [await stack.enter_async_context(wire(unforked(words))) for words in named(tmp_path, 5)]
         greetings = await asyncio.gather(*(one.greet() for one in clients))
         assert sum("a notice with a handle" in one["instructions"] for one in greetings) == 1
         assert all(one["capabilities"]["tools"]["listChanged"] for one in greetings)

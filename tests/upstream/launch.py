@@ -1,9 +1,10 @@
-"""Servers on the SDK without the second that importing it takes: a process that has imported it forks for each.
+"""Servers on the SDK, gateways and viewers without the time that imports take: a process that has them forks for each.
 
 python -I -S launch.py SOCKET PROGRAM WORD…   is that program: with the streams, folder and variables of this process.
                                               Its end is the program's end, and the other way round.
 
 `sdk_server` gives the words of such a command. The forked server is a process of its own: nothing is shared with others.
+What looks at the process itself (its id, its parent, its memory, its command line) starts the program without this.
 """
 
 import os
@@ -44,23 +45,51 @@ if __name__ == "__main__":
 import atexit  # noqa: E402
 import contextlib  # noqa: E402
 import functools  # noqa: E402
+import gc  # noqa: E402
 import importlib  # noqa: E402
+import pkgutil  # noqa: E402
 import runpy  # noqa: E402
 import select  # noqa: E402
 import subprocess  # noqa: E402
 import tempfile  # noqa: E402
 import traceback  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
+
+import holdall  # noqa: E402
+from holdall.text.tokens import default_tokenizer  # noqa: E402
+
+HOLDALL = str(Path(sys.executable).parent / "holdall")
 
 
 def sdk_server(program: str) -> list[str]:
     """The words to start `program` with, and arguments may follow them."""
-    return [sys.executable, "-I", "-S", __file__, _forking(), program]
+    return [sys.executable, "-I", "-S", __file__, _forking()[0], program]
+
+
+def forked(words: Sequence[str]) -> list[str]:
+    """The same command; the installed `holdall` is a fork. Where it is another program, nothing changes."""
+    return [*sdk_server(HOLDALL), *words[1:]] if words[0] == HOLDALL else [*words]
+
+
+def unforked(words: Sequence[str]) -> list[str]:
+    """The installed program after all. `env` becomes it, with the same id and parent."""
+    return ["env", *words]
+
+
+def seconds_of_forks() -> float:
+    """Of processor: they are not children of ours, so the system does not add them to us. 0 where it cannot be known."""
+    if not _forking.cache_info().currsize:
+        return 0.0
+    with contextlib.suppress(OSError):
+        figures = Path(f"/proc/{_forking()[1]}/stat").read_text().rpartition(")")[2].split()
+        return sum(int(ticks) for ticks in figures[11:15]) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 @functools.cache
-def _forking() -> str:
-    """One for each process that runs tests; it ends with it."""
+def _forking() -> tuple[str, int]:
+    """Where it listens, and its id. One for each process that runs tests; it ends with it."""
     folder = tempfile.mkdtemp(prefix="holdall-sdk-")
     place = os.path.join(folder, "s")
     script = "from tests.upstream.launch import serve; import sys; serve(sys.argv[1])"
@@ -78,13 +107,14 @@ def _forking() -> str:
         Path(folder).rmdir()
 
     atexit.register(end)
-    return place
+    return place, process.pid
 
 
 def serve(place: str) -> None:
     """Fork for whoever connects."""
-    for module in ("mcp.server.mcpserver", "uvicorn.protocols.http.auto"):
-        importlib.import_module(module)  # what servers import, also once they run
+    _import_everything()
+    gc.disable()  # in each fork its first round would copy all that was imported
+    gc.freeze()
 
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(place)
@@ -124,6 +154,18 @@ def serve(place: str) -> None:
             links[link] = pid
 
 
+def _import_everything() -> None:
+    """What servers, gateways and viewers import, also once they run."""
+    for module in ("mcp.server.mcpserver", "uvicorn.protocols.http.auto", "uvicorn.lifespan.on", "uvicorn.loops.auto"):
+        importlib.import_module(module)
+    for package in ("holdall.cli", "holdall.mcp", "holdall.web"):
+        for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            importlib.import_module(found.name)
+    for name in holdall.__all__:
+        getattr(holdall, name)
+    default_tokenizer().count("")  # reads its vocabulary
+
+
 def _received(link: socket.socket) -> tuple[list[int], list[str]]:
     size, streams, _, _ = socket.recv_fds(link, 4, 3)
     left = int.from_bytes(size, "big")
@@ -135,6 +177,7 @@ def _received(link: socket.socket) -> tuple[list[int], list[str]]:
 
 def _run(streams: list[int], told: list[str]) -> None:
     """The program, in this process. Never returns."""
+    gc.enable()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, stream in enumerate(streams):

@@ -20,6 +20,7 @@ from starlette.testclient import TestClient
 
 from holdall.web.server import create_app
 from tests.cli.program import PROGRAM
+from tests.upstream.launch import forked
 
 T = TypeVar("T")
 TOKEN = "t" * 43
@@ -82,12 +83,12 @@ def done(work: Callable[[], Awaitable[T]]) -> T:
 
 
 @contextlib.contextmanager
-def viewer(home: Path, *arguments: str) -> Generator[Viewer]:
+def viewer(home: Path, *arguments: str, fork: bool = True) -> Generator[Viewer]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDALL_")}
+    words = [PROGRAM, "view", "--no-open", "--home", str(home), *arguments]
     process = subprocess.Popen(
-        [PROGRAM, "view", "--no-open", "--home", str(home), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env=environment,
-    )  # fmt: skip
+        forked(words) if fork else words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
     assert process.stdout is not None
     assert process.stderr is not None
     errors = process.stderr

@@ -102,7 +102,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
 
     addresses = in_thread(keep) | {"gone": in_thread(lose)}
     story = in_thread(lambda: investigation(home))
-    with viewer(home) as running:
+    with viewer(home, fork=False) as running:
         yield Site(running, home, addresses | {"story": f"/s/{story.session}/o/{story.handles[0]}"})
 
 

@@ -212,7 +212,7 @@ def many_descriptors() -> Generator[int]:
 def test_web_012_idle_connections_do_not_keep_others_out(home: Path, many_descriptors: int) -> None:
     """Far more than there is room for; every other one has begun to speak and does not go on."""
     assert many_descriptors > MAX_CONNECTIONS * 3
-    with viewer(home) as at, contextlib.ExitStack() as held:
+    with viewer(home, fork=False) as at, contextlib.ExitStack() as held:
         for number in range(many_descriptors):
             with contextlib.suppress(ConnectionError, TimeoutError):  # it was turned away already
                 one = held.enter_context(socket.create_connection(("127.0.0.1", at.port), timeout=30))
