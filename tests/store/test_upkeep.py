@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdall.policy.retention import DAY, Retention
+from holdall.store import files
 from holdall.store.directory import folder as record
 from holdall.store.directory import upkeep
 from holdall.store.directory.folder import SessionFolder
@@ -353,7 +354,7 @@ def test_a_quota_refuses_aloud_and_leaves_nothing(home: Path, quota: Quota, what
         keep(store, session, b"y" * 4001)
     assert str(refused.value) == (
         f"the quota of this {what} is 10.0 kB and 6.0 kB of it are used: an output of 4.0 kB or more is not kept. "
-        "Raise the quota or make room (`holdall gc`)."
+        "Raise the quota, or make room with `holdall rm` or `holdall gc --older-than 7d`."
     )
     assert tree(folder_of(home, session)) == before
     assert read_back(store, keep(store, session, b"z" * 4000)) == b"z" * 4000
@@ -414,6 +415,58 @@ def test_an_output_whose_last_record_had_no_room_on_the_disk_is_not_damaged(
     file.unlink()
     (verdict,) = upkeep.verify(folder_store)
     assert verdict.problem  # what is not there is still found out
+
+
+def fill_the_disk(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """No file is written, until one with bytes of an output is removed."""
+    real = files.write
+    stored = {path.name for path in home.rglob("*") if path.suffix in (".txt", ".log")}
+
+    def write(file: int, data: memoryview | bytes) -> int:
+        if stored <= {path.name for path in home.rglob("*")}:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(file, data)
+
+    monkeypatch.setattr(files, "write", write)
+
+
+@requirement("store:removed")
+def test_on_a_full_disk_an_output_can_be_removed(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, twin, other = [keep(folder_store, folder_session, text) for text in ("large", "large", "other")]
+    fill_the_disk(monkeypatch, home)
+    with pytest.raises(StoreFull) as full:  # its bytes stay: another output has them
+        folder_store.remove(folder_session, [kept])
+    assert "Make room with `holdall rm` or `holdall gc --older-than 7d`. Choose" in str(full.value)
+    assert read_back(folder_store, kept) == read_back(folder_store, twin) == b"large"
+    removed = folder_store.remove(folder_session, [kept, twin])
+    assert (handles(*removed.removed), removed.freed_bytes) == (handles(kept, twin), 5)
+    assert [facts.handle for facts in folder_store.outputs(folder_session) if facts.state == "ready"] == [other.handle]
+    assert read_back(folder_store, other) == b"other"
+
+
+@requirement("store:removed")
+@pytest.mark.parametrize("way", ["remove", "expire", "session"])
+def test_on_a_full_disk_what_an_ended_writer_left_can_be_removed(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    writer = folder_store.begin(folder_session, Origin(tool="cat", terminal=True))
+    writer.write(b"as far as there was room")
+    fill_the_disk(monkeypatch, home)
+    writer.close()
+    (facts,) = folder_store.outputs(folder_session)
+    assert facts.state == "interrupted"
+    match way:
+        case "remove":
+            freed = folder_store.remove(folder_session, [facts]).freed_bytes
+        case "expire":
+            freed = folder_store.expire(folder_session, [facts], "old")
+        case _:
+            with folder_store.lease(folder_session, "rm"):
+                freed = folder_store.remove_session(folder_session).freed_bytes
+    assert freed == 24
+    assert [facts.state for facts in folder_store.outputs(folder_session)] == ["expired"]
 
 
 def test_a_data_folder_that_cannot_be_made_is_not_said_to_have_gone() -> None:

@@ -23,7 +23,7 @@ from holdall.store.protocol import (
 )
 from holdall.store.records import LOGS
 from holdall.text.numbers import size
-from holdall.values.errors import HoldallError, OutputDamaged, QuotaReached
+from holdall.values.errors import MAKE_ROOM, HoldallError, OutputDamaged, QuotaReached
 from holdall.values.outputs import Facts, Measure
 from holdall.values.spans import BLOCK, BlockTable, Totals
 
@@ -99,7 +99,7 @@ def room_for(quota: Quota, used_here: int, used_in_all: int, *, what: str = "an 
             if limit is not None and used + taken > limit:
                 raise QuotaReached(
                     f"the quota of this {where} is {size(limit)} and {size(used)} of it are used: {what} of "
-                    f"{size(taken)} or more is not kept. Raise the quota or make room (`holdall gc`)."
+                    f"{size(taken)} or more is not kept. Raise the quota, or {MAKE_ROOM}."
                 )
 
     return room

@@ -57,6 +57,8 @@ A message says what happened and what to do next. It never holds the content of 
 
 from collections.abc import Sequence
 
+MAKE_ROOM = "make room with `holdall rm` or `holdall gc --older-than 7d`"
+
 # What came from outside, as a message of one line may show it.
 
 

@@ -16,7 +16,7 @@ from holdall.store.files import write_all
 from holdall.store.memory_files import MEMORY, SMALL
 from holdall.store.owners import other_writer, trusted_owners, way_to
 from holdall.text.numbers import size
-from holdall.values.errors import StoreFault, StoreFull, StoreGone, StoreUnsafe
+from holdall.values.errors import MAKE_ROOM, StoreFault, StoreFull, StoreGone, StoreUnsafe
 
 INCOMING = ".incoming-"  # how every unfinished file is named; gc removes the ones that nobody writes any more
 _OTHER_HOME_HINT = "Choose another data folder with --home or HOLDALL_HOME."
@@ -263,7 +263,7 @@ def store_fault_from(
             kept = "Nothing of it is kept. " if needed else ""
             return StoreFull(
                 f"no space left while {doing}{asked}: {_free(where)} free for {where}. {kept}"
-                f"Make room (`holdall gc --dry-run` shows what could go). {_OTHER_HOME_HINT}"
+                f"M{MAKE_ROOM[1:]}. {_OTHER_HOME_HINT}"
             )
         case errno.ENOENT | errno.ESTALE:
             return StoreGone(f"the folder {where} went away while {doing}. The next output creates it again.")

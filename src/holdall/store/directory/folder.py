@@ -140,10 +140,14 @@ class SessionFolder:
         except StoreUnsafe as problem:
             raise OutputDamaged(facts.handle, "its file is no regular file any more (integrity)") from problem
 
-    def remove_bytes(self, file: str) -> None:
+    def remove_bytes(self, file: str) -> int:
+        """How many these were."""
         folder, name = self.inside(file)
         with contextlib.suppress(FileNotFoundError):
+            size = files.stat(name, dir_fd=folder).st_size
             files.unlink(name, dir_fd=folder)
+            return size
+        return 0
 
 
 def _close_all(descriptors: list[int]) -> None:

@@ -4,6 +4,7 @@ Everything here happens under the session's lock, after the bytes are durable an
 """
 
 import contextlib
+import errno
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from holdall.store import files
 from holdall.store.directory import disk, session_files
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.index import Catalogue
+from holdall.store.directory.live import is_running
 from holdall.store.protocol import Removal
 from holdall.store.records import SUFFIX, expired, file_for, tombstone
 from holdall.values.errors import OutputInUse, StoreFault
@@ -70,7 +72,7 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
     the next try, and bytes that nobody names by `gc`.
     """
     going = [loaded[0] for handle in handles if (loaded := folder.load(handle)) is not None]
-    going = [facts for facts in going if facts.state not in ("expired", "running")]
+    going = [facts for facts in going if facts.state != "expired" and not _is_running(folder, facts)]
     if not going:
         return 0
     gone = {facts.handle for facts in going}
@@ -81,18 +83,9 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
     contents -= {facts.measure.sha256 for facts in staying}
     session_files.forget(contents, [facts.id for facts in going], inside=folder.descriptor)
     session_files.erase(gone, inside=folder.descriptor, version=folder.session.format)
-    for facts in going:
-        stone = expired(facts, rule, now)
-        folder.rewrite(stone, BlockTable())
-        catalogue.note(folder, stone)
-    if unreadable:
-        return 0
-    files_gone = {facts.file: facts.measure.bytes for facts in going if facts.file}
-    for facts in staying:
-        files_gone.pop(facts.file, None)
-    for file in files_gone:
-        folder.remove_bytes(file)
-    return sum(files_gone.values())
+    unnamed = set[str]() if unreadable else _unnamed(going, staying)
+    freed = _bury(folder, catalogue, [expired(facts, rule, now) for facts in going], unnamed)
+    return freed + sum(folder.remove_bytes(file) for file in unnamed)
 
 
 def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] | None, now: float) -> Removal:
@@ -108,18 +101,15 @@ def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] |
         )
     going = [facts for facts in outputs if handles is None or facts.handle in handles]
     for facts in going:
-        if facts.state == "running":
+        if _is_running(folder, facts):
             raise OutputInUse(facts.handle)
-    stones: list[Facts] = []
-    for facts in going:
-        stones.append(tombstone(facts, now))
-        if stones[-1] != facts:
-            folder.rewrite(stones[-1], BlockTable())
-            catalogue.note(folder, stones[-1])
-    for handle in unreadable:
-        files.unlink(handle + SUFFIX, dir_fd=folder.descriptor)
     gone = {facts.handle for facts in going}
     staying = [facts for facts in outputs if facts.handle not in gone and facts.file]
+    stones = [tombstone(facts, now) for facts in going]
+    new = [stone for stone, facts in zip(stones, going, strict=True) if stone != facts]
+    freed = _bury(folder, catalogue, new, _unnamed(going, staying))
+    for handle in unreadable:
+        files.unlink(handle + SUFFIX, dir_fd=folder.descriptor)
     contents = {facts.measure.sha256 for facts in staying if facts.state != "running"}
     notes = session_files.listed(inside=folder.descriptor)
     left = {note.content for note in notes} - contents
@@ -128,10 +118,38 @@ def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] |
         session_files.remove_all(folder.descriptor)
     else:
         session_files.erase(gone, inside=folder.descriptor, version=folder.session.format)
-    freed = _remove_unnamed(folder, {facts.file for facts in staying})
+    freed += _remove_unnamed(folder, {facts.file for facts in staying})
     files.fsync(folder.descriptor)
     shared = {facts.handle: tuple(one.handle for one in staying if one.file == facts.file) for facts in going}
     return Removal(tuple(stones), freed, {handle: holders for handle, holders in shared.items() if holders})
+
+
+def _is_running(folder: SessionFolder, facts: Facts) -> bool:
+    """Asked of the file: on a full disk the record of one whose writer is gone may say that it runs, to the end."""
+    return facts.state == "running" and is_running(folder, facts)
+
+
+def _unnamed(going: Sequence[Facts], staying: Sequence[Facts]) -> set[str]:
+    """The files of bytes that nobody names any more."""
+    return {facts.file for facts in going if facts.file} - {facts.file for facts in staying}
+
+
+def _bury(folder: SessionFolder, catalogue: Catalogue, stones: Sequence[Facts], unnamed: Collection[str]) -> int:
+    """Tombstones in place of records. On a full disk the bytes go first and make room for them; how many these were.
+
+    If it ends between the two, an output is there without its bytes, and removing it again finishes that.
+    """
+    freed = 0
+    for stone in stones:
+        try:
+            folder.rewrite(stone, BlockTable())
+        except OSError as problem:
+            if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            freed += sum(folder.remove_bytes(file) for file in unnamed)
+            folder.rewrite(stone, BlockTable())
+        catalogue.note(folder, stone)
+    return freed
 
 
 def _remove_unnamed(folder: SessionFolder, named: Collection[str]) -> int:

@@ -348,8 +348,9 @@ def _take(inside: int, holder: str) -> int:
     except BaseException:
         files.close(descriptor)
         raise
-    # Fixed length, so that nothing is left of the previous holder.
-    write_all(descriptor, holder.encode("utf-8", "replace")[:_WHO].ljust(_WHO))
+    with contextlib.suppress(OSError):  # the lock is what counts: a full disk must not keep anybody from making room
+        # Fixed length, so that nothing is left of the previous holder.
+        write_all(descriptor, holder.encode("utf-8", "replace")[:_WHO].ljust(_WHO))
     return descriptor
 
 
