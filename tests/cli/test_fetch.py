@@ -152,7 +152,8 @@ def test_rows_before_a_fault_are_printed_and_the_fault_is_reported(holdall: Prog
     assert ran.code == 2
     assert set(ran.text.split()) == {"y", "n", "y" * 3000, "1"}
     assert ran.err.startswith("holdall: Conversion Error")
-    assert "The rows before it were given." in ran.err
+    rows = len(ran.text.splitlines()) - 1
+    assert f"compares text. What was given before that, {rows:,} rows, is not the whole answer.\n" in ran.err
 
 
 @requirement(

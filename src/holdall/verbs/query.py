@@ -34,7 +34,7 @@ __all__ = ["SqlWorker", "query", "query_path", "query_sql"]
 
 _LONGEST_SQL = 100_000  # characters
 _NODE_COST = 48  # bytes that a value costs besides its path and its text
-_LATE = "The rows before that were given. As lines all of it can be read (kind: lines)."
+_LATE = "As lines all of it can be read (kind: lines)."
 _AT_ONCE = 256  # values that are passed on together
 _PAGE = 20_000  # values of a path that are looked up at once
 _MIN_TEXT = 200  # bytes of a value that are worth showing; where they do not fit, the value is left for the next page
@@ -116,27 +116,35 @@ def query_sql(
         "max_bytes": None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=1),
         "memory_bytes": memory_bytes,
     }
-    each = bounds.get("each")
+    each, given = bounds.get("each"), 0
 
     def pass_on(answer: Answer) -> None:
+        nonlocal given
         if each is not None:
+            given += len(answer["rows"])
             each(_table(reader, {**answer, "total": 0, "more": False}, [], memory_bytes))
 
     with within(seconds) as deadline:
         parts = _parts(Part(reader, ["t", reader.facts.handle], at, check_kind(kind)), also)
         asked = SqlRequest(parts, request, worker or SqlWorker(), deadline, pass_on if each else None)
         try:
-            answer, notes = asked.answer()
+            table = _table(reader, *asked.answer(), memory_bytes)
         except OutOfTime as late:
             raise WorkerFault(
                 f"the query was stopped after {late.seconds:g} s, its limit. Ask for less: fewer rows (a WHERE, a "
-                "LIMIT), a smaller table (at), or no join of t with itself."
+                f"LIMIT), a smaller table (at), or no join of t with itself.{_not_all(given)}"
             ) from None
+        except (BadQuery, WorkerFault) as fault:
+            raise type(fault)(f"{fault}{_not_all(given)}") from None
         finally:
             if worker is None:
                 asked.worker.close()
     scanned = tuple((part.reader.facts.handle, part.reader.totals.bytes) for part in parts[1:])
-    return replace(_table(reader, answer, notes, memory_bytes), also=scanned)
+    return replace(table, also=scanned)
+
+
+def _not_all(given: int) -> str:
+    return f" What was given before that, {plural(given, 'row')}, is not the whole answer." if given else ""
 
 
 def _parts(first: Part, also: Sequence[OutputReader]) -> list[Part]:
@@ -165,7 +173,6 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
             raise BadQuery(f"the output cannot be read as a table: {message.rstrip('.')}. {hint}")
         case _:
             columns = f" {answer['columns']}." if answer.get("columns") else ""
-            message += ". The rows before it were given" if answer.get("late") else ""
             raise BadQuery(f"{message.rstrip('.')}.{columns}")
     rows = tuple(tuple(row) for row in answer["rows"])
     shown, total = len(rows), answer["total"]
