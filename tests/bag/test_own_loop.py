@@ -49,6 +49,28 @@ async def test_every_result_that_fits_has_a_text_for_apis_that_take_only_strings
         assert pending.text == text
 
 
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        ("café".encode("latin-1"), "caf\ufffd\n[it is not all UTF-8 text: what is not is shown as \ufffd]"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "[binary data, 10 bytes: not text, and not shown here]"),
+        ("a\ud800b", "a\ufffdb\n[1 lone surrogate was replaced by U+FFFD]"),
+        ({"name": "a\ud800b"}, '{"name": "a\ufffdb"}\n[1 lone surrogate was replaced by U+FFFD]'),
+        ([{"type": "text", "text": "a\ud800"}], "a\ufffd\n[1 lone surrogate was replaced by U+FFFD]"),
+    ],
+    ids=str,
+)
+async def test_the_text_says_what_it_cannot_hold_and_the_content_stays(output: object, text: str) -> None:
+    async with Holdall.open(store=MemoryStore()) as bag:
+        taken = await bag.take(output, tool="t")
+        assert isinstance(taken, Inline)
+        assert taken.content is output
+        assert taken.text == text
+        async with bag.turn() as turn:
+            pending = turn.take(output, tool="t")
+        assert pending.text == text
+
+
 async def test_the_text_of_what_is_kept_is_its_notice() -> None:
     async with Holdall.open(store=MemoryStore()) as bag:
         kept = await bag.take(LOG, tool="t")

@@ -52,6 +52,7 @@ from holdall.wire.notes import (
     fields_named,
     not_base64,
     not_text,
+    not_utf8,
     part_kept_note,
     part_note,
     path_note,
@@ -420,7 +421,10 @@ def text_and_notes(output: object) -> tuple[str, tuple[str, ...]]:
     if parts is not None:
         return parts.text or "", ()
     if isinstance(output, bytes):
-        return output.decode("utf-8", "replace"), ()
+        text, exact = decode(output)
+        return (
+            (not_text("binary data", len(output)), ()) if not exact and 0 in output else (text, not_utf8(exact=exact))
+        )
     return (path_note(str(output)), ()) if isinstance(output, PurePath) else value_text(output)
 
 
@@ -833,8 +837,13 @@ async def text_of_result(core: Core, taken: Taken | Answer, tool: str, call_id: 
         data = bytes(cast("bytes", content))
         text, exact = decode(data)
         return text if exact else await _kept_apart(core, origin, "binary data", data)
+    return _encodable(value_as_text(content))
+
+
+def _encodable(text: str) -> str:
+    """For an API: no UTF-8 holds a lone surrogate."""
     lone = Surrogates()
-    said = lone.encode(value_as_text(content)).decode()
+    said = lone.encode(text).decode()
     return "\n".join([said, *(f"[{note}]" for note in surrogate_notes(lone))])
 
 
@@ -932,7 +941,9 @@ _MIN_BYTES = 256  # are shown, however few tokens there is room for
 async def settle(core: Core, prepared: Prepared, *, room: int | None = None, notice_room: int | None = None) -> Taken:
     """`room` is what this output may take of its turn; `notice_room` what a notice in its place may."""
     taken = await _settled(core, prepared, room, notice_room)
-    return taken if isinstance(taken.content, str) else replace(taken, as_text=content_as_text(taken.content))
+    if isinstance(taken.content, str) and not encode(taken.content)[1]:
+        return taken
+    return replace(taken, as_text=_encodable(content_as_text(taken.content)))
 
 
 async def _settled(core: Core, prepared: Prepared, room: int | None, notice_room: int | None) -> Taken:
@@ -1029,6 +1040,8 @@ def take_small(core: Core, output: object, origin: Origin, started: float | None
         text = plain_text(output)
     if text is None or core.imitates(text) or not is_small_text(core, text, origin.tool):
         return text if is_value else None
+    if not text.isascii() and encode(text)[1]:
+        return None
     seconds = 0.0 if started is None else time.perf_counter() - started
     core.journal.shown_whole(origin.tool, origin.call_id, seconds, len(text), asked_with(core, origin))
     return Inline(output) if text is output else Inline(output, as_text=text)

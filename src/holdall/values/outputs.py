@@ -193,8 +193,11 @@ class _AsText:
 
     @property
     def text(self) -> str:
-        """`content` as one string: a text is the same, a value is its JSON, blocks are joined by newlines."""
-        return self.content if isinstance(self.content, str) else self.as_text
+        """`content` as one string: a text is the same, a value is its JSON, blocks are joined by newlines.
+
+        It says what of `content` it cannot hold: bytes that are not UTF-8, lone surrogates, images.
+        """
+        return self.content if isinstance(self.content, str) and not self.as_text else self.as_text
 
 
 def _as_text() -> Any:

@@ -45,6 +45,11 @@ def not_text(media_type: str, size: int) -> str:
     return f"[{foreign(media_type)}, {plural(size, 'byte')}: not text, and not shown here]"
 
 
+def not_utf8(*, exact: bool) -> tuple[str, ...]:
+    """Of bytes that are shown as text."""
+    return () if exact else ("it is not all UTF-8 text: what is not is shown as \ufffd",)
+
+
 def part_kept_note(media_type: str, size: int, *, handle: str = "", why: str = "") -> str:
     """For a part of a result that has a place of its own, because only the text of the result has one here."""
     what = f"{foreign(media_type)}, {plural(size, 'byte')}"
