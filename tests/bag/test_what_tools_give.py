@@ -240,6 +240,33 @@ class Frame:
         return {"a": [1, 2], "b": [3, 4]}
 
 
+class Columns(list[str]):
+    @property
+    def is_unique(self) -> bool:
+        return len(set(self)) == len(self)
+
+
+class PandasFrame:
+    """As that of pandas: as objects, its rows have one column of each name."""
+
+    def __init__(self, columns: list[str], rows: list[tuple[int, ...]], index: str = "") -> None:
+        self.columns, self.rows = Columns(columns), rows
+        self.index: object = type("Index" if index else "RangeIndex", (), {"name": index})()
+
+    def reset_index(self, *, allow_duplicates: bool = False) -> "PandasFrame":
+        assert allow_duplicates, "a column may have the name of the index"
+        numbered = [(at, *row) for at, row in enumerate(self.rows)]
+        return PandasFrame([getattr(self.index, "name", ""), *self.columns], numbered)
+
+    def set_axis(self, labels: list[str], axis: int) -> "PandasFrame":
+        assert axis == 1
+        return PandasFrame(labels, self.rows)
+
+    def to_dict(self, orient: str) -> list[dict[str, int]]:
+        assert orient == "records"
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
 class Node:
     def __init__(self, name: str, above: "Node | None" = None) -> None:
         self.name, self.above = name, above
@@ -265,6 +292,9 @@ class Endless:
         ([Hit("a"), Hit("b")], '[{"title": "a"}, {"title": "b"}]'),
         (Rows(3), '{"count": 3, "items": [0, 1, 2]}'),
         (Frame(), '{"a": [1, 2], "b": [3, 4]}'),
+        (PandasFrame(["a", "b"], [(1, 2)]), '[{"a": 1, "b": 2}]'),
+        (PandasFrame(["a", "a.1", "a"], [(1, 2, 3)]), '[{"a": 1, "a.1": 2, "a.2": 3}]'),
+        (PandasFrame(["a"], [(7,), (8,)], index="a"), '[{"a": 0, "a.1": 7}, {"a": 1, "a.1": 8}]'),
         (Node("root"), '{"name": "root", "above": null, "below": [{"name": "leaf", "above": "…", "below": []}]}'),
     ],
     ids=lambda value: type(value).__name__,

@@ -414,14 +414,28 @@ def _data_of(value: object) -> object:
     if callable(getattr(type(value), "model_dump", None)):
         return foreign.model_dump(mode="json")
     with contextlib.suppress(Exception):
-        if callable(getattr(type(value), "reset_index", None)):  # of pandas; a row each, so that it can be queried
-            frame = foreign if type(foreign.index).__name__ == "RangeIndex" else foreign.reset_index()
-            return frame.to_dict(orient="records")
+        if callable(getattr(type(value), "reset_index", None)):  # of pandas
+            return _rows(foreign)
     for name in _DATA_METHODS:
         with contextlib.suppress(Exception):  # a method of that name may be anything
             if callable(getattr(type(value), name, None)) and _is_json(found := getattr(foreign, name)()):
                 return found
     return list(cast("Sequence[object]", value)) if isinstance(value, Sequence) else _FOREIGN
+
+
+def _rows(frame: Any) -> object:
+    """One object a row, so that it can be queried. Of two columns of one name, the second is `NAME.1`: as objects they
+    would be one.
+    """
+    if type(frame.index).__name__ != "RangeIndex":
+        frame = frame.reset_index(allow_duplicates=True)
+    if not frame.columns.is_unique:
+        names: dict[object, None] = {}
+        for name in frame.columns:
+            others = (f"{name}.{n}" for n in itertools.count(1))
+            names[name if name not in names else next(one for one in others if one not in names)] = None
+        frame = frame.set_axis(list(names), axis=1)
+    return frame.to_dict(orient="records")
 
 
 def _is_json(value: object) -> bool:
