@@ -174,6 +174,12 @@ async def test_a_tool_that_was_not_listed_may_have_a_schema(tmp_path: Path) -> N
         await client.greet()
         result = await client.call("a_text", count=LARGE)
         assert result["structuredContent"]["notice"] == text_of(result)
+    at_once = ["--set", "slow_after_seconds=0"]
+    async with wire(gateway(tmp_path, before=at_once, server=server_words())) as client:
+        await client.greet()
+        running = await client.call("a_text", count=LARGE)
+        assert "still running" in text_of(running)
+        assert running["structuredContent"]["notice"] == text_of(running)
 
 
 BLANK = json.dumps({"type": "text", "text": "\n".join(f"line {n}" for n in range(9000)) + "\nthe needle"})

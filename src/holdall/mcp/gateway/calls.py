@@ -80,7 +80,9 @@ def as_client_result(
                 return _merged(original, content, taken.is_error)  # the bag says there what is masked
             return plain(original) if whole else text(content, taken.is_error)
         case Running(content=content, handle=handle):
-            return _with_structure(text(content), running_note(core.shown_handle(handle)) if wanted else None)
+            # Of a tool that is not listed yet its client may know, a moment later, that it has a schema.
+            note = running_note(core.shown_handle(handle)) if wanted or has_schema is None else None
+            return _with_structure(text(content), note)
         case Kept(content=content, artifact=facts):
             result = _merged(original, content, taken.is_error)
             if _is_whole(result, content, original):
