@@ -15,6 +15,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.upstream.launch import folder_with_holdall
+
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _HANDLE = re.compile(r"\b[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{3}\b")
 _VARIABLE = [
@@ -57,7 +59,7 @@ class Page:
         for said, real in self.handles.items():
             command = re.sub(rf"\b{said}\b", real, command)
         env = {
-            "PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/bin", "/bin"]),
+            "PATH": os.pathsep.join([folder_with_holdall(), os.path.dirname(sys.executable), "/usr/bin", "/bin"]),
             "HOME": str(self.home),
             "HOLDALL_HOME": str(self.home / "kept"),
             "LANG": "C.UTF-8",

@@ -50,6 +50,8 @@ import importlib  # noqa: E402
 import pkgutil  # noqa: E402
 import runpy  # noqa: E402
 import select  # noqa: E402
+import shlex  # noqa: E402
+import shutil  # noqa: E402
 import subprocess  # noqa: E402
 import tempfile  # noqa: E402
 import traceback  # noqa: E402
@@ -70,6 +72,16 @@ def sdk_server(program: str) -> list[str]:
 def forked(words: Sequence[str]) -> list[str]:
     """The same command; the installed `holdall` is a fork. Where it is another program, nothing changes."""
     return [*sdk_server(HOLDALL), *words[1:]] if words[0] == HOLDALL else [*words]
+
+
+@functools.cache
+def folder_with_holdall() -> str:
+    """For the PATH of a shell: the `holdall` in it is a fork."""
+    program = Path(_forking()[0]).with_name("bin") / "holdall"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(sdk_server(HOLDALL))} "$@"\n')
+    program.chmod(0o755)
+    return str(program.parent)
 
 
 def unforked(words: Sequence[str]) -> list[str]:
@@ -103,8 +115,7 @@ def _forking() -> tuple[str, int]:
     def end() -> None:
         process.kill()
         process.wait()
-        Path(place).unlink(missing_ok=True)
-        Path(folder).rmdir()
+        shutil.rmtree(folder)
 
     atexit.register(end)
     return place, process.pid
