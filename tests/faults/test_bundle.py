@@ -211,6 +211,9 @@ def test_a_power_cut_after_any_step_leaves_all_of_the_bundle_or_none_of_it(
                 seen.append(bool(now))
                 found += [] if now in ({}, whole) else [f"cut {number}: there are {sorted(now)}"]
                 found += [f"cut {number}: {one.problem}" for one in upkeep.verify(store) if one.problem]
+                store.sweep()
+                left = [path.name for path in (disk / "home").iterdir() if path.name.startswith(STAGING)]
+                found += [f"cut {number}: gc left {name}" for name in left]
         shutil.rmtree(disk)
     record_property(FIRED, f"{len(disks)} disks")
     assert not found, "\n".join(found)

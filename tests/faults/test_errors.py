@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.store import DirectoryStore
 from holdall.values.errors import StoreFault, UnknownHandle
+from holdall.values.outputs import Origin
 from tests.faults.conftest import FIRED
 from tests.faults.errors import ACTS, ERRORS, KEPT, Errors, How, Work, failing, fill
 from tests.faults.harness import FULL, share
@@ -67,6 +69,28 @@ def test_a_record_that_cannot_be_read_at_the_moment_is_listed_as_unreadable(erro
             assert all(one.handle in one.error for one in unread)
             assert {one.state for one in store.outputs(session)} == {"ready"}
     assert told.count("read_all") == len(KEPT)
+
+
+@requirement("store:io-errors")
+def test_an_output_is_not_taken_back_because_the_index_could_not_note_it(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stamp(*_: object) -> str:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    with closing(DirectoryStore(str(scratch / "home"))) as store:
+        session = store.open_session("a session")
+        monkeypatch.setattr(SessionFolder, "stamp", stamp)
+        with closing(store.begin(session, Origin())) as writer:
+            writer.write(b"written")
+            writer.finish()
+        kept = store.put(session, [b"kept"], Origin())
+        monkeypatch.undo()
+        assert {one.handle: one.state for one in store.outputs(session)} == {
+            writer.handle: "ready",
+            kept.handle: "ready",
+        }
+        assert [one.problem for one in store.verify()] == ["", ""]
 
 
 @requirement("store:io-errors")

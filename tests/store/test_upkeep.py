@@ -475,3 +475,21 @@ def test_a_data_folder_that_cannot_be_made_is_not_said_to_have_gone() -> None:
     assert str(raised.value) == (
         "the data folder /proc/holdall cannot be made there. Choose another data folder with --home or HOLDALL_HOME."
     )
+
+
+@requirement("store:leftovers-removed")
+def test_a_note_that_was_not_written_to_its_end_goes_once_it_is_old(
+    folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock, home: Path
+) -> None:
+    kept = keep(folder_store, folder_session, "kept")
+    folder_store.remember(folder_session, kept.measure.sha256, "ab" * 16, b"a note")
+    dead = folder_of(home, folder_session) / "answers" / ".incoming-0b8f2a54"
+    dead.write_bytes(b"12345")
+    os.utime(dead, (clock.now, clock.now))
+    assert upkeep.sweep(folder_store).leftovers == ()
+    clock.now += 3600
+    for dry_run in (True, False):
+        swept = upkeep.sweep(folder_store, dry_run=dry_run)
+        assert (swept.leftovers, swept.freed_bytes) == (("s1/answers/.incoming-0b8f2a54",), 5)
+    assert not dead.exists()
+    assert folder_store.recall(folder_session, kept.measure.sha256, "ab" * 16) == b"a note"

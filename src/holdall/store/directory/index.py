@@ -352,8 +352,11 @@ class Catalogue:
         return facts if place == facts.created else replace(facts, order=place)
 
     def note(self, folder: SessionFolder, facts: Facts) -> None:
-        """A record that was just written."""
-        stamp = folder.stamp(facts.handle)
+        """A record that was just written. It is there, whether or not it can be noted."""
+        try:
+            stamp = folder.stamp(facts.handle)
+        except OSError:
+            return
         if stamp is not None:
             with self._lock:
                 self._index.save([(stamp, facts)])

@@ -190,7 +190,8 @@ def _carry_out(root: int, folder: int, sessions: Sessions, infos: Sequence[Sessi
     """Also where a part of it is done already. Those below come first: without the first one there is none."""
     for info in reversed(infos):
         name = PREFIX + info.id
-        if folder >= 0 and _is_there(name, folder):
+        # A disk that lost its power may have it in both places: what is published stays.
+        if folder >= 0 and _is_there(name, folder) and not _is_there(name, root):
             files.rename(name, name, src_dir_fd=folder, dst_dir_fd=root)
     files.fsync(root)
     for info in infos:

@@ -13,7 +13,7 @@ from holdall.store.directory import disk, publish
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.sessions import NAMES
 from holdall.store.protocol import Progress, SessionInfo, Sweep, Verdict
-from holdall.store.records import PREFIX
+from holdall.store.records import ANSWERS, PREFIX
 from holdall.store.totals import Logged, bad_lines, is_over, prove, would_free
 from holdall.values.errors import HoldallError, OutputDamaged, StoreFault
 from holdall.values.outputs import Facts
@@ -77,7 +77,7 @@ def _sweep(store: MaintainedStore, *, dry_run: bool) -> Sweep:
             freed += store.expire(session, over, f"kept for {session.retention.told}")
         if dry_run:
             freed += would_free(outputs, over)
-        for name, size in _leftovers(store, session, folder, now):
+        for name, size in [*_leftovers(store, session, folder, now), *_notes_left(folder, now)]:
             if dry_run or _remove(folder, name):
                 leftovers.append(f"{session.name}/{name}")
                 freed += size
@@ -128,6 +128,17 @@ def _leftovers(
         yield from ((name, size) for name, size in found.items() if name not in named)
 
 
+def _notes_left(folder: SessionFolder, now: float) -> Iterator[tuple[str, int]]:
+    """Notes about outputs that were not written to their end."""
+    with contextlib.suppress(FileNotFoundError):
+        inside = disk.open_folder(ANSWERS, inside=folder.descriptor)
+        try:
+            found = list(_abandoned(inside, now))
+        finally:
+            files.close(inside)
+        yield from ((f"{ANSWERS}/{name}", size) for name, size in found if name.startswith(disk.INCOMING))
+
+
 def _abandoned(inside: int, now: float) -> Iterator[tuple[str, int]]:
     for name in disk.names_in(inside):
         is_ours = name.startswith(disk.INCOMING) or (len(name) > 36 and not name.startswith("."))
@@ -167,7 +178,13 @@ def _strays(store: MaintainedStore, now: float, *, dry_run: bool) -> Iterator[tu
 
 def _remove(folder: SessionFolder, name: str) -> bool:
     sub, _, plain = name.rpartition("/")
-    return disk.remove_abandoned(plain, inside=folder.terminal() if sub else folder.descriptor)
+    if sub != ANSWERS:
+        return disk.remove_abandoned(plain, inside=folder.terminal() if sub else folder.descriptor)
+    inside = disk.open_folder(ANSWERS, inside=folder.descriptor)
+    try:
+        return disk.remove_abandoned(plain, inside=inside)
+    finally:
+        files.close(inside)
 
 
 def _prove(folder: SessionFolder, facts: Facts, progress: Progress | None, done: int) -> bool:
