@@ -13,7 +13,7 @@ that the writer did not acknowledge but through the store. What it checks:
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,11 +22,13 @@ from holdall.store.directory.disk import INCOMING
 from holdall.store.directory.index import NAME
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputStore
+from holdall.store.records import TREE
 from holdall.values.outputs import Facts, Origin
 from tests.faults.harness import Event
-from tests.faults.writer import CONTENTS
+from tests.faults.writer import CONTENTS, SESSION
 
 KNOWN = frozenset(CONTENTS.values()) | {b"kept afterwards", b"written afterwards"}
+RESTORED = sorted([CONTENTS["small"], CONTENTS["live"]])  # what is in the bundles that writers restore
 TWO_HOURS = 7200.0  # gc takes what nobody has touched for one hour
 
 
@@ -73,8 +75,15 @@ def complaints(home: Path, events: Iterable[Event], *, power_cut: bool = False, 
     After a power cut the bytes of a running output may be fewer than were written; the record must be there.
     A writer that was refused lives on and can clean up: then nothing else is visible and nothing is left over.
     """
-    check = _Check(home, *promises_in(events), power_cut=power_cut)
+    told = list(events)
+    check = _Check(home, *promises_in(told), power_cut=power_cut, beside=() if power_cut else told)
     return [*(check.nothing_else() if refused else ()), *check.all()]
+
+
+def found_now(home: Path, events: Iterable[Event]) -> list[str]:
+    """The same at one look, after which the store goes on."""
+    told = list(events)
+    return list(_Check(home, *promises_in(told), power_cut=False, beside=told).now())
 
 
 @contextlib.contextmanager
@@ -108,7 +117,7 @@ def left_over(home: Path, named: Iterable[Facts]) -> list[str]:
         path
         for path in found
         if path.suffix in (".txt", ".json", ".log")
-        and path.name != "session.json"
+        and path.name not in ("session.json", TREE)
         and str(path.relative_to(home)) not in known
     ]
     return sorted(str(path.relative_to(home)) for path in temporary + bare)
@@ -141,13 +150,27 @@ def promised(store: OutputStore, sessions: Mapping[str, str], outputs: Mapping[s
 
 
 class _Check:
-    def __init__(self, home: Path, sessions: dict[str, str], outputs: dict[str, Promise], *, power_cut: bool) -> None:
+    def __init__(
+        self,
+        home: Path,
+        sessions: dict[str, str],
+        outputs: dict[str, Promise],
+        *,
+        power_cut: bool,
+        beside: Sequence[Event] = (),
+    ) -> None:
         self._home = home
+        self._lines = [event.text("line") for event in beside if event.kind == "logged"]
+        self._restoring = [event.text("name") for event in beside if event.kind == "restoring"]
+        self._restored = [event.text("name") for event in beside if event.kind == "restored"]
         self._sessions = sessions
         self._outputs = outputs
         for promise in outputs.values():
             if power_cut:
                 promise.least = 0
+
+    def now(self) -> Iterator[str]:
+        yield from self._stage("as it was found", self._everything)
 
     def nothing_else(self) -> Iterator[str]:
         yield from self._stage("after the refusal", self._only_promised)
@@ -175,9 +198,26 @@ class _Check:
         yield from promised(store, self._sessions, self._outputs)
         for facts in listed(store):
             yield from shown(store, facts)
+        yield from self._beside(store)
         for verdict in upkeep.verify(store):
-            if verdict.problem:
+            # A line that was being written is named, and no other is lost.
+            if verdict.problem and "was not written to its end" not in verdict.problem:
                 yield f"verify: {verdict.problem}"
+
+    def _beside(self, store: DirectoryStore) -> Iterator[str]:
+        """Lines of logs, and bundles that were restored: whole, or not there."""
+        if self._lines:
+            session = store.open_session(SESSION)
+            for log, found in (("event", store.events_from(session, 0)), ("message", store.transcript(session))):
+                there = set(found.lines.decode().splitlines())
+                yield from (f"{log} {line} is lost" for line in self._lines if line not in there)
+        for name in self._restoring:
+            found = store.find_session(name)
+            if found is None:
+                if name in self._restored:
+                    yield f"{name} is lost"
+            elif sorted(contents(store, facts) for facts in store.outputs(found)) != RESTORED:
+                yield f"{name} is not what was in the bundle"
 
     def _only_promised(self, store: DirectoryStore) -> Iterator[str]:
         outputs = listed(store)

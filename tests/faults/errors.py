@@ -8,6 +8,8 @@ whose file is a cache.
 import contextlib
 import errno
 import os
+import random
+import shutil
 import types
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
@@ -26,6 +28,7 @@ from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.values.errors import HoldallError
 from holdall.values.outputs import Origin
+from tests.faults.kills import Fired
 
 How = Literal["once", "from here", "short", "torn"]
 """`short`: a read or write does half of what it was asked. `torn`: a write does half, and then fails."""
@@ -38,6 +41,7 @@ ERRORS = tuple(
     )
 )  # fmt: skip
 
+_HOW: tuple[How, ...] = ("once", "once", "from here", "short", "torn")
 _CALLS = (
     "open", "stat", "fstat", "listdir", "mkdir", "rmdir", "unlink", "link", "rename", "chmod", "fchmod", "utime",
     "fsync", "flock", "pread", "read_all", "write", "lseek", "ftruncate",
@@ -242,3 +246,20 @@ class Work:
 
 
 ACTS = ("outputs", "read", "put", "live", "beside", "care", "remove", "export", "restore")
+
+
+def rounds(folder: Path, dice: random.Random) -> Iterator[Fired]:
+    """Any error at any call of any act."""
+    made, home = folder / "made", folder / "home"
+    fill(made)
+    calls: dict[str, int] = {}
+    while True:
+        act = dice.choice(ACTS)
+        errors = Errors(dice.randint(1, calls.get(act, 40)), dice.choice(ERRORS), dice.choice(_HOW))
+        shutil.rmtree(home, ignore_errors=True)
+        shutil.copytree(made, home)
+        found = Work(home).run(act, errors)
+        calls[act] = max(calls.get(act, 40), len(errors.calls))
+        if errors.fired:
+            at = errors.calls[errors.number - 1]
+            yield Fired(f"{act}: {at} {errno.errorcode[errors.error]} {errors.how}", found)

@@ -11,16 +11,23 @@ Inodes, not paths, say what is what: a synced file stays synced when its name mo
 it may be lost at any time.
 """
 
+import random
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from holdall.store.directory.index import NAME
+from tests.faults.checker import complaints
 from tests.faults.harness import Event
 from tests.faults.hooks import Step
+from tests.faults.kills import CHOICE, Fired, forked, make_bundle
+from tests.faults.writer import BUNDLE, Task
 
 Kind = Literal["lazy", "eager"]
+_KINDS: tuple[Kind, ...] = ("lazy", "eager")
+_CHOICE = tuple(act for act in CHOICE if act not in ("bag", "export"))  # steps of one thread, inside the data folder
 
 
 @dataclass(slots=True)
@@ -124,3 +131,23 @@ def write_to(folder: Path, picture: dict[str, Any]) -> None:
             (folder / name).chmod(0o600)
         else:
             write_to(folder / name, inside)
+
+
+def rounds(folder: Path, dice: random.Random, *, broken: str = "") -> Iterator[Fired]:
+    """Writers that do anything, in any order; the power fails after every step of theirs."""
+    base = folder / "base"
+    while True:
+        base.mkdir()
+        make_bundle(base / BUNDLE)
+        acts = ("session", *dice.choices(_CHOICE, k=dice.randint(1, 5)))
+        status, told = forked(Task(str(base / "home"), str(folder / "report"), acts, None, broken, record=True), None)
+        if status:
+            yield Fired("ended", [f"{acts} ended with {status}: {told[-1:]}"])
+        kind = dice.choice(_KINDS)
+        for picture, known in cuts(base.stat().st_ino, told, kind):
+            disk = folder / "disk"
+            write_to(disk, picture)
+            act = next((event.text("act") for event in reversed(known) if event.kind == "acts"), "start")
+            yield Fired(f"{act}: {kind}", complaints(disk / "home", known, power_cut=True))
+            shutil.rmtree(disk)
+        shutil.rmtree(base)

@@ -17,9 +17,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
+from holdall import Command, Kept
+from holdall.blocking import Holdall
 from holdall.policy.retention import Retention
+from holdall.store.bundle.export import export_session
+from holdall.store.bundle.restore import import_bundle
+from holdall.store.bundle.stream import new_file, open_bundle
 from holdall.store.directory import live, upkeep
 from holdall.store.directory.store import DirectoryStore
+from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputStore, OutputWriter, SessionInfo
 from holdall.values.errors import HoldallError
 from holdall.values.outputs import Facts, Origin
@@ -39,9 +45,11 @@ CONTENTS: dict[str, bytes] = {
     "live twin": b"a small text\nof two lines\n",
     "unfinished": b"".join(LIVE_PARTS),
     "second": b"in the other session\n",
+    "exec": b"".join(b"%d\n" % number for number in range(1, 20_001)),  # what a command says
     "afterwards": b"and there is room again\n",
 }
 SECONDS_AT_MOST = 60
+BUNDLE = "bundle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +150,43 @@ class Writer(Keeper[DirectoryStore]):
             self.store().expire(self.session(), [facts], "for a test")
             say("expired", handle=facts.handle)
 
+    def remove(self, label: str) -> None:
+        if facts := self._kept.pop(label, None):
+            say("expiring", handle=facts.handle)
+            self.store().remove(self.session(), [facts])
+            say("expired", handle=facts.handle)
+
+    def log(self) -> None:
+        line = b'{"at":1.0,"event":"turn","tag":"%s"}' % new_tag().encode()
+        self.store().append_events(self.session(), line + b"\n")
+        self.store().append_transcript(self.session(), line + b"\n")
+        say("logged", line=line.decode())
+        self.store().save_tree(self.session(), line)
+        self.store().remember(self.session(), "ab" * 16, "cd" * 16, line)
+
+    def export(self) -> None:
+        path = f"{self._home}.{new_tag()}.bundle"
+        with new_file(path, force=False) as write:
+            export_session(self.store(), self.session(), write)
+        say("exported", path=path)
+
+    def restore(self) -> None:
+        """Of the bundle beside the data folder."""
+        name = f"restored {new_tag()}"
+        say("restoring", name=name)
+        with open_bundle(os.path.join(os.path.dirname(self._home), BUNDLE)) as read:
+            import_bundle(self.store(), read, name=name)
+        say("restored", name=name)
+
+    def bag(self) -> None:
+        """As a program of a user does it: an output, and what a command says."""
+        with Holdall.open(session=SESSION, home=self._home) as bag:
+            say("session", name=SESSION, id=bag.inner.session.id)
+            self.keep("bag", bag.keep(CONTENTS["json"], call_id="call bag"), "json")
+            ran = bag.run(Command(["sh", "-c", f"seq {len(CONTENTS['exec'].splitlines())}"]), tool="sh")
+            if isinstance(ran, Kept):
+                self.keep("exec", ran.artifact, "exec")
+
     def retention(self) -> None:
         info = self.store().open_session(SESSION, retention=Retention(days=7))
         say("session", name=SESSION, id=info.id)
@@ -166,6 +211,17 @@ ACTS: dict[str, Callable[[Writer], None]] = {
     "unfinished": lambda writer: writer.live("unfinished", finish=False, terminal=True),
 }
 ALL = tuple(ACTS)
+ACTS.update(
+    {
+        "remove small": lambda writer: writer.remove("small"),
+        "remove twin": lambda writer: writer.remove("twin"),
+        "log": lambda writer: writer.log(),
+        "export": lambda writer: writer.export(),
+        "restore": lambda writer: writer.restore(),
+        "bag": lambda writer: writer.bag(),
+    }
+)
+EVERY = tuple(ACTS)  # what the campaign chooses from
 
 
 def void(_: object) -> None:
@@ -191,6 +247,7 @@ def run(task: Task) -> None:
 def perform(actor: Actor, acts: Mapping[str, Callable[[Actor], object]], wanted: Iterable[str]) -> None:
     """A refused act is told and the next one is tried."""
     for act in wanted:
+        say("acts", act=act)
         try:
             acts[act](actor)
         except HoldallError as problem:

@@ -1,0 +1,103 @@
+"""`./dev test faults --full [--minutes N] [KIND...]`: faults at random for as long as there is time, one kind after the
+other, a slice of time each. What fired is added up below `.dev/faults` over all runs, by kind and place; whatever
+was lost is there in words, and makes the run fail.
+"""
+
+import argparse
+import collections
+import contextlib
+import gc
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.faults import errors, flips, kills, power
+from tests.faults.conftest import MEMORY
+from tests.faults.harness import ROOT
+from tests.faults.kills import Fired
+
+KINDS: dict[str, Callable[[Path, random.Random], Iterator[Fired]]] = {
+    "kills": kills.rounds, "power cuts": power.rounds, "bit flips": flips.rounds, "I/O errors": errors.rounds,
+}  # fmt: skip
+AIMS = {"kills": 100_000, "power cuts": 5_000, "bit flips": 100_000}
+STATE = ROOT / ".dev" / "faults"
+_SLICE_SECONDS = 20.0
+_MOST_LOST = 100  # told in words
+
+
+class Counts:
+    """What fired of one kind so far, in a file of its own: kinds can run beside each other."""
+
+    def __init__(self, kind: str, folder: Path = STATE) -> None:
+        self.kind = kind
+        self._path = folder / f"{kind.replace(' ', '-').replace('/', '')}.json"
+        known: dict[str, Any] = json.loads(self._path.read_text()) if self._path.exists() else {}
+        self.seconds: float = known.get("seconds", 0.0)
+        self.places = collections.Counter[str](known.get("places", {}))
+        self.lost: list[str] = known.get("lost", [])
+
+    def run(self, folder: Path, seed: int, seconds: float) -> int:
+        """One slice. How many faults of it lost something."""
+        began, lost = time.monotonic(), 0
+        for fired in KINDS[self.kind](folder, random.Random(seed)):
+            self.places[fired.place] += 1
+            for one in fired.found[:3]:
+                lost += 1
+                told = f"{self.kind}, seed {seed}, {fired.place}: {one}"
+                print(told, file=sys.stderr)
+                self.lost += [told] if len(self.lost) < _MOST_LOST else []
+            if time.monotonic() - began > seconds:
+                break
+        self.seconds += time.monotonic() - began
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        new = self._path.with_suffix(".new")
+        new.write_text(json.dumps({"seconds": self.seconds, "places": self.places, "lost": self.lost}, indent=1))
+        new.rename(self._path)
+        return lost
+
+    def report(self) -> Iterator[str]:
+        minutes = self.seconds / 60
+        fired, aim = self.places.total(), AIMS.get(self.kind)
+        yield (
+            f"{self.kind}: {fired:,} fired at {len(self.places):,} places in {minutes:,.1f} minutes, "
+            f"{fired / minutes if minutes else 0:,.0f} a minute{f'; the aim is {aim:,}' if aim else ''}; "
+            f"lost: {len(self.lost) or 'nothing'}"
+        )
+        acts = collections.Counter[str]()
+        for place, count in self.places.items():
+            acts[place.partition(":")[0]] += count
+        yield "    " + ", ".join(f"{act} {count:,}" for act, count in acts.most_common())
+        yield from self.lost
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev test faults --full")
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
+    asked = parser.parse_args()
+    if unknown := [kind for kind in asked.kinds if kind not in KINDS]:
+        parser.error(f"there is no kind {unknown[0]!r}")
+    every = [Counts(kind) for kind in asked.kinds or KINDS]
+    lost = 0
+    gc.freeze()  # a fork then shares what is there, instead of copying it to count references in it
+    deadline = time.monotonic() + 60 * asked.minutes
+    with contextlib.suppress(KeyboardInterrupt):
+        while time.monotonic() < deadline:
+            for counts in every:
+                with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as folder:
+                    left = deadline - time.monotonic()
+                    if left > 0:
+                        lost += counts.run(Path(folder), random.getrandbits(32), min(_SLICE_SECONDS, left))
+    for counts in every:
+        print(*counts.report(), sep="\n")
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""The campaign in short: every kind fires and finds nothing; a store that is broken on purpose is caught; runs add up."""
+
+import itertools
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdall.store.directory.folder import SessionFolder
+from holdall.store.directory.index import Catalogue
+from holdall.store.reader import FileReader
+from holdall.values.errors import StoreFault
+from holdall.values.outputs import Facts
+from tests.faults import kills, power
+from tests.faults.campaign import KINDS, Counts
+from tests.faults.harness import FULL
+from tests.faults.kills import Fired
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.faults
+
+ENOUGH = 400  # faults, within which each mistake must have been noticed
+
+
+@requirement("store:no-acknowledged-loss")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sound_store_loses_nothing(kind: str, scratch: Path) -> None:
+    fired = list(itertools.islice(KINDS[kind](scratch, random.Random(1)), 200 if FULL else 20))
+    assert [one for one in fired if one.found] == []
+    assert len({one.place for one in fired}) > 3
+
+
+@pytest.mark.skipif(not FULL, reason="takes long; in short it is in test_broken_writers")
+@pytest.mark.parametrize("broken", ["record in place", "bytes before tombstone"])
+def test_kills_catch_a_writer_that_takes_its_steps_in_the_wrong_order(broken: str, scratch: Path) -> None:
+    _is_caught(kills.rounds(scratch, random.Random(3), broken=broken))
+
+
+@pytest.mark.parametrize("broken", ["data not synced", "folder not synced", "home not synced", "record before data"])
+def test_power_cuts_catch_a_writer_that_leaves_out_a_sync(broken: str, scratch: Path) -> None:
+    _is_caught(power.rounds(scratch, random.Random(2), broken=broken))
+
+
+def test_flips_catch_a_reader_that_compares_nothing(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compare_nothing(self: FileReader, data: bytes, index: int) -> None:
+        pass
+
+    monkeypatch.setattr(FileReader, "_check", compare_nothing)
+    _is_caught(KINDS["bit flips"](scratch, random.Random(1)))
+
+
+def test_errors_catch_a_list_that_leaves_out_what_it_cannot_read(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    survey = Catalogue.survey
+
+    def survey_of_the_readable(self: Catalogue, folder: SessionFolder) -> tuple[list[Facts], dict[str, StoreFault]]:
+        return survey(self, folder)[0], {}
+
+    monkeypatch.setattr(Catalogue, "survey", survey_of_the_readable)
+    _is_caught(KINDS["I/O errors"](scratch, random.Random(1)))
+
+
+def test_what_fired_is_added_up_over_runs(scratch: Path) -> None:
+    for run in (1, 2):
+        counts = Counts("bit flips", scratch / "state")
+        (scratch / str(run)).mkdir()
+        assert counts.run(scratch / str(run), run, 0.0) == 0
+        assert counts.places.total() == run
+    assert next(Counts("bit flips", scratch / "state").report()).startswith("bit flips: 2 fired at ")
+
+
+def _is_caught(rounds: Iterator[Fired]) -> None:
+    fired = next((one for one in itertools.islice(rounds, ENOUGH) if one.found), None)
+    assert fired is not None
