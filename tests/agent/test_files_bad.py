@@ -133,7 +133,7 @@ def test_one_wrong_letter_is_always_seen_through(name: str, data: st.DataObject)
         ("max_turns: true", snapshot("setting 'max_turns' in a.md, line 2 is True; it must be a whole number from 1 to 1,000,000")),
         ("async: yes", snapshot("setting 'async' in a.md, line 2 is 'yes'; it must be true or false")),
         ("dialect: klingon", snapshot("setting 'dialect' in a.md, line 2 is 'klingon'; it must be one of holdall, extract, refs, async, clamp, legacy")),
-        ("retention: soon", snapshot("setting 'retention' in a.md, line 2 is 'soon'; it must be 'session', 'keep' or a number of days from 0 to 36500")),
+        ("retention: soon", snapshot("setting 'retention' in a.md, line 2 is 'soon'; it must be 'session', 'keep', a number of days from 0 to 36500, or a time such as 12h or 2 weeks")),
         ("asyncToolTTL: -1", snapshot("setting 'asyncToolTTL' in a.md, line 2 is -1; it must be a number of seconds from 0 to 3,153,600,000")),
         ("maxInlineBytes: many", snapshot("setting 'maxInlineBytes' in a.md, line 2 is 'many'; 'many' is not a size; write bytes, or a number with kB, MB, GB, KiB, MiB or GiB.")),
         ("grep_seconds: 1e999", snapshot("setting 'grep_seconds' in a.md, line 2 is inf; it must be a number from 0.1 to 86,400")),

@@ -68,6 +68,14 @@ def test_a_person_reads_a_rule_in_the_largest_unit_that_it_is_whole_in(text: str
     assert parse(text).told == text
 
 
+@requirement("settings:retention")
+def test_a_rule_may_be_as_short_as_the_age_that_gc_takes() -> None:
+    short = ["12h", "2w", "10m", "5s", "7d", "1 week", "3weeks"]
+    assert [parse(text).told for text in short] == [
+        "12 hours", "14 days", "10 minutes", "5 seconds", "7 days", "7 days", "21 days",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("seconds", [1, 2, 61, 3600, 43_201, 86_400, 604_800])
 def test_a_number_of_seconds_is_told_without_decimals(seconds: int) -> None:
     told = parse(seconds / DAY).told
@@ -78,21 +86,21 @@ def test_a_number_of_seconds_is_told_without_decimals(seconds: int) -> None:
 @requirement("settings:bad-value")
 @pytest.mark.parametrize(
     "value",
-    ["", "soon", "-1", "1 week", "30 days ago", "٣", "1e999", "36501", "inf", -1, 36_501, math.nan, math.inf, True,
+    ["", "soon", "-1", "1 month", "2 hs", "30 days ago", "٣", "1e999", "36501", "inf", -1, 36_501, math.nan, math.inf, True,
      None, [], {}, 10**400],
 )  # fmt: skip
 def test_what_is_no_rule_is_refused(value: Any) -> None:
     with pytest.raises(BadSetting) as refused:
         parse(value, where="config.toml")
     assert refused.value.key == "retention"
-    assert "it must be 'session', 'keep' or a number of days from 0 to 36500" in str(refused.value)
+    assert "it must be 'session', 'keep', a number of days from 0 to 36500, or a time such as 12h or 2 weeks" in str(refused.value)
 
 
 def test_a_refusal_names_the_key_the_place_and_the_value() -> None:
     with pytest.raises(BadSetting) as refused:
-        parse("1 week", key="asyncToolTTL", where="config.toml")
+        parse("1 month", key="asyncToolTTL", where="config.toml")
     assert str(refused.value) == snapshot(
-        "setting 'asyncToolTTL' in config.toml is '1 week'; it must be 'session', 'keep' or a number of days from 0 to 36500"
+        "setting 'asyncToolTTL' in config.toml is '1 month'; it must be 'session', 'keep', a number of days from 0 to 36500, or a time such as 12h or 2 weeks"
     )
 
 

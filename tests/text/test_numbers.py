@@ -78,6 +78,14 @@ def test_what_is_not_a_size_is_refused(text: str) -> None:
         parse_size(text)
 
 
+@pytest.mark.parametrize("text", ["0.5", "1.5 B", "1000.25"])
+def test_a_part_of_a_byte_is_no_size(text: str) -> None:
+    assert parse_size(f"{text.removesuffix(' B')} MB")
+    assert parse_size("1000.0") == 1000
+    with pytest.raises(BadRange, match=f"'{text}' is no whole number of bytes; with a unit it could be one"):
+        parse_size(text)
+
+
 @pytest.mark.parametrize(
     ("cost", "unpriced", "told"),
     [

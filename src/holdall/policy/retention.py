@@ -10,9 +10,10 @@ from holdall.values.record import record
 from holdall.values.settings import Settings
 
 DAY = 86_400.0
-_UNITS = {"day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
+_UNITS = {"day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0, "week": 7 * DAY}
 _TIME = lazy_pattern(
-    r"(?P<number>[0-9]{1,10}(?:\.[0-9]{1,25})?(?:e-[0-9]{1,3})?)\s*(?:d|(?P<unit>day|hour|minute|second)s?)?", re.ASCII
+    r"(?P<number>[0-9]{1,10}(?:\.[0-9]{1,25})?(?:e-[0-9]{1,3})?)\s*(?P<unit>(?:day|hour|minute|second|week)s?|[dhmsw])?",
+    re.ASCII,
 )
 
 
@@ -52,15 +53,17 @@ def retention_of(settings: Settings, *, session: bool = False) -> Retention:
 
 
 def parse(value: object, *, key: str = "retention", where: str = "") -> Retention:
-    """`session`, `keep`, `30`, `30 days`, `2 hours`; a number alone is one of days."""
-    rule = "it must be 'session', 'keep' or a number of days from 0 to 36500"
+    """`session`, `keep`, `30`, `30 days`, `2 hours`, `12h`; a number alone is one of days."""
+    rule = "it must be 'session', 'keep', a number of days from 0 to 36500, or a time such as 12h or 2 weeks"
     if value == "session":
         return Retention(days=None, session=True)
     if value == "keep":
         return Retention(days=None)
     if isinstance(value, str):
-        match = _TIME.fullmatch(value.strip())
-        value = float(match["number"]) / (DAY / _UNITS[match["unit"] or "day"]) if match else value
+        if match := _TIME.fullmatch(value.strip()):
+            seconds = next(_UNITS[one] for one in _UNITS if one[0] == (match["unit"] or "day")[0])
+            number = float(match["number"])
+            value = number / (DAY / seconds) if seconds < DAY else number * (seconds / DAY)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 36_500:
         raise BadSetting(key, value, rule, where=where)
     return Retention(days=float(value))

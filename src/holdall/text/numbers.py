@@ -94,4 +94,7 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None or match["unit"].lower() not in _UNITS:
         raise BadRange(f"{text[:40]!r} is not a size; write bytes, or a number with kB, MB, GB, KiB, MiB or GiB.")
-    return int(float(match["number"]) * _UNITS[match["unit"].lower()])
+    amount, unit = float(match["number"]), _UNITS[match["unit"].lower()]
+    if unit == 1 and amount % 1:
+        raise BadRange(f"{text[:40]!r} is no whole number of bytes; with a unit it could be one, such as 0.5 GB.")
+    return int(amount * unit)
