@@ -59,11 +59,10 @@ def parse(value: object, *, key: str = "retention", where: str = "") -> Retentio
         return Retention(days=None, session=True)
     if value == "keep":
         return Retention(days=None)
-    if isinstance(value, str):
-        if match := _TIME.fullmatch(value.strip()):
-            seconds = next(_UNITS[one] for one in _UNITS if one[0] == (match["unit"] or "day")[0])
-            number = float(match["number"])
-            value = number / (DAY / seconds) if seconds < DAY else number * (seconds / DAY)
+    if isinstance(value, str) and (match := _TIME.fullmatch(value.strip())):
+        seconds = next(_UNITS[one] for one in _UNITS if one[0] == (match["unit"] or "day")[0])
+        number = float(match["number"])
+        value = number / (DAY / seconds) if seconds < DAY else number * (seconds / DAY)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 36_500:
         raise BadSetting(key, value, rule, where=where)
     return Retention(days=float(value))
