@@ -93,6 +93,31 @@ def test_ls_lists_the_newest_first_and_sorts_filters_and_limits(holdall: Program
     assert (missing := holdall("ls", "--kind", "csv")).code == 1
     assert missing.err == "none of the 2 outputs is of that tool, kind and state\n"
     assert holdall("ls", "--sort", "colour").code == 2
+    unknown = holdall("ls", "--state", "stopped")
+    assert unknown.code == 2
+    assert unknown.err == (
+        "holdall: --state takes kept, removed, queued, running, ready, failed, cancelled, timed out, interrupted, "
+        "expired, not 'stopped'.\n"
+    )
+
+
+def test_the_list_of_sessions_tells_what_takes_room_and_counts_what_is_kept(holdall: Program) -> None:
+    holdall.put(b"x" * 4000, "-s", "large")
+    for _ in range(2):  # the same bytes are kept once
+        holdall.put(b"y" * 3000, "-s", "twice")
+    gone = holdall.put(b"z" * 9000, "-s", "small")
+    holdall("rm", gone, "-s", "small")
+    listed = [
+        line.split()[0:1] + line.split()[3:6]
+        for line in holdall("ls", "--sessions", "--sort", "size").text.splitlines()
+    ]
+    assert listed[1:] == [["large", "1", "4.0", "kB"], ["twice", "2", "3.0", "kB"], ["small", "0", "0", "B"]]
+    told = holdall("--set", "retention=1 second", "put", "-s", "large", stdin=b"a") and holdall(
+        "ls", "--sessions", "--json"
+    )
+    assert [(one["name"], one["outputs"], one["bytes"], one["retention"]) for one in told.json["sessions"]] == [
+        ("small", 0, 0, "30 days"), ("twice", 2, 3000, "30 days"), ("large", 2, 4001, "1 second"),
+    ]  # fmt: skip
 
 
 def test_ls_and_show_say_how_much_a_running_output_has_so_far(holdall: Program) -> None:

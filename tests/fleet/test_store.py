@@ -389,7 +389,7 @@ def test_a_sweep_and_a_list_of_sessions_take_as_many_statements_for_many_session
         found: list[int] = []
         with monkeypatch.context() as watched:
             watched.setattr(database.Database, "rows", counted)
-            for work in (store.sweep, store.stats, store.sessions, store.output_counts):
+            for work in (store.sweep, store.stats, store.sessions, store.kept_by_session):
                 asked.clear()
                 work()
                 found.append(len(asked))
@@ -403,7 +403,7 @@ def test_a_sweep_and_a_list_of_sessions_take_as_many_statements_for_many_session
         keep(store, session, "y")
     assert statements() == few
     assert store.stats().outputs == 23
-    assert sorted(store.output_counts().values()) == [1, *[2] * 11]
+    assert sorted(store.kept_by_session().values()) == [(1, 1), *[(2, 2)] * 11]
 
 
 @requirement("fleet:log-pieces-joined")

@@ -8,7 +8,7 @@ LOOKS = {
     "home", "tokenizer", "find_session", "sessions", "unreadable_sessions", "resolve", "outputs", "unreadable", "open",
     "open_named", "stamp", "watch", "events_from", "transcript", "tree", "is_leased", "recall", "notes", "log_length",
     "log_lines", "read_log", "session_stamps", "verify", "stats", "used_bytes", "free_bytes", "clock",
-    "output_counts",
+    "kept_by_session",
 }  # fmt: skip
 CACHES = {"summaries", "save_summaries", "forget_summaries"}
 ENDS = {"leave_session", "close"}

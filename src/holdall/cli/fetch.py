@@ -22,6 +22,7 @@ from holdall.cli.options import FOUND_NOTHING, Handle, Options, command, complet
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
 from holdall.values.errors import AnchorNotFound, UsageError
+from holdall.values.outputs import STATES
 from holdall.wire.verbs import DEFAULT_WINDOW, GREP, QUERY, READ, SLICE, TAIL, VERBS, Verb
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ async def ls(
     tool: Annotated[str | None, typer.Option(metavar="GLOB", help="Only of these tools: 'git*'.")] = None,
     kind: Annotated[str | None, typer.Option(metavar="KIND", help="Only of this kind: json, csv, log.")] = None,
     state: Annotated[
-        str | None, typer.Option(metavar="STATE", help="Only in this state: kept, running, failed, expired, removed.")
+        str | None, typer.Option(metavar="STATE", help="Only in this state: kept, running, failed, cancelled…")
     ] = None,
 ) -> int:
     """List the outputs that the session has kept, newest first.
@@ -55,16 +56,19 @@ async def ls(
     Example:  holdall ls -n 10
               holdall ls --tool 'git*' --sort size
               holdall ls --state running
+              holdall ls --sessions --sort size
     """
     wanted = {"tool": tool, "kind": kind, "state": state}
     if sort not in _SORTS:
         raise UsageError(f"--sort takes {', '.join(_SORTS)}, not {one_line(sort, 40)!r}.")
+    if state is not None and state not in (states := ("kept", "removed", *STATES)):
+        raise UsageError(f"--state takes {', '.join(states)}, not {one_line(state, 40)!r}.")
     if sessions:
-        if sort != "age" or any(wanted.values()):
+        if sort not in ("age", "size") or any(wanted.values()):
             raise UsageError(
-                "--sort, --tool, --kind and --state are for outputs; --sessions takes --limit and --reverse."
+                "--tool, --kind and --state are for outputs; --sessions takes --limit, --reverse and --sort size."
             )
-        return await _sessions(options, limit, reverse=reverse)
+        return await _sessions(options, limit, by_size=sort == "size", reverse=reverse)
     async with options.read_bag() as bag:
         kept = await bag.outputs()
         faults = {facts.handle: facts.error for facts in kept if facts.state == "unreadable"}
@@ -166,26 +170,32 @@ def _seen(facts: Facts, coverage: Coverage) -> float | None:
     return round(coverage.share(facts.measure.bytes), 6) if coverage.shown.starts else 0.0
 
 
-async def _sessions(options: Options, limit: int | None, *, reverse: bool) -> int:
+async def _sessions(options: Options, limit: int | None, *, by_size: bool, reverse: bool) -> int:
     from holdall.bag import Care
 
     where = options.configuration()
     with Care.of(where.home, where.settings) as care:
         every_one = await care.sessions()
+    if by_size:
+        every_one = sorted(every_one, key=lambda row: row[2], reverse=True)
     found = _first(every_one, limit, reverse=reverse)
     if options.as_json:
         rows = [
-            {"name": one.name, "id": one.id, "created": one.created, "retention": str(one.retention), "outputs": count}
-            for one, count in found
-        ]
+            {"name": one.name, "id": one.id, "created": one.created, "retention": one.retention.told,
+             "outputs": count, "bytes": taken}
+            for one, count, taken in found
+        ]  # fmt: skip
         screen.as_json({"sessions": rows})
         return 0 if found else FOUND_NOTHING
     if not found:
         screen.about("there is no session yet: some-command | holdall put")
         return FOUND_NOTHING
     now = time.time()
-    cells = [[one_line(one.name, 40), one.retention.told, grouped(n), age(now - one.created)] for one, n in found]
-    screen.columns(["SESSION", "RETENTION", "OUTPUTS", "AGE"], cells, right=(2, 3))
+    cells = [
+        [one_line(one.name, 40), one.retention.told, grouped(count), size(taken), age(now - one.created)]
+        for one, count, taken in found
+    ]
+    screen.columns(["SESSION", "RETENTION", "OUTPUTS", "SIZE", "AGE"], cells, right=(2, 3, 4))
     if len(found) < len(every_one):
         screen.about(f"{len(found):,} of {plural(len(every_one), 'session')}; all of them without --limit")
     return 0

@@ -37,14 +37,14 @@ Bytes stay until the retention of the session is over (holdall help settings), o
     "sessions": """\
 Sessions: outputs that belong together
 
-  holdall ls --sessions             lists them, newest first
+  holdall ls --sessions             lists them, newest first; --sort size: largest first
   holdall ls --session build        the outputs of one
   make | holdall put -s build       keeps in it, and makes it where it is new
 
 Without --session (-s) it is HOLDALL_SESSION, else "cli". Commands that only read make no session: a name that does not
 exist is refused, with those that do. Each run of an agent has a session of its own (holdall show --tree).
 
-  holdall export build -o b.zip     one file of it; holdall import b.zip restores it
+  holdall export build -o FILE      one file of it; holdall import FILE restores it
   holdall rm --session build        removes all of it
 """,
     "ranges": """\

@@ -345,8 +345,8 @@ class OutputStore(Protocol):
         """All of them, tombstones too, oldest first; in the state `unreadable` those whose records cannot be read."""
         ...
 
-    def output_counts(self) -> Mapping[str, int]:
-        """How many outputs each session has, tombstones too, by the id of the session; none where it has none."""
+    def kept_by_session(self) -> Mapping[str, tuple[int, int]]:
+        """How many outputs each session keeps, and the bytes that they take, by its id; a session may be missing."""
         ...
 
     def unreadable(self, session: SessionInfo) -> Mapping[str, StoreFault]:

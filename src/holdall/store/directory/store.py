@@ -283,8 +283,15 @@ class DirectoryStore(SessionFiles):
     def sweep_due(self) -> bool:
         return upkeep.due(self)
 
-    def output_counts(self) -> Mapping[str, int]:
-        return {session.id: len(self.outputs(session)) for session in self.sessions()}
+    def kept_by_session(self) -> Mapping[str, tuple[int, int]]:
+        found = {session: self._stored(session) for session in self.sessions()}
+        return {
+            session.id: (
+                sum(facts.state != "expired" for facts in stored),
+                used_bytes_of(self, session, found.__getitem__),
+            )
+            for session, stored in found.items()
+        }
 
     def sweep(self, *, dry_run: bool = False, thorough: bool = False) -> Sweep:  # noqa: ARG002 - it always is
         return upkeep.sweep(self, dry_run=dry_run)
