@@ -182,7 +182,7 @@ async def test_only_when_no_chunk_could_be_read_the_strategy_fails(
         facts = await bag.keep(NEEDLES)
         with caplog.at_level("WARNING", logger="holdall"):
             found = await bag.extract(facts.handle, "which codes?", mode="full-chunked")
-        assert (found.strategy, found.reason) == ("truncate", "fallback")
+        assert (found.strategy, found.reason, found.found) == ("truncate", "fallback", None)
         assert found.warning.startswith("WARNING: full-chunked failed (of ")
         assert "bytes are left out here: bytes " in found.answer
         assert "falling back to truncate" in caplog.text

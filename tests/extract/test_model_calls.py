@@ -251,8 +251,9 @@ async def test_a_forecast_costs_nothing_and_holds(tmp_path: Path) -> None:
 async def test_what_cannot_be_asked_is_refused_with_the_way_out(tmp_path: Path) -> None:
     async with opened(tmp_path) as bag:
         facts = await bag.keep(LOG)
-        with pytest.raises(NoModel):
+        with pytest.raises(NoModel) as raised:
             await bag.extract(facts.handle, "which?")
+        assert "Holdall.open(model=…)" in raised.value.__notes__[0]
         model = finding(ERRORS)
         with pytest.raises(QueryMissing):
             await bag.extract(facts.handle, "  ", model=model)

@@ -43,7 +43,7 @@ NOTHING = replace(
 )  # fmt: skip
 SHORT = replace(
     FOUND, strategy="truncate", reason="fallback", answer="top\n[… 10 bytes are left out here: bytes 4:14 …]\nbottom",
-    snippets=(), failed=(), searched=(), ends=(b"top\n", b"bottom"), confidence=None, model="",
+    found=None, snippets=(), failed=(), searched=(), ends=(b"top\n", b"bottom"), confidence=None, model="",
     warning=fallback_warning("read-grep", "no report after 15 turns"),
 )  # fmt: skip
 

@@ -182,7 +182,7 @@ class Questions:
         spent = found.spent
         self._core.journal.record(
             "extracted", handle=facts.handle, tool=facts.origin.tool, seconds=spent.seconds, strategy=found.strategy,
-            reason=found.reason, found=found.was_found, chunks_searched=found.chunks_searched,
+            reason=found.reason, found=found.found, chunks_searched=found.chunks_searched,
             chunks_total=found.chunks_total, searched=[span.as_list() for span in found.searched],
             scanned=[span.as_list() for span in found.scanned],
             patterns=[one[:_PREVIEW] for one in found.patterns[:_MAX_PATTERNS]],

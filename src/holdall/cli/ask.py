@@ -114,7 +114,7 @@ def flat(found: Extraction, handle: str, question: str) -> dict[str, Any]:
     return {
         "handle": handle,
         "question": question,
-        "found": found.was_found,
+        "found": found.found,
         **found.to_json(),
         "model": found.model,
         "cached": found.cached,
@@ -129,7 +129,7 @@ def answer(found: Extraction, lines: Sequence[Span | None]) -> None:
     from holdall.wire.extraction import model_text
 
     whole = found.answer.rstrip("\n")
-    whole = model_text(whole) if found.found else whole
+    whole = whole if found.found is False else model_text(whole)
     if screen.is_terminal(sys.stdout):
         whole = for_people(whole)
     parts = [found.warning, whole, *(_quote(one, at) for one, at in zip(found.snippets, lines, strict=True))]
@@ -184,7 +184,7 @@ def _warnings(found: Extraction) -> list[str]:
         told.append(f"{plural(found.unchecked, 'more quote')} of the model were not checked, and are left out.")
     if found.snippets and not any(one.verified for one in found.snippets):
         told.append("None of the quotes stands in the output as it is: do not rely on this answer.")
-    if found.failed and found.found:
+    if found.failed and found.found is not False:
         told.append(not_searched(found.failed))
     return told
 
@@ -339,9 +339,9 @@ async def _ask(options: Options, bag: Holdall, handle: str, ask: ExtractOptions)
 
 def _code(found: Extraction) -> int:
     """What stands in place of an answer is not an answer, and "nothing there" is true only of what was read."""
-    if found.reason == "fallback" or (not found.found and found.failed):
+    if found.reason == "fallback" or (found.found is False and found.failed):
         return FAULT
-    return 0 if found.found else FOUND_NOTHING
+    return FOUND_NOTHING if found.found is False else 0
 
 
 async def _watched(bag: Holdall, handle: str, ask: ExtractOptions, ceiling: Ceiling, *, quiet: bool) -> Extraction:

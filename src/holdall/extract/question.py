@@ -192,7 +192,7 @@ class Question:
         measure = self.document.source.measure
         ends = await self.document.on(lambda reader: both_ends(reader, self.policy.truncate_bytes))
         return Extraction(
-            answer=joined_ends(ends, measure.bytes), strategy="truncate", reason=way.reason, found=True,
+            answer=joined_ends(ends, measure.bytes), strategy="truncate", reason=way.reason, found=None,
             source_hash=measure.sha256, source_bytes=measure.bytes, chunks_searched=0, chunks_total=0, ends=ends,
         )  # fmt: skip
 

@@ -18,10 +18,6 @@ from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
 
 # What a model promises.
-#
-# Every failure is one of the errors below, never an empty reply: `ModelBusy` (a rate limit, an outage, a time-out:
-# worth another try), `ModelOverflow` (the request is too long), `ModelDenied` (a wrong key: no other try helps) and
-# `ModelFault` (anything else). A cancellation reaches the provider.
 
 
 @record
@@ -80,15 +76,22 @@ class Model(Protocol):
 
     @property
     def calls_tools(self) -> bool:
-        """Whether `tools` of a request may be called natively; `llm.wrappers` does it for the others."""
+        """Whether it can be given `tools`. One that cannot is asked to write its calls as JSON, and gets no tools."""
         ...
 
     @property
     def keeps_schema(self) -> bool:
-        """Whether a reply is held to `schema`; where it is not, `schema` must not be given."""
+        """Whether a reply is held to `schema`. One that is not is asked for the form in its prompt, and gets none."""
         ...
 
-    async def ask(self, request: Request) -> Reply: ...
+    async def ask(self, request: Request) -> Reply:
+        """One reply. Every failure raises, and never gives an empty one.
+
+        Raises ModelBusy (a rate limit, an outage, a time-out: worth another try), ModelOverflow (the request is too
+        long), ModelDenied (a wrong key: no other try helps) or ModelFault (anything else). A cancellation reaches the
+        provider.
+        """
+        ...
 
     async def close(self) -> None:
         """Connections and processes end. Calling it twice is harmless."""

@@ -230,6 +230,8 @@ class NoModel(UsageError):
     def __init__(self, tool: str = "") -> None:
         self.tool = tool
         super().__init__("no model is configured for extraction.")
+        # A note, for the traceback: the sentence also reaches models, which can do none of this.
+        self.add_note("Name one: extract(…, model=…), Holdall.open(model=…), or Settings(extraction_model=…).")
 
 
 class PathGiven(UsageError):

@@ -22,7 +22,7 @@ VERIFIED: tuple[Check, ...] = ("exact", "loose")
 class Snippet:
     """A piece of the source that the model rests on.
 
-    `exact`: it is there as the model wrote it. `loose`: it does except for white space and escapes. `near`: the most
+    `exact`: it is there as the model wrote it. `loose`: the same except for white space and escapes. `near`: the most
     similar place; the model changed it. `none`: it is nowhere; then `text` is the model's and the range is empty.
     """
 
@@ -116,14 +116,15 @@ class Spent:
 class Extraction:
     """The answer to one question about one output.
 
-    `found` is false where the model looked and there is nothing: that is a success. A strategy that could not run at
-    all leaves `warning`, and `strategy` says what stands in its place.
+    `found` is False where the model looked and there is nothing: that is a success. It is None where no model looked:
+    the strategy `truncate` answers nothing, and shows both ends of the output. A strategy that could not run leaves
+    `warning`, and `truncate` is in its place.
     """
 
     answer: str
     strategy: Strategy
     reason: RouteReason
-    found: bool
+    found: bool | None
     source_hash: str
     source_bytes: int
     chunks_searched: int
@@ -143,13 +144,8 @@ class Extraction:
     spent: Spent = field(default_factory=Spent)
 
     @property
-    def was_found(self) -> bool | None:
-        """None where nobody has looked: `truncate` shows both ends, and answers nothing."""
-        return None if self.strategy == "truncate" else self.found
-
-    @property
     def no_match_reason(self) -> str:
-        """In S3's words where all of it was searched."""
+        """For a model: nothing was found, and in how much."""
         if not self.failed:
             return "No content matching query found in tool output."
         searched = f"{self.chunks_searched:,} of {self.chunks_total:,} chunks"
@@ -181,7 +177,7 @@ class Extraction:
         }
         if self.failed:  # before anything that is said of the rest
             flat["failed_chunks"] = [chunk.to_json() for chunk in self.failed]
-        if not self.found:
+        if self.found is False:
             flat["no_match_reason"] = self.no_match_reason
         flat |= {"answer": self.answer, "strategy": self.strategy, "reason": self.reason}
         if self.left_out:

@@ -209,7 +209,7 @@ def own_answer(extraction: Extraction, frame: Frame) -> str:
         reader if extraction.strategy != "truncate" else "",
         extraction.strategy,
         coverage(extraction),
-        "" if extraction.found else "nothing found in those" if extraction.failed else "nothing found",
+        "" if extraction.found is not False else "nothing found in those" if extraction.failed else "nothing found",
         _confidence(extraction),
         "found before, from the cache" if extraction.cached else "",
     ]
@@ -297,9 +297,9 @@ def _after(extraction: Extraction) -> list[str]:
         parts.append(f"{plural(extraction.unchecked, 'more quote')} of the model were not checked, and are left out.")
     if quotes and not any(one.verified for one in quotes):
         parts.append("None of the quotes stands in the output as it is: do not rely on this answer.")
-    if extraction.found and not quotes and extraction.strategy != "truncate":
+    if extraction.found and not quotes:
         parts.append("The model quoted nothing from the output: nothing here proves this answer.")
-    if extraction.failed and extraction.found:
+    if extraction.failed and extraction.found is not False:
         parts.append(not_searched(extraction.failed))
     return parts
 
