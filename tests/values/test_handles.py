@@ -15,6 +15,7 @@ from holdall.values.handles import (
     Long,
     Short,
     format_long,
+    is_mark,
     is_short,
     is_uuid,
     parse,
@@ -33,6 +34,22 @@ shorts = st.builds(str.__add__, st.sampled_from(LETTERS), st.text(SIGNS, min_siz
 def test_a_short_handle_reads_back_as_itself(handle: str) -> None:
     assert is_short(handle)
     assert parse(handle, session=SESSION) == Short(handle)
+
+
+def test_handles_and_marks_are_as_long_as_they_are_documented() -> None:
+    """Written out: what is stored and what models have read holds for good."""
+    for handle in ("k3f9", "k3f9k3f9k3f9"):
+        assert parse(handle, session=SESSION) == Short(handle)
+    for text in ("k3f", "k3f9k3f9k3f9k"):
+        assert parse(text, session=SESSION) == Foreign(text)
+        assert not is_short(text)
+    assert parse("k3f9b-k3f9", session=SESSION) == Short("k3f9")
+    assert not is_short("k3f9b-k3f9")
+    for text in ("k3f9-k3f9", "k3f9bb-k3f9", "3k9fb-k3f9"):
+        assert parse(text, session=SESSION) == Foreign(text)
+    assert is_mark("k3f9b") is True
+    for text in ("k3f9", "k3f9bb", "3kf9b", "k3f9b-", "k3f9a"):
+        assert is_mark(text) is False
 
 
 @given(uuids, uuids)
