@@ -55,8 +55,11 @@ Next: the same call with skip=1\
         for given in ({"handle": "h2bd"}, {"handle": "h2bb", "other": "h2bb"}, {"handle": "h2bb", "other": "zzzz"}):
             refused = await bag.call("context_diff", given)
             assert refused.is_error
-        with pytest.raises(UsageError, match="is the first of its tool and arguments"):
+        with pytest.raises(UsageError, match=r"h2bb is the first of its tool and arguments: name another one\.$"):
             await bag.diff("h2bb")
+        again = await bag.keep("\n".join(LINES), tool="other", arguments={"of": "another file"})
+        with pytest.raises(UsageError, match="name another one, such as h2bd, of the same tool"):
+            await bag.diff(again.handle)
 
 
 @requirement("diff:ledger")

@@ -223,6 +223,17 @@ def test_a_key_may_be_named_and_one_that_is_not_there_is_refused_with_those_that
     )
     with pytest.raises(UsageError, match="by must be lines, rows or json"):
         compared(one, other, by="words")
+    with pytest.raises(UsageError, match="by lines there are none"):
+        compared(one, other, by="lines", key="k")
+
+
+def test_a_key_of_elements_may_be_any_member_and_one_that_none_has_is_said() -> None:
+    wide = dict.fromkeys(("id", "_id", "uuid", "name", "path", "url", "email"), 1)
+    one, other = (json.dumps([{**wide, "far": at, "v": at} for at in range(5)]) for _ in range(2))
+    other = other.replace('"far": 3, "v": 3', '"far": 3, "v": 9')
+    found = compared(one, other, key="far")
+    assert ([change.name for change in found.changes], found.notes) == (["$[?@.far==3].v"], ())
+    assert compared(one, other, key="nope").notes == ("no elements that differ have 'nope' on both sides",)
 
 
 @requirement("diff:large")

@@ -260,7 +260,10 @@ class Fetch:
         """A diff of one output: from the last before it of the same tool and arguments, to it."""
         facts = await self._core.on(ask.handle, lambda reader: reader.facts)
         if not (earlier := earlier_of(self._core, facts)):
-            raise UsageError(f"output {facts.handle} is the first of its tool and arguments: name another one.")
+            same = [one.handle for one in self._core.kept.values() if one.origin.tool == facts.origin.tool]
+            before = same[: same.index(facts.handle)] if facts.handle in same else []
+            hint = f", such as {before[-1]}, of the same tool" if before else ""
+            raise UsageError(f"output {facts.handle} is the first of its tool and arguments: name another one{hint}.")
         return replace(ask, handle=earlier, options={**ask.options, "other": facts.handle})
 
     def _work(self, ask: Ask, bounds: Bounds) -> Callable[[OutputReader], Fetched]:

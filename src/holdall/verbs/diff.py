@@ -67,6 +67,8 @@ def diff(
         raise UsageError("name the other output.")
     if by not in (None, "", "lines", "rows", "json"):
         raise UsageError(f"by must be lines, rows or json, not {foreign(repr(by))}.")
+    if key and by == "lines":
+        raise UsageError("key tells rows or elements apart; by lines there are none.")
     first = whole_number(skip, name="skip")
     most = whole_number(_LIMIT if limit is None else limit, name="limit", least=1)
     seconds = (bounds.settings or Settings()).grep_seconds
@@ -503,7 +505,7 @@ _PASSER = json.JSONDecoder(
 )
 
 
-def _json_rows(text: str, rows: Iterable[tuple[int, Any, int]]) -> _Rows:
+def _json_rows(text: str, rows: Iterable[tuple[int, Any, int]], key: str = "") -> _Rows:
     """`rows` are where each begins, what it is, and where it ends: of what it is, only keys are held."""
     names, tried = list[str](), tuple[str, ...]()
     places: list[Place] = []
@@ -512,7 +514,7 @@ def _json_rows(text: str, rows: Iterable[tuple[int, Any, int]]) -> _Rows:
         one = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         if not places:
             names = [name for name, value in one.items() if not isinstance(value, dict | list)]
-            tried = _candidates(names)
+            tried = (key,) if key in names else _candidates(names)
         elif len(places) == _MOST_ROWS:
             raise ValueError
         places.append((start, end))
@@ -710,12 +712,17 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
         roots.append((begin, end))
     found: list[_Node] = []
     orders: list[str] = []
+    keyed: list[str] = []
     stack, complete = [_Node("$", 0, roots[0], roots[1])], True
     try:
         while stack and len(found) < MOST_ITEMS:
             deadline.check()
             node = stack.pop()
-            if node.before is None or node.after is None or (opened := _opened(one, other, node, key, orders)) is None:
+            if (
+                node.before is None
+                or node.after is None
+                or (opened := _opened(one, other, node, key, keyed, orders)) is None
+            ):
                 found.append(node)
             else:
                 stack += reversed(opened)
@@ -736,6 +743,8 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
     if orders:
         many = f" and {plural(len(orders) - 1, 'more array')}" if len(orders) > 1 else ""
         notes = (f"elements of {foreign(orders[0])}{many} in another order",)
+    if key and not keyed:
+        notes += (f"no elements that differ have {foreign(repr(key))} on both sides",)
     return _Found(
         "value", len(found), show, changed=len(found) - added - removed, added=added, removed=removed,
         complete=complete, notes=notes, differing=(
@@ -744,7 +753,7 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
     )  # fmt: skip
 
 
-def _opened(one: str, other: str, node: _Node, key: str, orders: list[str]) -> list[_Node] | None:
+def _opened(one: str, other: str, node: _Node, key: str, keyed: list[str], orders: list[str]) -> list[_Node] | None:
     """What is inside of both; nothing where they are the same. None where the value itself has changed."""
     (a, b), (c, d) = node.before or (0, 0), node.after or (0, 0)
     left, right = one[a:b], other[c:d]
@@ -758,15 +767,17 @@ def _opened(one: str, other: str, node: _Node, key: str, orders: list[str]) -> l
         here, there = ({name: (x, y) for name, x, y in _members(text, at)} for text, at in ((one, a), (other, c)))
         names = dict.fromkeys([*here, *there])
         return [_Node(node.path + _step(name), node.depth + 1, here.get(name), there.get(name)) for name in names]
-    return _opened_arrays(one, other, node, key, orders)
+    return _opened_arrays(one, other, node, key, keyed, orders)
 
 
-def _opened_arrays(one: str, other: str, node: _Node, key: str, orders: list[str]) -> list[_Node]:
-    """`orders` gets the path of an array whose elements are in another order."""
+def _opened_arrays(one: str, other: str, node: _Node, key: str, keyed: list[str], orders: list[str]) -> list[_Node]:
+    """`keyed` gets the path of an array whose elements have the key, `orders` where they are in another order."""
     sides = ((text, place[0]) for text, place in ((one, node.before), (other, node.after)) if place)
-    left, right = (_json_rows(text, _elements(text, begin)) for text, begin in sides)
+    left, right = (_json_rows(text, _elements(text, begin), key) for text, begin in sides)
     deeper = node.depth + 1
-    if chosen := _key_of(left, right, key if key in left.tried and key in right.tried else ""):
+    has_key = key in left.tried and key in right.tried
+    keyed += [node.path] if has_key else []
+    if chosen := _key_of(left, right, key if has_key else ""):
         (keys, other_keys), (names, _) = chosen
         here, there = _occurrences(keys)[0], _occurrences(other_keys)[0]
 
