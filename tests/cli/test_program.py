@@ -1,5 +1,6 @@
 """The program around its commands: what it lists, and what a command imports."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -46,6 +47,20 @@ def test_help_explains_topics_and_commands(holdall: Program) -> None:
     assert unknown.code == 2
     assert "Did you mean patterns?" in unknown.err
     assert holdall("help", "sql", "--json").json["text"] == TOPICS["sql"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nosuch", "--json"), "No such command 'nosuch'."),
+        (("grep", "--json"), "Missing argument 'HANDLE'."),
+        (("--json", "ls", "--limit", "x"), "Invalid value for '--limit' / '-n': 'x' is not a valid int range."),
+    ],
+)
+def test_with_json_wrong_use_is_an_object_too(holdall: Program, words: tuple[str, ...], message: str) -> None:
+    ran = holdall(*words)
+    assert (ran.code, ran.out) == (2, b"")
+    assert json.loads(ran.err) == {"error": "WrongUse", "message": message}
 
 
 @pytest.mark.parametrize("topic", TOPICS)

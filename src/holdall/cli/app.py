@@ -5,13 +5,14 @@ A command is declared and done in one module, which is imported when that comman
 
 import importlib
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from holdall.cli import streams
-from holdall.cli.options import FAULT, Home, Json, Options, Session, print_error
+from holdall.cli.options import FAULT, WRONG_USE, Home, Json, Options, Session, print_error
+from holdall.values.errors import UsageError
 from holdall.wire.verbs import VERBS, WAIT
 
 # By module: each command with the first sentence of its help, so that listing them imports none of them.
@@ -58,6 +59,9 @@ _COMMANDS = {
     "configure": {"config": "Show every setting and where its value came from."},
     "topics": {"help": "Explain a topic, or a command. Without a name: the list of topics."},
 }
+_Misuse = cast(
+    "type[typer.BadParameter]", typer.BadParameter.__mro__[1]
+)  # every error of an argument, a flag or a name; typer has no word for it
 _MODULE_OF = {name: module for module, commands in _COMMANDS.items() for name in commands}
 
 
@@ -68,6 +72,16 @@ class Commands(TyperGroup):
         super().__init__(**settings)
         for commands in _COMMANDS.values():
             self.commands.update({name: TyperCommand(name, help=text) for name, text in commands.items()})
+
+    def invoke(self, ctx: Any) -> Any:
+        as_json = ctx.params["as_json"] or "--json" in ctx.args
+        try:
+            return super().invoke(ctx)
+        except _Misuse as problem:
+            if not as_json:
+                raise
+            print_error(UsageError(problem.format_message()), as_json=True)
+            raise typer.Exit(WRONG_USE) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if module := _MODULE_OF.get(args[0]):

@@ -45,7 +45,7 @@ Without --session (-s) it is HOLDALL_SESSION, else "cli". Commands that only rea
 exist is refused, with those that do. Each run of an agent has a session of its own (holdall show --tree).
 
   holdall export build -o FILE      one file of it; holdall import FILE restores it
-  holdall rm --session build        removes all of it
+  holdall rm --session build        removes all of it; holdall gc --older-than 7d what is old
 """,
     "ranges": """\
 Ranges: read, tail and slice
@@ -81,12 +81,13 @@ SQL: query, over any output
   holdall query k3f9 "describe t"             the columns of t
   holdall query k3f9 "from t" --at '$.items'  an array inside of JSON is the table
   holdall query k3f9 "select * from t join p8x2 using (id)" --also p8x2
+  holdall query k3f9 "from t join p8x2 using (id)" --at '$.items' --also p8x2    --at is about t alone
 
 JSON, NDJSON, CSV, tables of the terminal, Parquet, Arrow and SQLite are the table t with their own columns; anything
 else is t(line_no, text). --kind csv, tsv, table, json, ndjson or lines reads it as that. The SQL is DuckDB's, one
 SELECT that sees these outputs and nothing else.
-In a pipe the rows are separated by tabs, below a line with the names of the columns, and there are all of them. For
-paths into JSON: holdall help paths.
+In a pipe there are all rows, below a line with the names of the columns, separated by tabs. A tab or a line end in a
+value is \\t or \\n there, and a missing value NULL; --json has them exactly. For paths: holdall help paths.
 """,
     "paths": """\
 Paths: query --path and --at, into JSON
@@ -123,6 +124,7 @@ The later one of these wins: the default, the file, the environment (HOLDALL_RET
 agent's file, the command line (holdall --set retention=keep put). For one tool: --set tools.fetch.store=never.
 
   retention            how long outputs are kept: 30 days, 12h, session, keep
+  quota_bytes          what a store may hold; session_quota_bytes likewise
   max_inline_tokens    what is larger is kept, and a notice takes its place; also _bytes, _chars, _lines
   grep_seconds         the longest that one search may take; query_seconds likewise
   extraction_model     the model that answers holdall extract
@@ -152,8 +154,8 @@ signs that could do harm are shown as escapes, and long answers are shown by the
   holdall query k3f9 "from t" > all.tsv
   holdall grep k3f9 ERROR --json | jq '.matches[].line'
 
---json prints one object; "more" says whether there is more than it shows. Progress of what takes long is shown on
-standard error: one line on a terminal, else a line from time to time.
+--json prints one object; "more" says whether there is more than it shows. What ls calls kept has the state "ready".
+Progress of what takes long is shown on standard error: one line on a terminal, else a line from time to time.
 """,
 }
 _OTHER_NAMES = {"exit": "exit-codes", "codes": "exit-codes", "regex": "patterns", "jsonpath": "paths", "json": "pipes"}
