@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
     from holdall.bag import Command, Holdall
     from holdall.bag.sessions import Sessions
+    from holdall.bag.turn import Pending, Turn
     from holdall.llm.protocol import Model, Request
     from holdall.llm.scripted import ScriptedModel
     from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
+    from holdall.policy.folds import Counters, Coverage
     from holdall.policy.retention import Retention
     from holdall.policy.route import Ceiling, Forecast
     from holdall.store.memory import MemoryStore
-    from holdall.store.protocol import OutputStore, Quota
+    from holdall.store.protocol import OutputStore, Quota, Removal
     from holdall.text.tokens import Tokenizer
     from holdall.values.answers import (
         Answer,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
         MissingExtra,
         ModelBusy,
         ModelCallsDisabled,
+        ModelDenied,
         ModelFault,
         ModelOverflow,
         NeverStored,
@@ -88,6 +91,7 @@ if TYPE_CHECKING:
     from holdall.values.outputs import Ended, Facts, Inline, Kept, Measure, Origin, Running, Taken, Unkept
     from holdall.values.settings import Settings, ToolPolicy
     from holdall.values.spans import Span, Totals
+    from holdall.wire.answers import Waited
     from holdall.wire.dialect import Cut, Dialect, View
     from holdall.wire.reference import context_ref, function_call_record
     from holdall.wire.tool import Ask, Tool, ToolSpec
@@ -97,13 +101,15 @@ __version__ = "0.1.0"
 _HOMES = {
     "holdall.bag": ("Command", "Holdall"),
     "holdall.bag.sessions": ("Sessions",),
+    "holdall.bag.turn": ("Pending", "Turn"),
     "holdall.llm.protocol": ("Model", "Request"),
     "holdall.llm.scripted": ("ScriptedModel",),
     "holdall.policy.route": ("Ceiling", "Forecast"),
     "holdall.policy.decide": ("Decision", "Fits", "Keep", "Limits", "decide"),
+    "holdall.policy.folds": ("Counters", "Coverage"),
     "holdall.policy.retention": ("Retention",),
     "holdall.store.memory": ("MemoryStore",),
-    "holdall.store.protocol": ("OutputStore", "Quota"),
+    "holdall.store.protocol": ("OutputStore", "Quota", "Removal"),
     "holdall.text.tokens": ("Tokenizer",),
     "holdall.values.answers": (
         "Answer", "Change", "Difference", "Found", "Group", "Match", "Node", "Nodes", "Passage", "Side", "Table",
@@ -116,14 +122,15 @@ _HOMES = {
         "BadSetting", "CallFailed", "HoldallError", "MissingExtra", "NeverStored", "NoModel", "NotReady",
         "NothingFound", "OutputDamaged", "OutputExpired", "OutputMissing", "QueryMissing", "QuotaReached", "StoreFault",
         "StoreFull", "StoreGone", "StoreUnsafe", "TooLargeForRaw", "UnknownHandle", "WorkerFault", "UsageError",
-        "ModelBusy", "ModelFault", "ModelOverflow", "TooLongForModel", "UpstreamFault", "UpstreamTimeout",
-        "UpstreamRefused",
+        "ModelBusy", "ModelDenied", "ModelFault", "ModelOverflow", "TooLongForModel", "UpstreamFault",
+        "UpstreamTimeout", "UpstreamRefused",
     ),
     "holdall.values.events": ("Event",),
     "holdall.values.extraction": ("Extraction", "FailedChunk", "Snippet"),
     "holdall.values.outputs": ("Ended", "Facts", "Inline", "Kept", "Measure", "Origin", "Running", "Taken", "Unkept"),
     "holdall.values.settings": ("Settings", "ToolPolicy"),
     "holdall.values.spans": ("Span", "Totals"),
+    "holdall.wire.answers": ("Waited",),
     "holdall.wire.dialect": ("Cut", "Dialect", "View"),
     "holdall.wire.reference": ("context_ref", "function_call_record"),
     "holdall.wire.tool": ("Ask", "Tool", "ToolSpec"),
@@ -155,6 +162,8 @@ __all__ = [
     "Ceiling",
     "Change",
     "Command",
+    "Counters",
+    "Coverage",
     "Cut",
     "Decision",
     "Dialect",
@@ -182,6 +191,7 @@ __all__ = [
     "Model",
     "ModelBusy",
     "ModelCallsDisabled",
+    "ModelDenied",
     "ModelFault",
     "ModelOverflow",
     "NeverStored",
@@ -198,9 +208,11 @@ __all__ = [
     "OutputStore",
     "Passage",
     "PathGiven",
+    "Pending",
     "QueryMissing",
     "Quota",
     "QuotaReached",
+    "Removal",
     "Reply",
     "Request",
     "Retention",
@@ -231,6 +243,7 @@ __all__ = [
     "ToolResult",
     "ToolSpec",
     "Totals",
+    "Turn",
     "Unkept",
     "UnknownHandle",
     "UpstreamFault",
@@ -240,6 +253,7 @@ __all__ = [
     "UsageError",
     "User",
     "View",
+    "Waited",
     "WorkerFault",
     "context_ref",
     "decide",

@@ -54,6 +54,7 @@ async def test_calls_run_side_by_side_and_their_content_is_there_at_the_close(tm
         assert taken.content is SMALL
         assert isinstance(answer.result, Answer)
         assert "10 matches" in answer.content
+        assert (answer.handle, taken.handle) == (handle, "")
         assert not answer.is_error
 
 

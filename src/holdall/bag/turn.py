@@ -57,6 +57,11 @@ class Pending:
     def is_error(self) -> bool:
         return self.result.is_error
 
+    @property
+    def handle(self) -> str:
+        """Of the output that was kept, that runs or that was asked about; else empty."""
+        return self.result.handle
+
     def settled(self, result: Taken | Answer) -> None:
         self._result = result
 
