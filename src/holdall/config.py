@@ -14,7 +14,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import Field, fields
+from dataclasses import Field, fields, replace
 from typing import Any, cast
 
 from holdall.policy.setting_values import IN_SECONDS, OF_A_TOOL, SETTINGS, TABLES, is_looser, unknown, value_of
@@ -98,6 +98,15 @@ def load(
         if named
     )
     return Configuration(settings, folder, name, _placed(sources, places or {}), path, tuple(merge.notes))
+
+
+def load_settings() -> Settings:
+    """The user's own settings and store, as the command line has them: for `Holdall.open(settings=load_settings())`.
+
+    From the configuration file and the environment, which the library does not read otherwise. Raises BadSetting.
+    """
+    found = load()
+    return replace(found.settings, store_dir=found.home)
 
 
 def without_password(home: str) -> str:

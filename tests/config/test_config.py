@@ -7,7 +7,9 @@ import platformdirs
 import pytest
 from inline_snapshot import snapshot
 
-from holdall import config
+from holdall import Kept, Unkept, config
+from holdall.blocking import Holdall
+from holdall.config import load_settings
 from holdall.policy.decide import Limits, limits_of
 from holdall.policy.retention import Retention, retention_of
 from holdall.values.errors import BadSetting, UsageError
@@ -28,6 +30,21 @@ def test_flags_win_over_the_environment_over_the_file_over_defaults(load: Load) 
         "answer_max_bytes": str(load.file), "answer_max_tokens": "the environment", "query_max_rows": "--set",
         "home": "--home", "session": "default",
     }  # fmt: skip
+
+
+def test_a_program_can_take_the_settings_and_the_store_of_its_user(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text('store_dir = "/nowhere"\n[tools.vault]\nstore = "never"\n', "utf-8")
+    file.chmod(0o600)
+    monkeypatch.setenv("HOLDALL_CONFIG", str(file))
+    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "kept"))
+    monkeypatch.setenv("HOLDALL_MAX_INLINE_TOKENS", "50")
+    assert (Settings().max_inline_tokens, load_settings().max_inline_tokens) == (None, 50)
+    with Holdall.open(settings=load_settings()) as bag:
+        assert isinstance(bag.take("word " * 100, tool="x"), Kept)
+        assert isinstance(bag.take("secret " * 100, tool="vault"), Unkept)
+    assert list((tmp_path / "kept").glob("session-*"))
 
 
 def test_front_matter_stands_between_the_environment_and_the_flags(load: Load) -> None:
