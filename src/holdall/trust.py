@@ -731,9 +731,9 @@ class Agreements:
 
 _LONGEST_SHOWN = 16_000
 _MAX_SHOWN = 200
-_MAX_NAMES = 20
+_MAX_NAMES = 12
 _BLANK = lazy_pattern(
-    "[\xa0\u115f\u1160\u1680\u17b4\u17b5\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\ufe00-\ufe0f\uffa0\ufffc\U000e0100-\U000e01ef]"
+    "[\xa0\u115f\u1160\u1680\u17b4\u17b5\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\ufe00-\ufe0f\uffa0\ufffc\U00013441\U00013442\U0001d159\U000e0100-\U000e01ef]"
 )
 _BLANKS = lazy_pattern(" {8,}")
 _PLAIN_NAME = lazy_pattern(r"[\w.@/-]{1,60}", re.ASCII)
@@ -745,7 +745,8 @@ def told(claims: Claims) -> list[str]:
         raise NotTrusted(
             f"{one_line(claims.path)} names more than can be shown. Look at it; if all of it may run, add --trust."
         )
-    shown = [*claims.shown, ("watched", _watched_names(claims))] if claims.files else claims.shown
+    # Names that a checkout chose do not stand between what runs and the question.
+    shown = [("watched", _watched_names(claims)), *claims.shown] if claims.files else claims.shown
     width = max((len(kind) for kind, _ in shown), default=0)
     return [f"  {kind:<{width}}  {_visible(text)}" for kind, text in shown]
 
@@ -753,7 +754,12 @@ def told(claims: Claims) -> list[str]:
 def _visible(text: str) -> str:
     """Signs that look like nothing as escapes, and blanks that would push the rest out of sight as their number."""
     shown = _BLANK.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", one_line(text, 16 * _LONGEST_SHOWN))
+    shown = shown if shown.isprintable() else "".join([*map(_printable, shown)])
     return _BLANKS.sub(lambda match: f" [{len(match[0])} blanks] ", shown)
+
+
+def _printable(sign: str) -> str:
+    return sign if sign.isprintable() else f"\\u{{{ord(sign):x}}}"
 
 
 def server_name(name: str) -> str:
@@ -766,7 +772,8 @@ def _watched_names(claims: Claims) -> str:
     folder = os.path.dirname(os.path.realpath(claims.path)) + os.sep
     names = sorted((one.removeprefix(folder) for one, _ in claims.files), key=lambda one: (os.path.isabs(one), one))
     rest = len(names) - _MAX_NAMES
-    return ", ".join(names[:_MAX_NAMES]) + (f" and {rest} more files" if rest > 0 else "")
+    shown = (one if _PLAIN_NAME.fullmatch(one) else json.dumps(one_line(one, 60)) for one in names[:_MAX_NAMES])
+    return ", ".join(shown) + (f" and {rest} more files" if rest > 0 else "")
 
 
 def check_agreed(

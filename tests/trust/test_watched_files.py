@@ -142,12 +142,12 @@ def test_variables_are_shown_as_the_file_has_them(tmp_path: Path, monkeypatch: p
     write(tmp_path, "mcp.json", text=json.dumps({"mcpServers": {"a": server}}))
     told = trust.told(load(str(tmp_path / "mcp.json")).claims)
     assert "\n".join(told).replace(str(tmp_path), "DIR") == snapshot("""\
+  watched   bin/uptime, helper.py, m00.py, m01.py, m02.py, m03.py, m04.py, m05.py, m06.py, m07.py, m08.py, m09.py and 11 more files
   command   uptime helper.py   in DIR   (server a)
   sets      PATH=./bin:/usr/bin   WHICH DECIDES WHAT CODE RUNS   (server a)
   sets      TOKEN='${GIVEN}'   (server a)
   sets      NOTE='two words\\x1b[2J'   (server a)
-  variable  GIVEN → server a
-  watched   bin/uptime, helper.py, m00.py, m01.py, m02.py, m03.py, m04.py, m05.py, m06.py, m07.py, m08.py, m09.py, m10.py, m11.py, m12.py, m13.py, m14.py, m15.py, m16.py, m17.py and 3 more files\
+  variable  GIVEN → server a\
 """)
 
 

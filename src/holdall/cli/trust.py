@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -60,13 +61,40 @@ def agreement(options: Options, *, trust: bool, command: str = "", asks: bool = 
 
 
 def _asked(path: str, lines: Sequence[str]) -> bool:
-    screen.about(f"{one_line(path, 500)} names what will run as you, or be sent:")
-    for line in lines:
-        screen.about(line)
-    sys.stderr.write("Agree to exactly this, until a watched file changes? Other files are not watched. [y/N] ")
-    sys.stderr.flush()
+    """A screen at a time: what has scrolled away was not read."""
+    size = shutil.get_terminal_size()
+    said = [f"{one_line(path, 500)} names what will run as you, or be sent:", *lines]
+    rows = [row for line in said for row in _rows(line, size.columns)]
+    height = max(4, size.lines - 2)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # the loop would hold Ctrl-C back
     try:
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
+        while True:
+            shown, rows = rows[:height], rows[height:]
+            for row in shown:
+                screen.about(row)
+            if not rows:
+                break
+            if _answer(f"{len(rows)} more rows: Enter shows them, anything else ends.") != "\n":
+                return False
+        asked = "Agree to exactly this, until a watched file changes? Other files are not watched. [y/N]"
+        return _answer(asked).strip().lower() in ("y", "yes")
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _answer(question: str) -> str:
+    sys.stderr.write(f"{question} ")
+    sys.stderr.flush()
+    return sys.stdin.readline()
+
+
+def _rows(line: str, columns: int) -> Iterator[str]:
+    """As wide as the terminal at most. A terminal's own next row has no margin, and could look like a line of ours."""
+    row, width, most = "", 0, max(20, columns - 1)
+    for sign in line:
+        wide = 1 if sign.isascii() else 2  # at most
+        if width + wide > most:
+            yield row
+            row, width = "  | ", 4
+        row, width = row + sign, width + wide
+    yield row
