@@ -772,7 +772,7 @@ def _watched_names(claims: Claims) -> str:
     folder = os.path.dirname(os.path.realpath(claims.path)) + os.sep
     names = sorted((one.removeprefix(folder) for one, _ in claims.files), key=lambda one: (os.path.isabs(one), one))
     rest = len(names) - _MAX_NAMES
-    shown = (one if _PLAIN_NAME.fullmatch(one) else json.dumps(one_line(one, 60)) for one in names[:_MAX_NAMES])
+    shown = (one if _PLAIN_NAME.fullmatch(one) else json.dumps(one_line(one, 60), ensure_ascii=False) for one in names[:_MAX_NAMES])
     return ", ".join(shown) + (f" and {rest} more files" if rest > 0 else "")
 
 

@@ -3,9 +3,10 @@
 import asyncio
 import json
 import re
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -74,9 +75,9 @@ async def test_a_tool_that_is_nested_deep_takes_no_other_from_the_client(tmp_pat
     deep: dict[str, Any] = {"say": "nothing"}
     for _ in range(5000):
         deep = {"inner": [deep]}
-    assert one._unmarked(deep) is deep  # pyright: ignore[reportPrivateUsage]
+    assert await one._unmarked(deep) is deep  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(Refusal, match="holds the mark"):
-        one._unmarked({"a": "[m5rkt]", "deep": deep})  # pyright: ignore[reportPrivateUsage]
+        await one._unmarked({"a": "[m5rkt]", "deep": deep})  # pyright: ignore[reportPrivateUsage]
 
 
 class NoHandler:
@@ -213,3 +214,30 @@ async def test_a_batch_is_answered_in_the_one_revision_that_has_them(tmp_path: P
 async def test_two_hundred_calls_at_once_get_each_its_own_answer(client: Wire) -> None:
     found = await asyncio.gather(*(client.call("echo", text=f"call {number}") for number in range(200)))
     assert [one["content"][0]["text"] for one in found] == [f"call {number}" for number in range(200)]
+
+
+class Marks:
+    """Says where it was searched, in which thread, and how far at a time."""
+
+    def __init__(self, text: str) -> None:
+        self.pattern = re.compile(text)
+        self.searches: list[tuple[bool, int]] = []
+
+    def search(self, text: str, at: int, end: int) -> re.Match[str] | None:
+        self.searches.append((threading.current_thread() is threading.main_thread(), end - at))
+        return self.pattern.search(text, at, end)
+
+
+async def test_a_long_text_of_a_server_holds_up_nobody_while_it_is_looked_through() -> None:
+    marks = Marks("mark!")
+    client = Client(lambda _message, _related: None, NoHandler())
+    relay = Relay([], client, Caller(), NoHandler().heard, marks=cast("re.Pattern[str]", marks))
+    unmarked = relay._unmarked  # pyright: ignore[reportPrivateUsage]
+    short, long = {"tools": ["a text"]}, {"tools": [{"description": "[ " * 2**20}]}
+    assert await unmarked(short) is short
+    assert await unmarked(long) is long
+    assert [main for main, _ in marks.searches] == [True, True, *[False] * (len(marks.searches) - 2)]
+    assert max(length for _, length in marks.searches) < 2**17
+    border = 2**16 - 2
+    with pytest.raises(Refusal, match="holds the mark of real notices"):
+        await unmarked(["x" * border + "mark!" + "x" * 2**20])

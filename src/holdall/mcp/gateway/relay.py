@@ -138,6 +138,10 @@ def _is_long(value: object) -> bool:
     return len(messages.encode({"": value})) > MAX_BYTES + 100
 
 
+_LONG = 1024 * 1024  # bytes that are looked through at once
+_PIECE, _LONGEST_MARK = 64 * 1024, 1024  # signs, with what may stand between those of a mark
+
+
 def _strings(value: object) -> Iterator[str]:
     """All that are in it, names too, however deep."""
     left = [value]
@@ -149,6 +153,15 @@ def _strings(value: object) -> Iterator[str]:
             left += (part for pair in cast("dict[str, object]", one).items() for part in pair)
         elif isinstance(one, list):
             left += cast("list[object]", one)
+
+
+def _bears(value: object, marks: re.Pattern[str]) -> bool:
+    """Whether the mark is in it. Piece by piece: a search lets no other thread run until it has ended."""
+    return any(
+        marks.search(text, at, at + _PIECE + _LONGEST_MARK) is not None
+        for text in _strings(value)
+        for at in range(0, len(text), _PIECE)
+    )
 
 
 class Relay:
@@ -221,20 +234,23 @@ class Relay:
             self._under_way[connection.name].remove(asked)
         if copy is not None and asked.method in LISTED:
             copy.known.keep(copy, asked.method, given, result, age)
-        return self._shown(asked.method, result, greeting)
+        return await self._shown(asked.method, result, greeting)
 
-    def _shown(self, method: str, result: dict[str, Any], greeting: Greeting) -> dict[str, Any]:
+    async def _shown(self, method: str, result: dict[str, Any], greeting: Greeting) -> dict[str, Any]:
         if method != "tools/call":  # the bag looks at those, and keeps what it takes out of sight
-            result = self._unmarked(result)
+            result = await self._unmarked(result)
         return messages.towards_client(
             method, result, modern=self.caller.modern, server_modern=greeting.modern, server=greeting.server
         )
 
-    def _unmarked(self, value: Any) -> Any:
+    async def _unmarked(self, value: Any) -> Any:
         """The same object where no string in it holds the mark. Clients show models what is not a tool's too."""
-        if self._marks is None or not any(self._marks.search(text) for text in _strings(value)):
+        if self._marks is None:
             return value
-        if is_deep(value):
+        is_long = weight(value, _LONG) > _LONG  # others do not wait until it has been looked through
+        if not (await asyncio.to_thread(_bears, value, self._marks) if is_long else _bears(value, self._marks)):
+            return value
+        if is_long or is_deep(value):
             raise Refusal(INTERNAL_ERROR, "The server's answer holds the mark of real notices")
         return self._without_marks(value, self._marks)
 
@@ -262,7 +278,7 @@ class Relay:
         page = await copy.known.page(copy, method, given)
         if isinstance(page, UpstreamRefused):
             raise Refusal(page.code, page.reason, page.data)
-        return None if page is None else self._shown(method, page, greeting)
+        return None if page is None else await self._shown(method, page, greeting)
 
     async def _answered(self, connection: Connection, asked: ClientRequest, given: dict[str, Any]) -> dict[str, Any]:
         """The result. What the server wants to know before it, a client of the older era is asked."""
@@ -365,7 +381,8 @@ class Relay:
         except UpstreamRefused as refusal:
             if asked.method == "tools/call":
                 raise Refusal(refusal.code, refusal.reason, refusal.data) from refusal
-            raise Refusal(refusal.code, self._unmarked(refusal.reason), self._unmarked(refusal.data)) from refusal
+            reason, data = await self._unmarked([refusal.reason, refusal.data])
+            raise Refusal(refusal.code, reason, data) from refusal
         except UsageError as problem:  # numbers that are none in JSON, for instance
             raise Refusal(INTERNAL_ERROR, str(problem)) from problem
         finally:
