@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import dataclasses
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,6 +29,61 @@ async def whole(bag: Holdall, handle: str) -> bytes:
 def on_disk(folder: Path) -> bool:
     found = subprocess.run(["grep", "-rl", SECRET, str(folder)], capture_output=True, text=True, check=False)
     return bool(found.stdout)
+
+
+# What has no end when it is written
+
+
+@dataclasses.dataclass
+class Page:
+    title: str
+    body: object
+
+
+def repeated(times: int) -> list[Any]:
+    """As aliases of YAML make it: twice as long each time, and always of two parts."""
+    found: list[Any] = ["x", "x"]
+    for _ in range(times):
+        found = [found, found]
+    return found
+
+
+@requirement("way:nothing-lost-silently")
+@pytest.mark.parametrize("redact", [False, True])
+@pytest.mark.parametrize(
+    "value",
+    [
+        repeated(90),
+        {"a": 1, "b": repeated(90)},
+        [[["x"] * 10_000] * 10_000] * 10_000,
+        {"content": [{"type": "text", "text": "hi"}], "structuredContent": {"a": repeated(90)}, "isError": False},
+        Page("one", repeated(90)),
+        [Page("one", repeated(90))],
+    ],
+    ids=["list", "dict", "wide", "result", "object", "objects"],
+)
+@pytest.mark.timeout(60)
+async def test_a_value_that_repeats_its_parts_without_end_is_not_written(
+    tmp_path: Path, value: Any, redact: bool
+) -> None:
+    async def load() -> Any:
+        return value
+
+    async with opened(tmp_path, tools={"load": ToolPolicy(redact=redact)}) as bag:
+        for taken in (await bag.take(value, tool="load"), await bag.run(load, tool="load")):
+            assert taken.text.startswith("[not shown and not kept: a value of type ")
+            assert "repeats its parts" in taken.text
+            assert "more than 10**18." in taken.text or "1,000,100,010,000" in taken.text
+        kept = await bag.take("x" * 60_000, tool="other", arguments={"given": value})
+        assert isinstance(kept, Kept)
+
+
+async def test_a_value_that_repeats_some_parts_is_written_whole(tmp_path: Path) -> None:
+    row = {"city": "Bern", "tags": ["a", "b"]}
+    async with opened(tmp_path) as bag:
+        taken = await bag.take({"rows": [row] * 3000}, tool="rows")
+        assert isinstance(taken, Kept)
+        assert json.loads(await whole(bag, taken.handle)) == {"rows": [row] * 3000}
 
 
 # What may not be kept

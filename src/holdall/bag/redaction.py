@@ -6,6 +6,7 @@ as there is room to remember it; what was found is held in memory only. Nothing 
 
 import base64
 import binascii
+import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from urllib.parse import quote, unquote_to_bytes
 from holdall.bag.streams import value_text
 from holdall.store.bundle.redact import Values, usual_rules
 from holdall.store.protocol import OutputWriter
+from holdall.store.sources import check_repeats
 from holdall.text.secrets import (
     NUMBER,
     Find,
@@ -29,9 +31,10 @@ from holdall.text.secrets import (
     masked,
     merged,
 )
+from holdall.values.errors import EndlessValue
 from holdall.values.outputs import Facts, LargeJson, LargeText, Origin, State
 from holdall.values.patterns import lazy_pattern
-from holdall.wire.notes import masked_note, not_all_kept, too_deep_to_mask
+from holdall.wire.notes import endless_note, masked_note, not_all_kept, too_deep_to_mask
 from holdall.wire.results import field, fields_of, with_field
 
 _BLOBS = ("data", "blob")  # names under which blocks have base64
@@ -60,6 +63,8 @@ class Redaction:
             return walk.changed(output), walk.count
         except RecursionError:
             return too_deep_to_mask(), 1
+        except EndlessValue as problem:
+            return endless_note(problem), 1
 
     def origin(self, origin: Origin) -> Origin:
         """What others wrote in it."""
@@ -196,6 +201,8 @@ class _Walk:
             return table if same else dict(pairs)
         for inner in fields_of(value):
             before = field(value, inner)
+            with contextlib.suppress(ValueError):  # it holds itself
+                check_repeats(before)
             after = self.changed(before, inner)
             if after is not before:
                 value = with_field(value, inner, after)

@@ -8,11 +8,11 @@ import itertools
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from typing import Any, cast
 
-from holdall.store.sources import Objects, Source, json_text
-from holdall.values.errors import HoldallError, ToolRaised, UsageError
+from holdall.store.sources import Objects, Source, check_repeats, json_text
+from holdall.values.errors import EndlessValue, HoldallError, ToolRaised, UsageError
 from holdall.values.record import record
-from holdall.wire.notes import unreadable
-from holdall.wire.results import is_known_block
+from holdall.wire.notes import endless_note, unreadable
+from holdall.wire.results import field, fields_of, is_known_block
 
 _MORE = 64 * 1024  # beyond the limit, so that a stream that fits is never taken for one that does not
 
@@ -47,10 +47,25 @@ def parts_of(output: object) -> Iterator[object]:
     return cast("Iterator[object]", output) if isinstance(output, Iterator) else _pieces(output)
 
 
+def with_an_end(value: object) -> object:
+    """The same; a note in the place of a value that nobody could write."""
+    if isinstance(value, str | bytes | int | float | None):
+        return value
+    names = () if isinstance(value, dict | list | tuple) else fields_of(value)
+    try:
+        for one in (value, *(field(value, name) for name in names)):
+            with contextlib.suppress(ValueError):  # it holds itself: what can be told of it is told
+                check_repeats(one)
+    except EndlessValue as problem:
+        return endless_note(problem)
+    return value
+
+
 def steady(parts: Iterator[object]) -> Iterator[object]:
     """The same; a stream that ends the program has failed, and the program goes on."""
     try:
-        yield from parts
+        for part in parts:
+            yield with_an_end(part)
     except SystemExit as problem:
         raise ToolRaised(problem) from problem
 
@@ -58,7 +73,7 @@ def steady(parts: Iterator[object]) -> Iterator[object]:
 async def steady_later(parts: AsyncIterable[object]) -> AsyncIterator[object]:
     try:
         async for part in parts:
-            yield part
+            yield with_an_end(part)
     except SystemExit as problem:
         raise ToolRaised(problem) from problem
 
@@ -175,6 +190,8 @@ def value_text(value: object) -> tuple[str, tuple[str, ...]]:
     objects = Objects()
     try:
         return "".join(json_text(value, objects)), objects.notes
+    except EndlessValue as problem:  # for Python, too
+        return endless_note(problem), ()
     except Exception as problem:  # what JSON cannot say is told as Python tells it
         note = str(problem) if isinstance(problem, HoldallError) else f"{type(problem).__name__}: {problem}"
     try:

@@ -17,16 +17,16 @@ from typing import cast
 from holdall.bag import streams
 from holdall.bag.core import NO_POLICY, Core, in_thread
 from holdall.bag.records import Noticed, noticed_key
-from holdall.bag.streams import discard, value_text
+from holdall.bag.streams import discard, value_text, with_an_end
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_fence_tag, new_tag
 from holdall.store.protocol import OutputReader, Progress
-from holdall.store.sources import Pump, Source, json_text, surrogate_notes
+from holdall.store.sources import Pump, Source, check_repeats, json_text, surrogate_notes
 from holdall.text.json import equal
 from holdall.text.numbers import plural
 from holdall.text.utf8 import Surrogates, decode, encode
 from holdall.values.answers import Answer, Difference
-from holdall.values.errors import HoldallError, NeverStored, PathGiven, StoreFault
+from holdall.values.errors import EndlessValue, HoldallError, NeverStored, PathGiven, StoreFault
 from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, RawResult, Taken, Unkept
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -364,6 +364,8 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
                 head = cast("str", await in_thread(redaction.text, {"text": head}))
             return Prepared(head, origin, limits, Keep("bytes"), head, read_ahead.parts, is_part=True, started=started)
         value = read_ahead.value
+    if told is None:
+        value = with_an_end(value)
     if redaction is None:
         return _measured(core, value, origin, limits, started, told)
     # In threads of their own: masking may take seconds, and the others of the pool are for everybody.
@@ -1033,8 +1035,9 @@ def take_small(core: Core, output: object, origin: Origin, started: float | None
         text: str | None = output
     elif is_value := is_plain_value(output):
         try:
+            check_repeats(output)
             text = _PLAIN_JSON.encode(output)
-        except (TypeError, ValueError, RecursionError):
+        except (TypeError, ValueError, RecursionError, EndlessValue):
             return None
     else:
         text = plain_text(output)
@@ -1080,7 +1083,13 @@ def _is_short(arguments: object) -> bool:
 
 
 _FEW = 16
-_ARGUMENTS = json.JSONEncoder(ensure_ascii=False, default=repr)
+
+
+def _named(argument: object) -> str:
+    return repr(with_an_end(argument))
+
+
+_ARGUMENTS = json.JSONEncoder(ensure_ascii=False, default=_named)
 _MAX_ARGUMENTS = 500  # characters in an event, roughly; the record of an output has more
 
 

@@ -24,16 +24,17 @@ import fcntl
 import hashlib
 import itertools
 import json
+import sys
 import threading
 import types
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
 from holdall.text.escape import AS_TOLD, UNREAD, foreign
 from holdall.text.numbers import plural, with_article
 from holdall.text.utf8 import REPLACED, Surrogates
-from holdall.values.errors import UsageError
+from holdall.values.errors import EndlessValue, UsageError
 
 # From an asynchronous iterator to the plain one that a store takes, across a thread.
 #
@@ -271,6 +272,7 @@ def json_text(value: object, objects: "Objects | None" = None, root: str = "all 
     """
     objects = objects or Objects()
     try:
+        check_repeats(value)
         try:
             yield json.dumps(value, ensure_ascii=False, default=objects.plain, skipkeys=False)
         except (RecursionError, TypeError):
@@ -280,6 +282,78 @@ def json_text(value: object, objects: "Objects | None" = None, root: str = "all 
     except ValueError as problem:  # it holds itself, or a number that Python does not write
         raise UsageError(f"{with_article(_type(value))} cannot be kept as JSON: {problem}.") from problem
     objects.find_places(value, root)
+
+
+# A value may hold the same part in many places, as aliases of YAML do: a few hundred bytes of them come to more JSON
+# than any machine holds, and nothing stops the library's encoder on its way.
+
+_MOST_REPEATED = 1_000_000  # values that are written of one that repeats its parts …
+_TIMES = 10  # … so many times over
+
+
+def check_repeats(value: object) -> None:
+    """Raises EndlessValue, or ValueError if a part holds itself.
+
+    Level by level, without a loop of ours over the parts: that takes a part of the time that writing them does.
+    """
+    level = _nested_in(cast("_Nested", value)) if isinstance(value, _NESTED) else []
+    seen = {id(cast("object", value))}
+    while level:
+        # What is in one place only is held once, and cannot come again: that is true of nearly all.
+        held_often = list(itertools.compress(level, map(_HELD_ONCE.__lt__, map(sys.getrefcount, level))))
+        known = len(seen)
+        seen.update(map(id, held_often))
+        if len(seen) < known + len(held_often):
+            break
+        tables = [one for one in level if isinstance(one, dict)]
+        lists = [one for one in level if not isinstance(one, dict)] if len(tables) < len(level) else []
+        chained = itertools.chain.from_iterable
+        level = _nested([*chained(map(dict[object, object].values, tables)), *chained(lists)])
+    else:
+        return
+    held, written = _sizes(cast("_Nested", value))
+    if written > max(_MOST_REPEATED, _TIMES * held):
+        raise EndlessValue(type(cast("object", value)).__name__, held, written)
+
+
+def _sizes(value: "_Nested") -> tuple[int, int]:
+    """How many values it holds, and how many JSON would have of it."""
+    held, sizes = 0, dict[int, int | None]()  # None while it is open
+    stack: list[tuple[_Nested, bool]] = [(value, False)]
+    while stack:
+        one, is_done = stack.pop()
+        if is_done:
+            sizes[id(one)] = len(one) + sum(sizes[id(part)] or 0 for part in _nested_in(one))
+        elif id(one) not in sizes:
+            held, sizes[id(one)] = held + len(one), None
+            stack.append((one, True))
+            for part in _nested_in(one):
+                if sizes.get(id(part), 0) is None:
+                    raise ValueError("Circular reference detected")
+                stack.append((part, False))
+    return held, sizes[id(value)] or 0
+
+
+_NESTED = (dict, list, tuple)
+_Nested = dict[object, object] | list[object] | tuple[object, ...]
+
+
+def _nested_in(value: _Nested) -> list[_Nested]:
+    return _nested(value.values() if isinstance(value, dict) else value)
+
+
+def _nested(parts: Collection[object]) -> list[_Nested]:
+    kinds: set[type] = {
+        kind for kind in set(map(type, parts)) if issubclass(kind, _NESTED)
+    }  # few of many parts: no loop of ours
+    found = itertools.compress(parts, map(kinds.__contains__, map(type, parts))) if kinds else ()
+    return cast("list[_Nested]", list(filter(None, found)))
+
+
+_PROBE: list[object] = [[0]]
+_HELD_ONCE = max(
+    map(sys.getrefcount, _nested_in(_PROBE))
+)  # references to a part that is in one place, counted as above
 
 
 class Objects:
@@ -299,7 +373,9 @@ class Objects:
 
     def plain(self, value: object) -> object:
         found = _data_of(value)
-        return self._read(value, ()) if found is _FOREIGN else found
+        found = self._read(value, ()) if found is _FOREIGN else found
+        check_repeats(found)
+        return found
 
     def start_again(self) -> None:
         """With the same value."""
@@ -503,6 +579,7 @@ def storable(arguments: object) -> Any:
     Records are read often and all of a session at once, so of much there is only the beginning, as text.
     """
     with contextlib.suppress(RecursionError, TypeError, ValueError, UsageError):
+        check_repeats(arguments)
         written = json.dumps(arguments, default=Objects().plain)
         if len(written) <= _MOST_ARGUMENTS and not _is_much(plainly := json.loads(written)):
             return plainly

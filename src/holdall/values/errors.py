@@ -241,6 +241,17 @@ class PathGiven(UsageError):
         super().__init__(f"{flat(path)} is a path. Pass the open file to keep its content, or str(path) for its name.")
 
 
+class EndlessValue(UsageError):
+    """A value that is small in memory and would have no end when it is written: its parts are in it many times."""
+
+    def __init__(self, kind: str, values: int, written: int) -> None:
+        much = f"{written:,}" if written < 10**18 else "more than 10**18"
+        super().__init__(
+            f"a value of type {flat(kind[:60])} repeats its parts: of {values:,} values in it JSON would have {much}. "
+            "Return it without references to the same part, such as aliases of YAML."
+        )
+
+
 class SessionForked(UsageError):
     """A bag, or a pool of them, was used in a process that was forked while it was open."""
 

@@ -82,6 +82,11 @@ def path_note(path: str) -> str:
     return f"{path}\n[the tool returned this path; the file itself was neither read nor kept]"
 
 
+def endless_note(problem: Exception) -> str:
+    """In place of a value that is too much to write."""
+    return f"[not shown and not kept: {one_line(str(problem), 300)}]"
+
+
 def withheld_note(problem: str) -> str:
     """In place of a result that had to be looked through for secrets, and could not be."""
     why = foreign(problem)
