@@ -1,7 +1,8 @@
 """What a whole run of the tests came to: which requirements its tests proved, and what each suite cost.
 
 The cost is seconds of processor, of the tests and of the processes that they started and saw end. How busy the machine
-is does not change it much, so it can be compared with a budget.
+is does not change it much, so it can be compared with a budget. To find the tests costs too, in each process that runs
+some: that is a row of its own, and not of the suite whose test comes first.
 
 A requirement counts when a test that names it ran and passed. One whose tests were all skipped is listed: the outside
 thing that they need is absent here. One whose tests did not run at all makes a whole run fail. Part of a run proves
@@ -11,6 +12,7 @@ nothing about the rest, so nothing is judged there.
 import os
 from collections import Counter, defaultdict
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
@@ -25,7 +27,7 @@ BUDGETS = {
     "text": 60, "upstream": 60, "values": 10, "verbs": 60, "web": 120, "wire": 40,
 }  # fmt: skip
 WHOLE = 1200  # what two cores have in the 10 minutes that a whole run may take
-_IDS, _CPU = "requirements", "processor"
+_IDS, _CPU, _COLLECTING = "requirements", "processor", "collecting"
 
 
 class Meter:
@@ -33,6 +35,15 @@ class Meter:
 
     def __init__(self) -> None:
         self._before = _spent()
+        self.collecting = 0.0
+
+    def pytest_collection_finish(self) -> None:
+        self._before, began = _spent(), self._before
+        self.collecting = self._before - began
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if (told := getattr(session.config, "workeroutput", None)) is not None:
+            told[_COLLECTING] = self.collecting
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -67,6 +78,11 @@ class Summary:
             self.passed.update(ids)
         elif report.skipped:
             self.skipped.update(ids)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker has ended: of xdist."""
+        self.processor[_COLLECTING] += getattr(node, "workeroutput", {}).get(_COLLECTING, 0.0)
 
     def unproved(self) -> list[str]:
         """Requirements without a gap that no test which ran has proved, though nothing that is absent prevented it."""

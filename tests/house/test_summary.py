@@ -68,3 +68,14 @@ def test_what_a_test_and_its_processes_cost_is_in_its_report() -> None:
     (spent, *more) = [value for name, value in ended_with.value.value.user_properties if name == "processor"][1:]
     assert not more
     assert float(spent) >= 0.15  # the system counts in hundredths
+
+
+def test_what_it_takes_to_find_the_tests_is_of_no_suite() -> None:
+    meter, summary, told = Meter(), Summary(whole=True), SimpleNamespace(workeroutput=dict[str, float]())
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.2: pass"], check=True, timeout=60)
+    meter.pytest_collection_finish()
+    assert meter.collecting >= 0.15
+    meter.pytest_sessionfinish(cast("Any", SimpleNamespace(config=told)))
+    for _ in range(2):
+        summary.pytest_testnodedown(told)
+    assert summary.processor == {"collecting": 2 * meter.collecting}
