@@ -199,19 +199,19 @@ def test_every_rule_of_the_set_is_used() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["-----BEGIN PRIVATE KEY-----\n" * 40_000, "-----BEGIN PRIVATE KEY-----\n" + "a" * 1_000_000 + "!", "kind: Secret\n" * 80_000,
-     "curl -u a:" * 100_000, "<password>" * 100_000, "kind: Secret\ndata:\n k: " + "a" * 1_000_000 + "!",
-     "eyJ" * 400_000, "://" * 400_000, "sk-" + "a" * 1_000_000, "//x" * 400_000, "password=" * 120_000, '\\"' * 500_000,
+    ["-----BEGIN PRIVATE KEY-----\n" * 10_000, "-----BEGIN PRIVATE KEY-----\n" + "a" * 250_000 + "!", "kind: Secret\n" * 20_000,
+     "curl -u a:" * 25_000, "<password>" * 25_000, "kind: Secret\ndata:\n k: " + "a" * 250_000 + "!",
+     "eyJ" * 100_000, "://" * 100_000, "sk-" + "a" * 250_000, "//x" * 100_000, "password=" * 30_000, '\\"' * 125_000,
      "".join("password=" + "\\" * k + "'" for k in range(250)) * 30,
-     "".join(Random(3).choices(["docker login -p", " x", " sshpass", " -p y23", " curl -u", " a:b23", " mysql"], k=160_000)),
-     "a,password\n" * 90_000, "password," * 110_000, "password|\n" * 100_000, 'password,"' * 100_000, "name: password\n" * 70_000],
+     "".join(Random(3).choices(["docker login -p", " x", " sshpass", " -p y23", " curl -u", " a:b23", " mysql"], k=40_000)),
+     "a,password\n" * 22_500, "password," * 27_500, "password|\n" * 25_000, 'password,"' * 25_000, "name: password\n" * 17_500],
     ids=lambda text: text[:8],
 )  # fmt: skip
 def test_no_text_makes_the_rules_slow(text: str) -> None:
-    """A megabyte of the beginnings of secrets: an engine that goes back over it would take hours."""
+    """A quarter of a megabyte of the beginnings of secrets: an engine that goes back over it would take many minutes."""
     began = time.process_time()
     RULES.find(text.encode())
-    assert time.process_time() - began < 20
+    assert time.process_time() - began < 5
 
 
 def test_one_line_of_many_megabytes_is_masked_at_every_border_of_a_window() -> None:

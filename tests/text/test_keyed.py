@@ -94,7 +94,6 @@ def _shape(value: Any) -> Any:
     return 0
 
 
-@settings(max_examples=300)
 @given(st.lists(st.dictionaries(_KEYS, _VALUES, min_size=1, max_size=5), min_size=1, max_size=3))
 def test_what_is_read_of_yaml_is_what_its_parser_reads(documents: list[dict[str, Any]]) -> None:
     text = "---\n" + "---\n".join(_PARSER.safe_dump(one, allow_unicode=True, sort_keys=False) for one in documents)

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -68,38 +69,39 @@ def test_any_json_has_an_outline_whole_or_cut(value: Any, cut: int) -> None:
             _is_sound(outline(lambda start, end, data=data: data[start:end], measure), len(data), 1400)
 
 
-LARGE: dict[str, bytes] = {
-    "one line": b"x" * 10_000_000,
-    "brackets": b"[" * 1_000_000,
-    "both brackets": b"[]{}" * 250_000,
-    "levels": b'[{"a":' * 100_000 + b"1" + b"}]" * 100_000,
-    "newlines": b"\n" * 5_000_000,
-    "short lines": b"a\n" * 2_500_000,
-    "tags": b"<a " * 1_400_000,
-    "headings": b"# a\n" * 1_000_000,
-    "rules": b"# a\n\n" + b"-" * 5_000_000,
-    "fences": b"# a\n" + b"```\n~~~~\n" * 500_000,
-    "comments": b"<html>" + b"<!-- " * 1_000_000,
-    "scripts": b"<html>" + b"<script>" * 600_000,
-    "sections of xml": b"<?xml version='1.0'?><a>" + b"<![CDATA[" * 500_000,
-    "commits": b"commit 0123456789\nAuthor: a\n" * 150_000,
-    "requests": b'1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] "GET \\\\" 2\n' * 70_000,
-    "quotes of requests": b'1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] "GET ' + b"\\" * 4_000_000,
-    "stamps": b"2026-01-01 00:00:00 " * 250_000,
-    "programs": (b"Mar  1 00:00:00 h " + b"a" * 70 + b" (b c) 1.2\n") * 45_000,
-    "spaces of programs": (b"Mar  1 00:00:00 h a" + b" -" * 50 + b"[\n") * 35_000,
-    "hunks": b"--- a\n+++ b\n@@ -1,9999999 +1,9999999 @@\n" + b"--- x\n+++ y\n" * 300_000,
-    "frames": b"foo\n    at " * 400_000,
-    "traces": b"Traceback (most recent call last):\n" * 100_000,
-    "errors": b"x: error: " * 400_000,
-    "failures": b"= test session starts =\n" + b"".join(b"FAILED a.py::test_%d\n" % n for n in range(100_000)),
-    "compiler": b"".join(b"a%d.c:1:2: error: no\n" % n for n in range(100_000)),
-    "quotes": b'"' * 5_000_000,
-    "binary": bytes(range(256)) * 40_000,
-    "records": b"[" + b'{"sku": "A-1", "note": "n", "tags": ["a", "b"]}, ' * 200_000 + b"{}]",
-    "rows": b"a,b,c\n" + b"1,x,2.5\n" * 1_200_000,
-    "ndjson": b'{"a": 1, "b": [1, 2]}\n' * 450_000,
-    "log": b"".join(
+# Made where they are needed: every process that collects the tests would make and hold them all.
+LARGE: dict[str, Callable[[], bytes]] = {
+    "one line": lambda: b"x" * 10_000_000,
+    "brackets": lambda: b"[" * 1_000_000,
+    "both brackets": lambda: b"[]{}" * 250_000,
+    "levels": lambda: b'[{"a":' * 100_000 + b"1" + b"}]" * 100_000,
+    "newlines": lambda: b"\n" * 5_000_000,
+    "short lines": lambda: b"a\n" * 2_500_000,
+    "tags": lambda: b"<a " * 1_400_000,
+    "headings": lambda: b"# a\n" * 1_000_000,
+    "rules": lambda: b"# a\n\n" + b"-" * 5_000_000,
+    "fences": lambda: b"# a\n" + b"```\n~~~~\n" * 500_000,
+    "comments": lambda: b"<html>" + b"<!-- " * 1_000_000,
+    "scripts": lambda: b"<html>" + b"<script>" * 600_000,
+    "sections of xml": lambda: b"<?xml version='1.0'?><a>" + b"<![CDATA[" * 500_000,
+    "commits": lambda: b"commit 0123456789\nAuthor: a\n" * 150_000,
+    "requests": lambda: b'1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] "GET \\\\" 2\n' * 70_000,
+    "quotes of requests": lambda: b'1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] "GET ' + b"\\" * 4_000_000,
+    "stamps": lambda: b"2026-01-01 00:00:00 " * 250_000,
+    "programs": lambda: (b"Mar  1 00:00:00 h " + b"a" * 70 + b" (b c) 1.2\n") * 45_000,
+    "spaces of programs": lambda: (b"Mar  1 00:00:00 h a" + b" -" * 50 + b"[\n") * 35_000,
+    "hunks": lambda: b"--- a\n+++ b\n@@ -1,9999999 +1,9999999 @@\n" + b"--- x\n+++ y\n" * 300_000,
+    "frames": lambda: b"foo\n    at " * 400_000,
+    "traces": lambda: b"Traceback (most recent call last):\n" * 100_000,
+    "errors": lambda: b"x: error: " * 400_000,
+    "failures": lambda: b"= test session starts =\n" + b"".join(b"FAILED a.py::test_%d\n" % n for n in range(100_000)),
+    "compiler": lambda: b"".join(b"a%d.c:1:2: error: no\n" % n for n in range(100_000)),
+    "quotes": lambda: b'"' * 5_000_000,
+    "binary": lambda: bytes(range(256)) * 40_000,
+    "records": lambda: b"[" + b'{"sku": "A-1", "note": "n", "tags": ["a", "b"]}, ' * 200_000 + b"{}]",
+    "rows": lambda: b"a,b,c\n" + b"1,x,2.5\n" * 1_200_000,
+    "ndjson": lambda: b'{"a": 1, "b": [1, 2]}\n' * 450_000,
+    "log": lambda: b"".join(
         b"2024-01-01 00:00:%02d INFO job %d done in %d ms\n" % (n % 60, n, n % 997) for n in range(200_000)
     ),
 }
@@ -107,7 +109,7 @@ LARGE: dict[str, bytes] = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_what_is_read_and_how_long_it_takes_does_not_grow_with_the_output(name: str) -> None:
-    data = LARGE[name]
+    data = LARGE[name]()
     taken = 0
 
     def read(start: int, end: int) -> bytes:
@@ -157,7 +159,7 @@ def test_counts_of_what_was_read_whole_are_exact(number: int) -> None:
 
 @requirement("notice:sample-marked")
 def test_shares_of_a_sample_are_marked_and_the_sample_is_named() -> None:
-    found = outlined(LARGE["log"])
+    found = outlined(LARGE["log"]())
     assert found.sampled
     summary, share = found.lines
     assert re.fullmatch(

@@ -1,5 +1,6 @@
 """Outlines of what is too large to be looked at whole: what is exact all the same, and what is marked."""
 
+import functools
 import json
 import random
 from collections import Counter
@@ -21,25 +22,27 @@ def _record(n: int) -> dict[str, object]:
     return {"id": n, "name": f"item {n}", "status": ("open", "paid", "void")[n % 3], "tags": ["a"] * (n % 4)}
 
 
-DOCUMENT = {
-    "swagger": "2.0",
-    "paths": {f"/api/{n}": {"get": _record(n), "post": _record(n)} for n in range(9000)},
-    "definitions": {f"Thing{n}": {"type": "object", "properties": {"a": _record(n)}} for n in range(4321)},
-    "info": {"title": "A title", "version": "v1"},
-}
+@functools.cache
+def document() -> dict[str, object]:
+    return {
+        "swagger": "2.0",
+        "paths": {f"/api/{n}": {"get": _record(n), "post": _record(n)} for n in range(9000)},
+        "definitions": {f"Thing{n}": {"type": "object", "properties": {"a": _record(n)}} for n in range(4321)},
+        "info": {"title": "A title", "version": "v1"},
+    }
 
 
 @pytest.mark.parametrize("indent", [1, 2, 4, "\t"])
 def test_members_on_lines_of_their_own_are_all_counted_wherever_they_stand(indent: int | str) -> None:
-    skimmed = skim(json.dumps(DOCUMENT, indent=indent).encode())
+    skimmed = skim(json.dumps(document(), indent=indent).encode())
     assert skimmed is not None
     value, counts = skimmed
     assert {key: counts[id(value[key])] for key in ("paths", "definitions")} == {"paths": 9000, "definitions": 4321}
-    assert (value["swagger"], value["info"]) == (DOCUMENT["swagger"], DOCUMENT["info"])
+    assert (value["swagger"], value["info"]) == (document()["swagger"], document()["info"])
 
 
 def test_members_are_counted_where_not_all_values_are_looked_at() -> None:
-    found = outlined(json.dumps(DOCUMENT, indent=1))
+    found = outlined(json.dumps(document(), indent=1))
     assert 'swagger: "2.0", paths: {9,000 keys like "/api/' in found.lines[0]
     assert "definitions: {4,321 keys like " in found.lines[0]
     assert 'info: {title: "A title", version: "v1"}' in found.lines[0]

@@ -291,8 +291,8 @@ def test_the_reader_of_deep_documents_refuses_what_is_not_json(text: str) -> Non
 
 
 def test_large_documents_are_cut_in_near_linear_time() -> None:
-    rows = [{"id": number, "tags": ["a", "b"], "text": "x" * 80} for number in range(100_000)]
+    rows = [{"id": number, "tags": ["a", "b"], "text": "x" * 80} for number in range(30_000)]
     text = json.dumps(rows)
     for limit in (LIMIT, 1_000_000):
         assert truncate(text, limit).form == "json"
-    assert truncate(json.dumps({"s": "\\é" * 5_000_000}), LIMIT).form == "json"
+    assert truncate(json.dumps({"s": "\\é" * 1_000_000}), LIMIT).form == "json"
