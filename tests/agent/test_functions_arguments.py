@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, cast
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from pydantic import BaseModel, Field
@@ -386,7 +386,6 @@ def _same(found: Any, expected: Any) -> bool:
     return found == expected
 
 
-@settings(max_examples=300)
 @given(st.data())
 def test_any_value_of_any_type_comes_back_from_its_json(data: st.DataObject) -> None:
     annotation, values = data.draw(TYPES)
@@ -395,7 +394,6 @@ def test_any_value_of_any_type_comes_back_from_its_json(data: st.DataObject) -> 
     assert _same(reading(annotation, written), value)
 
 
-@settings(max_examples=300)
 @given(TYPES, JSON)
 def test_any_json_for_any_type_is_read_or_refused_in_one_sentence(typed: Typed, value: Any) -> None:
     try:
@@ -409,7 +407,6 @@ def test_any_json_for_any_type_is_read_or_refused_in_one_sentence(typed: Typed, 
     assert len(shown) < 1000
 
 
-@settings(max_examples=300)
 @given(st.data())
 def test_what_the_schema_allows_is_read_and_values_of_the_type_fit_the_schema(data: st.DataObject) -> None:
     annotation, values = data.draw(TYPES)

@@ -128,11 +128,11 @@ def test_bytes_between_the_pieces_are_counted(pieces: list[str | bytes]) -> None
     assert with_surrogates(data, lone.packed()) == whole
 
 
-def test_a_million_lone_surrogates_take_little_and_places_that_do_not_fit_are_refused() -> None:
+def test_many_lone_surrogates_take_little_and_places_that_do_not_fit_are_refused() -> None:
     lone = Surrogates()
-    data = lone.encode("\udc80" * 1_000_000)
+    data = lone.encode("\udc80" * 100_000)
     packed = lone.packed()
-    assert len(packed) < 50_000
+    assert len(packed) < 5_000
     for other in (data[3:], b"x" * len(data), b""):
         with pytest.raises(ValueError, match="lone surrogate"):
             with_surrogates(other, packed)
