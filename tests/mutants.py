@@ -25,7 +25,7 @@ from typing import Any, cast
 ROOT = Path(__file__).parents[1]
 MODULES: dict[str, list[str]] = {
     "values/handles.py": ["tests/values/test_handles.py"],
-    "text/escape.py": ["tests/text/test_escape.py", "tests/bag/test_fence.py"],
+    "text/escape.py": ["tests/text/test_escape.py"],
     "store/records.py": [
         "tests/values/test_facts.py", "tests/store/test_versions.py", "tests/store/test_directory_events.py",
         "tests/store/test_contract_remove.py", "tests/store/test_contract_sessions.py",

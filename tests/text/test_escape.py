@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.text.escape import for_people, foreign, hidden_in, one_line, shell_quoted, without_passwords
+from holdall.text.escape import (
+    for_people,
+    foreign,
+    foreign_names,
+    hidden_in,
+    named,
+    one_line,
+    quoted,
+    shell_quoted,
+    state_and_reason,
+    without_passwords,
+)
 from tests.requirements import requirement
 
 BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -115,3 +126,52 @@ def test_hidden_characters_are_counted(text: str, hidden: int) -> None:
 )
 def test_passwords_of_urls_are_not_shown(text: str, shown: str) -> None:
     assert without_passwords(text) == shown
+
+
+def test_a_foreign_text_is_as_long_as_it_may_be_and_not_longer() -> None:
+    assert foreign("") == ""
+    assert foreign("x" * 60) == "x" * 60
+    assert foreign("x" * 61) == "x" * 59 + "…"
+    assert foreign("abcd", 3) == "ab…"
+    assert foreign("a\nb\tc\x1f\x7f\xa0\u0378\U000e0041") == "a\\nb\\tc\\x1f\\x7f\\xa0\\u0378\\U000e0041"
+    assert foreign("é\uffff\U00010000") == "é\\uffff\U00010000"
+
+
+def test_a_name_is_in_quotes_unless_it_is_one_word() -> None:
+    assert [named(one) for one in ("", "a.b/c:1", "two words", 12, "x" * 61)] == [
+        "", "a.b/c:1", '"two words"', "12", "x" * 59 + "…",
+    ]  # fmt: skip
+    assert named("abcd", 3) == "ab…"
+
+
+def test_of_several_names_there_is_room_for_words_and_for_little_else() -> None:
+    assert foreign_names(["a", "b c"]) == ["a", "b c"]
+    assert foreign_names(["x" * 40] * 12) == ["x" * 40] * 10
+    assert foreign_names(["a word" * 5] * 6) == ["a word" * 5] * 4
+    assert foreign_names(["x" * 41] * 3) == ["x" * 41] * 2
+    assert foreign_names(["ab", "c d", "e"], words=2) == ["ab", "c d"]
+
+
+def test_an_argument_to_copy_is_json_that_shows_what_is_in_it() -> None:
+    assert quoted('say "é"\n') == '"say \\"é\\"\\n"'
+    assert quoted("a\u202eb\x9f") == '"a\\u202eb\\u009f"'
+
+
+def test_a_word_of_a_command_line_is_in_the_quotes_that_it_needs() -> None:
+    assert [shell_quoted(one) for one in ("a/b=1", "", "two words", "it's", "it's $HOME", 'it\'s "x"')] == [
+        "a/b=1", "''", "'two words'", '"it\'s"', "'it'\"'\"'s $HOME'", "'it'\"'\"'s \"x\"'",
+    ]  # fmt: skip
+
+
+def test_a_state_is_said_once() -> None:
+    assert state_and_reason("failed", "") == "failed"
+    assert state_and_reason("failed", "no such file") == "failed: no such file"
+    assert state_and_reason("timed out", "timed out after 2s") == "timed out after 2s"
+    assert state_and_reason("failed", "x" * 61) == "failed: " + "x" * 61
+    assert state_and_reason("failed", "x" * 62) == "failed: " + "x" * 60 + "…"
+
+
+def test_one_line_looks_one_sign_further_than_it_shows() -> None:
+    assert one_line("abc", 3) == "abc"
+    assert one_line("abcd", 3) == "ab…"
+    assert one_line("ab\n", 3) == "ab…"
