@@ -81,7 +81,7 @@ def complaints(home: Path, events: Iterable[Event], *, power_cut: bool = False, 
 
 
 def found_now(home: Path, events: Iterable[Event]) -> list[str]:
-    """The same at one look, after which the store goes on."""
+    """What was promised and is not there, at one look, after which the store goes on."""
     told = list(events)
     return list(_Check(home, *promises_in(told), power_cut=False, beside=told).now())
 
@@ -170,7 +170,7 @@ class _Check:
                 promise.least = 0
 
     def now(self) -> Iterator[str]:
-        yield from self._stage("as it was found", self._everything)
+        yield from self._stage("as it was found", self._promised)
 
     def nothing_else(self) -> Iterator[str]:
         yield from self._stage("after the refusal", self._only_promised)
@@ -194,11 +194,14 @@ class _Check:
         except Exception as problem:  # a broken writer may lead anywhere; that is a complaint too
             yield f"{when}: {type(problem).__name__}: {problem}"
 
-    def _everything(self, store: DirectoryStore) -> Iterator[str]:
+    def _promised(self, store: DirectoryStore) -> Iterator[str]:
         yield from promised(store, self._sessions, self._outputs)
+        yield from self._beside(store)
+
+    def _everything(self, store: DirectoryStore) -> Iterator[str]:
+        yield from self._promised(store)
         for facts in listed(store):
             yield from shown(store, facts)
-        yield from self._beside(store)
         for verdict in upkeep.verify(store):
             # A line that was being written is named, and no other is lost.
             if verdict.problem and "was not written to its end" not in verdict.problem:

@@ -113,7 +113,8 @@ class _Made:
             if len(store.outputs(session)) != self._count:
                 yield "an output is left out"
             for label, facts in self._facts.items():
-                yield from self._read(store, session, label, facts, is_hit=facts.file in str(file))
+                is_hit = file.name in (os.path.basename(facts.file), f"{facts.handle}.record")
+                yield from self._read(store, session, label, facts, is_hit=is_hit)
             yield from _lines("events", self._events.splitlines(), store.events_from(session, 0), "events" in file.name)
             yield from _lines("transcript", LINES, store.transcript(session), "transcript" in file.name)
             note = store.recall(session, *noticed_key(self._noted)) if "record" not in file.name else None
@@ -131,9 +132,9 @@ class _Made:
     def _read(
         self, store: DirectoryStore, session: SessionInfo, label: str, facts: Facts, *, is_hit: bool
     ) -> Iterator[str]:
-        """By each of its names: its own bytes, or an error of ours."""
+        """Its own bytes, or an error of ours; of the one that was hit by each of its names."""
         whole, refused = CONTENTS[label], 0
-        for reference in (facts.handle, facts.long_handle, label):
+        for reference in (facts.handle, facts.long_handle, label) if is_hit else (facts.handle,):
             try:
                 with closing(store.open(store.resolve(session, reference))) as reader:
                     if reader.read(0, reader.totals.bytes) != whole:

@@ -142,7 +142,9 @@ def main() -> int:
             print(*dict.fromkeys(failures), sep="\n", end="\n" if failures else "", flush=True)
             save(name, inputs[name])
             STATE.parent.mkdir(exist_ok=True)
-            STATE.write_text(json.dumps(counts, indent=1))
+            new = STATE.with_suffix(".new")
+            new.write_text(json.dumps(counts, indent=1))
+            new.rename(STATE)
     for name, known in counts.items():
         print(f"{name}: {known['executions']:,.0f} executions in {known['seconds'] / 60:.1f} minutes")
     print(f"all: {sum(one['executions'] for one in counts.values()):,.0f}; failures in this run: {failed.total()}")
