@@ -85,6 +85,10 @@ def test_redacted_it_says_what_was_masked_and_never_the_secret(
     assert made.code == 0
     assert f"masked  {handle} bytes 8–48  GitHub Token" in made.err
     assert "2 places masked" in made.err
+    ran = holdall("exec", "-s", "flag", "--", "echo", "--password=hunter2hunter2").err.split()[2]
+    flag = holdall("export", "flag", "-o", str(tmp_path / "flag"), "--redact").err
+    assert f"masked  {ran} bytes 11–25  " in flag
+    assert f"masked  {ran}.record bytes " in flag
     assert TOKEN not in made.err
     assert "hunter2" not in made.err
     elsewhere("import", str(tmp_path / "b"))

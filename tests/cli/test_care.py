@@ -236,6 +236,8 @@ def test_verify_names_what_is_damaged(holdall: Program) -> None:
     assert ran.code == 3
     assert ran.text.startswith(f"{bad}  cli  output {bad} is damaged: checksum mismatch in bytes 0 to 3,000.")
     assert good not in ran.text
+    assert "holdall verify" not in ran.text
+    assert "Make the others again, or import them; `holdall rm` removes them." in ran.err
     shown = holdall("cat", bad)
     assert (shown.code, shown.out) == (3, b"")
     assert "damaged" in shown.err
@@ -430,6 +432,10 @@ def test_shell_completion_knows_the_commands_and_the_handles(holdall: Program) -
     assert {command.split()[0] for command in COMMANDS} <= set(words)
     assert {"show", "path"} <= set(_complete(holdall, "holdall config "))
     assert handle in _complete(holdall, "holdall cat ")
+    for line in ("holdall ls -s c", "holdall export "):
+        assert _complete(holdall, line) == ["cli"]
+    assert _complete(holdall, "holdall ls --state fa") == ["failed"]
+    assert _complete(holdall, "holdall help pa") == ["patterns", "paths"]
     for line in (f"holdall --home {holdall.home} cat ", f"holdall cat --home {holdall.home} "):
         assert handle in _complete(Program(holdall.home.parent / "other"), line)
 
@@ -531,7 +537,11 @@ def test_a_home_that_others_can_write_to_is_refused(holdall: Program, tmp_path: 
     assert holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared / "below")}).code == 0
     if os.geteuid() == 0:
         os.chown(shared, 1234, -1)
-        assert holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared / "below")}).code == 3
+        foreign = holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared / "below")})
+        assert foreign.code == 3
+        assert foreign.err.endswith(
+            "It belongs to user 1234. Choose another data folder with --home or HOLDALL_HOME.\n"
+        )
         os.chown(shared, 0, -1)
     safe = tmp_path / "safe"
     safe.mkdir()

@@ -18,7 +18,7 @@ import typer
 
 from holdall.cli import progress
 from holdall.cli import show as screen
-from holdall.cli.options import FOUND_NOTHING, Handle, Options, command, complete_handle
+from holdall.cli.options import FOUND_NOTHING, Handle, Options, command, complete_from, complete_handle
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
 from holdall.values.errors import AnchorNotFound, UsageError
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from holdall.values.spans import Totals
 
 app = typer.Typer(rich_markup_mode=None)
+_STATES = ("kept", "removed", *STATES)
 
 
 @command(app)
@@ -44,7 +45,12 @@ async def ls(
     tool: Annotated[str | None, typer.Option(metavar="GLOB", help="Only of these tools: 'git*'.")] = None,
     kind: Annotated[str | None, typer.Option(metavar="KIND", help="Only of this kind: json, csv, log.")] = None,
     state: Annotated[
-        str | None, typer.Option(metavar="STATE", help="Only in this state: kept, running, failed, cancelled…")
+        str | None,
+        typer.Option(
+            metavar="STATE",
+            help="Only in this state: kept, running, failed, cancelled…",
+            autocompletion=complete_from(_STATES),
+        ),
     ] = None,
 ) -> int:
     """List the outputs that the session has kept, newest first.
@@ -61,8 +67,8 @@ async def ls(
     wanted = {"tool": tool, "kind": kind, "state": state}
     if sort not in _SORTS:
         raise UsageError(f"--sort takes {', '.join(_SORTS)}, not {one_line(sort, 40)!r}.")
-    if state is not None and state not in (states := ("kept", "removed", *STATES)):
-        raise UsageError(f"--state takes {', '.join(states)}, not {one_line(state, 40)!r}.")
+    if state is not None and state not in _STATES:
+        raise UsageError(f"--state takes {', '.join(_STATES)}, not {one_line(state, 40)!r}.")
     if sessions:
         if sort not in ("age", "size") or any(wanted.values()):
             raise UsageError(

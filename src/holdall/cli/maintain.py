@@ -152,9 +152,12 @@ async def verify(options: Options) -> int:
         show.as_json({"checked": len(verdicts), "bytes": sum(v.bytes for v in verdicts), "damaged": rows})
     else:
         for verdict in damaged:
-            print(f"{verdict.handle}  {one_line(verdict.session, 40)}  {one_line(verdict.problem, 300)}")
+            problem = verdict.problem.partition(" The damaged bytes are not shown")[0]  # of commands that show them
+            print(f"{verdict.handle}  {one_line(verdict.session, 40)}  {one_line(problem, 300)}")
         checked = f"{plural(len(verdicts), 'output')}, {size(sum(v.bytes for v in verdicts))} checked"
         show.about(f"{checked}: {plural(len(damaged), 'damaged output') if damaged else 'every byte is as it came'}")
+        if damaged:
+            show.about("What is not named is whole. Make the others again, or import them; `holdall rm` removes them.")
     return FAULT if damaged else 0
 
 

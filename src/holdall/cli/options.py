@@ -11,7 +11,7 @@ import difflib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
@@ -37,9 +37,31 @@ Home = Annotated[
     str | None,
     typer.Option("--home", help="Data folder or postgresql://… (default: HOLDALL_HOME)."),
 ]
+
+
+def complete_from(names: Iterable[str]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return [one for one in names if one.startswith(incomplete)]
+
+    return complete
+
+
+def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For the shell, as `complete_handle`."""
+    try:
+        found = Options(ctx.params.get("home")).configuration()
+        return [one.name for one in sessions_at(found) if one.name.startswith(incomplete)]
+    except Exception:
+        return []
+
+
 Session = Annotated[
-    str | None, typer.Option("--session", "-s", help="Session by name (default: HOLDALL_SESSION, or 'cli').")
-]
+    str | None,
+    typer.Option(
+        "--session", "-s", autocompletion=complete_session,
+        help="Session by name (default: HOLDALL_SESSION, or 'cli').",
+    ),
+]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdall.cli import show
-from holdall.cli.options import Options, command
+from holdall.cli.options import Options, command, complete_from
 from holdall.text.escape import one_line
 from holdall.values.errors import UsageError
 
@@ -165,7 +165,12 @@ _OTHER_NAMES = {"exit": "exit-codes", "codes": "exit-codes", "regex": "patterns"
 async def help_(
     options: Options,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC|COMMAND]", help="What to explain (default: the topics).")
+        list[str] | None,
+        typer.Argument(
+            metavar="[TOPIC|COMMAND]",
+            help="What to explain (default: the topics).",
+            autocompletion=complete_from(TOPICS),
+        ),
     ] = None,
 ) -> int:
     """Explain a topic, or a command. Without a name: the list of topics.

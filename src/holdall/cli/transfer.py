@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 import typer
 
 from holdall.cli import progress, show
-from holdall.cli.options import Options, command
+from holdall.cli.options import Options, command, complete_session
 from holdall.cli.streams import StandardInput
 from holdall.text.escape import one_line
 from holdall.text.numbers import plural, size
@@ -32,7 +32,9 @@ _READ = 256 * 1024
 @command(app, session=None)
 async def export(
     options: Options,
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="Session by name or id.")],
+    session: Annotated[
+        str, typer.Argument(metavar="SESSION", help="Session by name or id.", autocompletion=complete_session)
+    ],
     output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where to; - is standard output.")],
     redact: Annotated[bool, typer.Option("--redact", help="Mask what looks like a secret, and say where.")] = False,
     with_packed: Annotated[
@@ -122,7 +124,9 @@ async def import_(
 @command(app, session=None)
 async def copy(
     options: Options,
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="Session by name or id.")],
+    session: Annotated[
+        str, typer.Argument(metavar="SESSION", help="Session by name or id.", autocompletion=complete_session)
+    ],
     to: Annotated[str, typer.Option("--to", metavar="HOME", help="The other store: a folder, or postgresql://…")],
     name: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="Name of the copy (default: its own).")
@@ -227,7 +231,8 @@ def _print_masks(done: Exported) -> None:
 
 
 def _place(mask: Mask) -> str:
-    return f"{mask.handle or mask.file} bytes {mask.start:,}–{mask.end:,}"
+    of_the_output = mask.handle and not mask.file.endswith(".record")  # else the bytes are those of its record
+    return f"{mask.handle if of_the_output else mask.file} bytes {mask.start:,}–{mask.end:,}"
 
 
 def _print(value: dict[str, Any], to_stream: bool) -> None:

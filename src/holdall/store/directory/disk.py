@@ -63,9 +63,11 @@ def _check_root(root: int, path: str) -> None:
     if open_to_others := _open_to_others(path):
         import shlex  # noqa: PLC0415 - seldom
 
+        way = f"Close it with: chmod go-w {shlex.quote(open_to_others)}. {other_home}"
+        if (owner := os.lstat(open_to_others).st_uid) not in trusted_owners():  # and may open it again
+            way = f"It belongs to user {owner}. {_OTHER_HOME_HINT}"
         raise StoreUnsafe(
-            f"others own or can write to {open_to_others}, and could replace the data folder {path}. Close it with: "
-            f"chmod go-w {shlex.quote(open_to_others)}. {other_home}"
+            f"others own or can write to {open_to_others}, and could replace the data folder {path}. {way}"
         )
 
 
