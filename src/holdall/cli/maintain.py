@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdall.cli import progress, show
-from holdall.cli.options import FAULT, Options, command, complete_handle, session_named
+from holdall.cli.options import FAULT, OneSession, Options, command, complete_handle, session_named
 from holdall.text.escape import one_line, without_passwords
 from holdall.text.numbers import grouped, money, parse_age, plural, size
 from holdall.text.tokens import TOKENS_PACKAGE
@@ -40,7 +40,7 @@ def _care(options: Options) -> Generator[Care]:
         yield care
 
 
-@command(app)
+@command(app, session=OneSession)
 async def gc(
     options: Options,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
@@ -136,7 +136,7 @@ async def rm(
     return 0
 
 
-@command(app)
+@command(app, session=OneSession)
 async def verify(options: Options) -> int:
     """Read every kept byte again, compare every hash, and name what is damaged.
 
@@ -161,7 +161,7 @@ async def verify(options: Options) -> int:
     return FAULT if damaged else 0
 
 
-@command(app)
+@command(app, session=OneSession)
 async def stats(options: Options) -> int:
     """Totals: outputs kept, tokens kept out, retrievals, model calls and cost. --session: with its agents.
 

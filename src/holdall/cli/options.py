@@ -55,13 +55,14 @@ def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
-Session = Annotated[
-    str | None,
-    typer.Option(
-        "--session", "-s", autocompletion=complete_session,
-        help="Session by name (default: HOLDALL_SESSION, or 'cli').",
-    ),
-]  # fmt: skip
+def _session(default: str) -> Any:
+    return typer.Option(
+        "--session", "-s", autocompletion=complete_session, help=f"Session by name (default: {default})."
+    )
+
+
+Session = Annotated[str | None, _session("HOLDALL_SESSION, or 'cli'")]
+OneSession = Annotated[str | None, _session("all of them")]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
 
 
