@@ -1,5 +1,6 @@
 """A session's page: the report and what it rests on, turn by turn what happened, every output and what was seen."""
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -338,12 +339,13 @@ asyncio.run(main())
 
 
 async def test_a_run_whose_process_was_killed_is_interrupted_and_so_is_all_that_it_had_begun(home: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", _KILLED, str(home)], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        session = process.stdout.readline().strip()
-        with client(home) as browser:
-            before = browser.get(f"/s/{session}").text
-        process.kill()
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", _KILLED, str(home), stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    session = (await process.stdout.readline()).decode().strip()
+    with client(home) as browser:
+        before = browser.get(f"/s/{session}").text
+    process.kill()
+    await process.wait()
     with client(home) as browser:
         after = browser.get(f"/s/{session}").text
         assert '<span class="pill is-bad">interrupted</span>' in browser.get("/sessions/rows").text

@@ -123,7 +123,7 @@ class Records:
         return Tree.of(self._core.session.name, self.with_lost_ends(self.events()))
 
     def with_lost_ends(self, events: Iterable[Event]) -> Iterator[Event]:
-        """These events, then an end for each call in the background whose process was killed before it could log one."""
+        """These events, then an end for each call in the background whose process was killed before it logged one."""
         running: dict[str, Event] = {}
         last = 0.0
         for event in events:
