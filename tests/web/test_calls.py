@@ -100,6 +100,23 @@ async def test_one_search_finds_a_call_and_a_word_in_any_session(home: Path) -> 
         assert browser.get("/calls").status_code == 200
 
 
+async def test_a_call_of_an_agent_is_found_once_and_what_else_a_session_has_is_said(home: Path) -> None:
+    handle = ""
+    async with Holdall.open(home=str(home), session="agent") as bag:
+        for at in range(8):
+            handle = (await bag.keep(f"{at}\n", tool="export")).handle
+            bag.journal.record("kept", handle=handle, tool="export", call_id=f"c{at}", bytes=2, tokens=1)
+            bag.journal.record("called", handle=handle, tool="export", call_id=f"c{at}", outcome="kept", is_error=False)
+        session = bag.session.id
+    with client(home) as browser:
+        page = browser.get("/calls?q=export").text
+        few = browser.get(f"/calls?q={handle}").text
+    assert page.count(">kept<") == 3, "five lines of the log: two calls are in it twice"
+    assert f'href="/s/{session}/calls?q=export"' in page
+    assert few.count(">kept<") == 1
+    assert "has more" not in few
+
+
 async def test_a_search_stops_after_its_time_and_continues_where_it_was(home: Path) -> None:
     for number in range(5):
         async with Holdall.open(home=str(home), session=f"s{number}") as bag:

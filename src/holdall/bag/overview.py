@@ -76,11 +76,12 @@ class Listed:
 
 @record
 class Mention:
-    """A line of a session's log or transcript that has what was searched for."""
+    """A line of a session's log or transcript that has what was searched for; `more`: there are others after it."""
 
     session: Summary
     log: Log
     line: bytes
+    more: bool = False
 
 
 class Overview:
@@ -250,14 +251,17 @@ def _mentions(store: OutputStore, one: Summary, needle: bytes, most: int) -> lis
     for log in ("events", "transcript"):
         count = 0
         for piece in store.log_lines(info, log):
-            if count >= most:
+            if count > most:
                 break
             if needle not in piece.lines.lower():
                 continue
             for line in piece.lines.split(b"\n"):
-                if needle in line.lower() and count < most:
-                    found.append(Mention(one, log, line))
+                if needle in line.lower() and count <= most:
                     count += 1
+                    if count > most:
+                        found[-1] = replace(found[-1], more=True)
+                    else:
+                        found.append(Mention(one, log, line))
     return found
 
 

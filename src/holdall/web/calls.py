@@ -220,10 +220,11 @@ def _with_facts(row: Row, facts: Facts | None, now: float) -> Row:
         return row
     given = row.arguments or ("" if facts.origin.arguments is None else _short(facts.origin.arguments))
     runs, ended = facts.state in RUNNING, facts.ended or facts.created
+    seconds = (now if runs else 0.0 if facts.state in UNTIMED else ended) - facts.created
     return replace(
-        row, arguments=given, server=row.server or facts.origin.server[:200], bytes=row.bytes or facts.measure.bytes,
-        seconds=max(row.seconds, (now if runs else 0.0 if facts.state in UNTIMED else ended) - facts.created),
-        failed=row.failed or facts.state in FAILED, why=row.why or facts.error[:_SHORT], runs=runs,
+        row, at=min(row.at, facts.created), arguments=given, server=row.server or facts.origin.server[:200],
+        bytes=row.bytes or facts.measure.bytes, seconds=max(row.seconds, seconds), runs=runs,
+        failed=row.failed or facts.state in FAILED, why=row.why or facts.error[:_SHORT],
     )  # fmt: skip
 
 
@@ -235,6 +236,7 @@ class Hit:
     call: Row | None = None
     role: str = ""
     text: str = ""
+    more: bool = False  # there are others in this session, which are not looked at here
 
 
 async def everywhere(request: Request) -> Response:
@@ -244,9 +246,27 @@ async def everywhere(request: Request) -> Response:
     found, after = (
         await asyncio.to_thread(overview.search, text, start=start or 0) if text.strip() else (list[Mention](), None)
     )
-    hits = [hit for one in found if (hit := _hit(one, text.lower())) is not None]
+    hits = _hits(found, text.lower())
     more = urlencode({"q": text, "before": after}) if after is not None else ""
     return render(request, "found.html", hits=hits, search=text, more=more)
+
+
+def _hits(found: Iterable[Mention], text: str) -> list[Hit]:
+    """A call of an agent is in the log twice: with what became of it, and when its turn has ended."""
+    hits: list[Hit] = []
+    for one in found:
+        events = events_in(one.line) if one.log == "events" else ()
+        is_known = any(
+            hit.session.id == one.session.id and hit.call is not None and _is_of(event, hit.call)
+            for event in events
+            if event.kind == "called"
+            for hit in hits
+        )
+        if not is_known and (hit := _hit(one, text)) is not None:
+            hits.append(hit)
+        if one.more and hits and hits[-1].session.id == one.session.id:
+            hits[-1] = replace(hits[-1], more=True)
+    return hits
 
 
 def _hit(found: Mention, text: str) -> Hit | None:
