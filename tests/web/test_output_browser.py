@@ -713,3 +713,47 @@ def test_every_control_has_a_name(site: Site, watched: Watched) -> None:
     )
     assert nameless == []
     watched.is_calm()
+
+
+def test_the_address_leads_to_the_view_that_is_looked_at(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("csv"))
+    page.get_by_role("tab", name="Table").click()
+    page.locator(".output-status", has_text="lines 2–").wait_for()
+    assert page.url.endswith("?view=table")
+    page.locator("[data-part=table-head] button", has_text="id").click()
+    page.locator("th[aria-sort=ascending]").wait_for(timeout=20_000)
+    page.locator("table.answer th button", has_text="id").click()
+    page.locator("th[aria-sort=descending]").wait_for()
+    watched.visit(page.url)
+    page.locator("th[aria-sort=descending]", has_text="id").wait_for(timeout=20_000)
+    assert page.locator("table.answer tbody tr").first.locator("td").all_inner_texts()[1] == "19999"
+    watched.visit(site.address("json"))
+    page.get_by_role("tab", name="Tree").click()
+    page.get_by_label("Path of a value").fill("$.items[7]")
+    page.get_by_role("button", name="Go").last.click()
+    page.locator(".tree-found").wait_for()
+    watched.visit(page.url)
+    page.locator(".tree-found").wait_for()
+    assert page.get_by_role("tab", name="Tree").get_attribute("aria-selected") == "true"
+    watched.is_calm()
+
+
+def test_a_table_is_one_for_a_screen_reader_too(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("csv", "?view=table"))
+    table = page.get_by_role("table", name="The rows")
+    table.get_by_role("cell", name="n, 0", exact=True).wait_for()
+    assert table.get_by_role("columnheader").all_inner_texts() == ["id", "name"]
+
+
+def test_an_output_is_compared_with_another_by_keys_alone(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("csv"))
+    page.get_by_role("tab", name="Text").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.locator("#compare-other").wait_for()
+    page.locator("#compare-other").select_option(index=1)
+    page.locator("#panel-compare [role=status]").wait_for(timeout=20_000)
+    watched.is_calm()

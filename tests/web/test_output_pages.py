@@ -662,3 +662,57 @@ def _contents(home: Path) -> dict[str, bytes]:
 
 def _unescaped(page: str) -> str:
     return html.unescape(page)
+
+
+def test_two_outputs_are_compared_from_the_earlier_to_the_later(home: Path) -> None:
+    async def kept() -> tuple[str, list[str]]:
+        async with Holdall.open(home=str(home), session="two words") as bag:
+            texts = ["same\n" * 50 + "old <b>\n", "same\n" * 50 + "new\n", "else\n"]
+            handles = [(await bag.keep(text, tool=tool)).handle for text, tool in zip(texts, "aab", strict=True)]
+            return bag.session.id, handles
+
+    session, (first, second, other) = asyncio.run(kept())
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}/o/{second}/compare").text
+        swapped = browser.get(f"/s/{session}/o/{first}/compare?other={second}").text
+        assert "nothing else" not in page
+        assert f"from {second} to {other}" in browser.get(f"/s/{session}/o/{other}/compare?other={second}").text
+        assert "is kept" in browser.get(f"/s/{session}/o/{second}/compare?other=zzzz").text
+    for told in (page, swapped):
+        assert f"1 of 51 lines changed, from {first} to {second}" in told
+        assert "<code>old &lt;b&gt;</code>" in told
+        assert f'/o/{first}?byte=250&amp;to=258"' in told
+        assert f"holdall diff {first} {second} --session &#39;two words&#39;" in told
+
+
+def test_how_long_an_output_is_kept_and_how_it_is_removed_is_said(home: Path) -> None:
+    async def kept() -> tuple[str, str]:
+        async with Holdall.open(home=str(home), session="s", settings=Settings(retention="2 hours")) as bag:
+            return bag.session.id, (await bag.keep("x\n", tool="t")).handle
+
+    session, handle = asyncio.run(kept())
+    with client(home) as browser:
+        page, whole = browser.get(f"/s/{session}/o/{handle}").text, browser.get(f"/s/{session}").text
+    assert "<dt>kept until</dt><dd>20" in page
+    assert f"holdall rm {handle} --session s" in page
+    assert "Each is kept for 2 hours." in whole
+    assert "holdall rm --session s" in whole
+
+
+def test_what_a_person_kept_on_the_command_line_was_given_to_no_model(home: Path) -> None:
+    async def kept() -> tuple[str, list[str]]:
+        async with Holdall.open(home=str(home), session="s") as bag:
+            bag.journal.reader = "person"
+            texts = ("short\n", "x\n" * 40_000)
+            handles = [(await bag.keep(text, tool="t")).handle for text in texts]
+            for handle in handles:
+                await bag.fetch.shown(handle)
+            return bag.session.id, handles
+
+    session, handles = asyncio.run(kept())
+    with client(home) as browser:
+        short, long = (browser.get(f"/s/{session}/o/{one}/notice").text for one in handles)
+    assert "no model was given it" in short
+    assert "got this output whole" not in short
+    assert "A model would have been given this:" in long
+    assert "that the model was given" not in long

@@ -1,6 +1,7 @@
 """Numbers, times and charts as the pages show them. Pure, except for the time zone of this machine."""
 
 import math
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -69,6 +70,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "percent": percent,
     "plural": plural,
     "roughly": roughly,
+    "shell": shlex.quote,
     "size": size,
     "whole": whole,
 }

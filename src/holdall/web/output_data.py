@@ -23,7 +23,7 @@ from holdall.formats.registry import format_of
 from holdall.formats.registry import outline as outline_of
 from holdall.text.numbers import size
 from holdall.text.utf8 import straddling_bytes
-from holdall.values.answers import Fetched, Found, Match, Nodes, Table
+from holdall.values.answers import Difference, Fetched, Found, Match, Nodes, Table
 from holdall.values.errors import BadPattern, BadQuery, HoldallError
 from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
@@ -51,6 +51,7 @@ from holdall.wire.tool import Ask
 
 MATCHES = 200
 _MATCH_BYTES = 256 * 1024
+_CHANGES = 100
 _BEFORE, _WITHIN, _AFTER = 40, 200, 160  # bytes of a match in the list: it is in the first of its rows
 _SQL_ROWS, _SQL_BYTES = 100, 1024 * 1024  # of a page
 _MOST_TABLES = 200
@@ -111,6 +112,12 @@ async def search(
     return {
         "matches": shown, "total": found.total, "unit": found.unit, "next": following, "notes": list(found.notes),
     }  # fmt: skip
+
+
+async def difference(bag: Holdall, earlier: str, later: str, skip: int) -> Difference:
+    bounds = replace(bag.core.bounds(), most_bytes=_MATCH_BYTES, most_tokens=None)
+    options = {"other": later, "limit": _CHANGES, "skip": skip}
+    return cast("Difference", await bag.fetch.carry_out(Ask("diff", earlier, options), bounds))
 
 
 async def changes(bag: Holdall, handle: str, known: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import functools
 import json
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ from starlette.routing import Route
 from holdall.agent.transcript import entry_in
 from holdall.bag import Holdall
 from holdall.formats.registry import format_of
-from holdall.policy.folds import Coverage
+from holdall.policy.folds import PERSON, Coverage
 from holdall.text.escape import named
 from holdall.text.numbers import number, whole
 from holdall.text.ranges import whole_number
@@ -35,6 +36,7 @@ from holdall.web import figures
 from holdall.web import output_data as asking
 from holdall.web.output_rows import WAYS, By, Place, Reader
 from holdall.web.state import render, state_of
+from holdall.wire.answers import told_difference
 
 # A tool call as the model saw it.
 #
@@ -55,6 +57,7 @@ class Notice:
     how: Literal["kept", "noted", "whole", "running", "unrecorded", "missing"]
     later: str = ""  # what stands in its place since messages were replaced
     left: int = 0  # characters that are not on the page
+    for_person: bool = False  # it was shown to a person, on the command line, and to no model
 
 
 async def notice_of(bag: Holdall, facts: Facts) -> Notice:
@@ -67,19 +70,20 @@ async def notice_of(bag: Holdall, facts: Facts) -> Notice:
     if facts.state in asking.RUNNING:
         return Notice("", "running")
     try:
+        was_whole, for_person = await asyncio.to_thread(_shown_as, bag, facts)
         if noted := await noticed_text(bag, facts):
-            return Notice(noted[:_LONGEST], "noted", left=max(0, len(noted) - _LONGEST))
-        was_whole = await asyncio.to_thread(_was_shown_whole, bag, facts)
-        return Notice("", "whole" if was_whole else "unrecorded")
+            return Notice(noted[:_LONGEST], "noted", "", max(0, len(noted) - _LONGEST), for_person)
+        return Notice("", "whole" if was_whole else "unrecorded", for_person=for_person)
     except HoldallError as problem:
         return Notice(str(problem), "missing")
 
 
-def _was_shown_whole(bag: Holdall, facts: Facts) -> bool:
-    """Whether it was shown as it is when it came, and kept as well."""
+def _shown_as(bag: Holdall, facts: Facts) -> tuple[bool, bool]:
+    """Whether it was shown as it is when it came, and kept as well; and whether that was to a person, and no model."""
     whole = (Span(0, facts.measure.bytes),)
-    kept = (one for one in bag.records.events() if one.kind == "kept" and one.handle == facts.handle)
-    return any(not one.data.get("replaced") and one.spans("shown") == whole for one in kept)
+    kept = [one for one in bag.records.events() if one.kind == "kept" and one.handle == facts.handle]
+    for_person = bool(kept) and all(one.data.get("reader") == PERSON for one in kept)
+    return any(not one.data.get("replaced") and one.spans("shown") == whole for one in kept), for_person
 
 
 async def noticed_text(bag: Holdall, facts: Facts) -> str:
@@ -357,6 +361,7 @@ def took(events: Iterable[Event]) -> dict[str, float]:
 _LONG_LINES = 1000  # bytes of an average line from which on an output is shown by bytes
 _TREE_SECONDS, _MORE_SECONDS, _WAY_SECONDS = 2.0, 30.0, 5.0
 _PIECE = 256 * 1024
+_OTHERS = 200  # outputs that it can be compared with by a choice
 _ADDRESS = "/s/{session}/o/{handle}"
 _Ask = Callable[[Request, Holdall, str], Awaitable[dict[str, Any]]]
 
@@ -371,8 +376,16 @@ async def page(request: Request) -> Response:
             request, "output.html", session=bag.session, facts=facts, total=total, gone=gone,
             by=_best_view(facts, total), seen=Seen.of(facts, total, coverage, time.time(), logged),
             views=[] if gone else await asking.views(bag, facts), base=_base(request, bag, facts),
-            arguments=_written(facts.origin.arguments),
+            arguments=_written(facts.origin.arguments), expires=_expires(bag, facts),
         )  # fmt: skip
+
+
+def _expires(bag: Holdall, facts: Facts) -> float:
+    """When it goes by itself; 0 if it does not, or has."""
+    if facts.state in ("expired", *asking.RUNNING):
+        return 0.0
+    at = bag.session.retention.expires_at(facts.ended or facts.created)
+    return at if math.isfinite(at) else 0.0
 
 
 async def notice(request: Request) -> Response:
@@ -411,6 +424,30 @@ async def retrievals(request: Request) -> Response:
         facts = await bag.show(request.path_params["handle"])
         found, older = await retrievals_of(bag, facts, _number_asked(request, "before"))
         return render(request, "output_retrievals.html", found=found, older=older, base=_base(request, bag, facts))
+
+
+async def compare(request: Request) -> Response:
+    """How it differs from another output of its session: the last before it of the same tool, or one that is named."""
+    async with state_of(request).session(request.path_params["session"]) as bag:
+        facts = await bag.show(request.path_params["handle"])
+        ended = [one for one in await bag.outputs() if one.state != "expired" and one.handle != facts.handle]
+        same = [one for one in ended if one.origin.tool == facts.origin.tool]
+        others = sorted(same, key=lambda one: one.place, reverse=True) + [one for one in ended if one not in same]
+        before = (one.handle for one in others if one in same and one.place < facts.place)
+        other = request.query_params.get("other") or next(before, same[0].handle if same else "")
+        found, problem = None, ""
+        try:
+            if other:
+                pair = sorted((facts, await bag.show(other)), key=lambda one: one.place)
+                skip = _number_asked(request, "skip", 0) or 0
+                found = await asking.difference(bag, pair[0].handle, pair[1].handle, skip)
+        except HoldallError as problem_found:
+            problem = str(problem_found)
+        return render(
+            request, "output_compare.html", session=bag.session, facts=facts, others=others[:_OTHERS], other=other,
+            found=found, problem=problem, summary=told_difference(found) if found else "",
+            is_rest="skip" in request.query_params, base=_base(request, bag, facts),
+        )  # fmt: skip
 
 
 def _base(request: Request, bag: Holdall, facts: Facts) -> str:
@@ -604,6 +641,7 @@ routes = [
     Route(f"{_ADDRESS}/notice", notice, name="output_notice"),
     Route(f"{_ADDRESS}/quotes", quotes, name="output_quotes"),
     Route(f"{_ADDRESS}/retrievals", retrievals, name="output_retrievals"),
+    Route(f"{_ADDRESS}/compare", compare, name="output_compare"),
     Route(f"{_ADDRESS}/facts", seen_facts, name="output_facts"),
     Route(f"{_ADDRESS}/row", table_row, name="output_row"),
     Route(f"{_ADDRESS}/raw", raw, name="output_raw"),

@@ -1,4 +1,4 @@
-// The keyboard, on every page. Pages say what is what by attributes: data-search is the field that "/" goes to,
+// The keyboard, on every page. Pages say what is what by attributes: data-search is the field that "/" goes to, or a link to where there is one,
 // data-row marks what "j" and "k" step through, data-up is the link that "u" follows.
 "use strict";
 (() => {
@@ -15,7 +15,7 @@
     return true;
   };
   const actions = {
-    "/": () => { const field = document.querySelector("[data-search]"); if (field) { field.focus(); field.select(); } return Boolean(field); },
+    "/": () => { const field = document.querySelector("[data-search]"); if (field?.href) field.click(); else if (field) { field.focus(); field.select(); } return Boolean(field); },
     "?": () => { dialog.showModal(); return true; },
     j: () => step(1),
     k: () => step(-1),

@@ -19,6 +19,7 @@ const followButton = one("follow");
 let total = { bytes: Number(page.dataset.bytes), lines: Number(page.dataset.lines), chars: 0 };
 let isRunning = page.dataset.state === "running" || page.dataset.state === "queued";
 let isFollowing = false;
+let hasBegun = false;
 const WITH_LEVELS = new Set(["log", "text", "ndjson"]);
 const isGone = page.dataset.gone !== undefined; // expired, or removed by hand
 
@@ -68,9 +69,18 @@ function showText() {
   if (tab.getAttribute("aria-selected") !== "true") chooseTab(tab);
 }
 
+// The address leads to what is looked at: it can be copied, and loading it again shows the same.
+
+function keepAddress(values) {
+  if (!hasBegun) return;
+  const asked = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== false && value !== ""));
+  history.replaceState(null, "", `${location.pathname}${asked.size ? `?${asked}` : ""}`);
+}
+
 function opened(view) {
-  place.hidden = view !== "text";
+  place.hidden = view !== "text" && view !== "table";
   page.dataset.view = view;
+  keepAddress(view === "sql" ? { view, ...sql.last } : view !== "text" ? { view } : text.mark ? { byte: text.mark.from, to: text.mark.to } : {});
   if (view === "tree") tree.open();
   if (view === "table") table.open(total);
   if (view === "sql") sql.open();
@@ -87,7 +97,7 @@ const text = new TextView(one("text"), api, {
   landed: (line, mark) => {
     const words = `line ${grouped(line)}, byte ${grouped(mark.from)}`;
     say(mark.to - mark.from > 1 ? `${words} to ${grouped(mark.to)}` : words);
-    history.replaceState(null, "", `?byte=${mark.from}&to=${mark.to}`);
+    keepAddress({ byte: mark.from, to: mark.to });
   },
   switched: (by) => markWay(by),
   failed: (error) => say(error.message, true),
@@ -241,7 +251,8 @@ async function goTo(match, options) {
     try {
       const isShown = view === "tree" ? await tree.reveal(match.at, match.end, options) : table.showLine(match.line);
       if (isShown) {
-        say(`line ${grouped(match.line)}, byte ${grouped(match.at)} to ${grouped(match.end)}`);
+        keepAddress({ view, byte: match.at, to: match.end });
+        say(`line ${grouped(match.line)}, byte ${grouped(match.at)}${match.end ? ` to ${grouped(match.end)}` : ""}`);
         return;
       }
     } catch (error) {
@@ -270,15 +281,30 @@ const search = new Search(
 
 // JSON, tables, SQL
 
-const tree = one("tree") && new Tree({ root: one("tree"), form: one("tree-path"), status: one("path-status"), copy: one("copy-path") }, api, land);
+const tree =
+  one("tree") &&
+  new Tree({ root: one("tree"), form: one("tree-path"), status: one("path-status"), copy: one("copy-path") }, api, {
+    land,
+    revealed: (from, to) => keepAddress({ view: "tree", byte: from, to }),
+    failed: (words) => say(words, true),
+  });
 const table =
   one("table") &&
-  new TableView(one("table"), one("table-head"), api, (column) => {
-    sql.open(column);
-    chooseTab(page.querySelector('[data-view="sql"]'));
+  new TableView(one("table"), one("table-head"), api, {
+    sort: (column) => {
+      sql.open({ sort: column });
+      chooseTab(page.querySelector('[data-view="sql"]'));
+    },
+    rendered: (first, last) => (place.textContent = `lines ${grouped(first)}–${grouped(last)} of ${grouped(total.lines)}`),
   });
 const sqlParts = { form: one("sql"), result: one("sql-result"), columns: one("sql-columns-list"), at: one("sql-at"), tables: one("sql-tables"), csv: one("sql-csv") };
-const sql = one("sql") && new Sql({ ...sqlParts, hasTree: tree !== null }, api, land, (words) => jumpTo(words).catch((error) => say(error.message, true)));
+const sql =
+  one("sql") &&
+  new Sql({ ...sqlParts, hasTree: tree !== null }, api, {
+    land,
+    jump: (words) => jumpTo(words).catch((error) => say(error.message, true)),
+    asked: (asked) => page.dataset.view === "sql" && keepAddress({ view: "sql", ...asked }),
+  });
 if (sql && isPhone()) one("sql-columns").open = false;
 
 // Following what is written
@@ -380,12 +406,21 @@ async function begin() {
   text.hasLevels = WITH_LEVELS.has(page.dataset.kind);
   text.show(page.dataset.by, total);
   markWay(text.by);
+  hasBegun = true;
+  const view = asked.get("view") && page.querySelector(`[data-view="${CSS.escape(asked.get("view"))}"][role=tab]`);
+  if (view && asked.has("sql")) {
+    const sort = Number(asked.get("sort")) || null;
+    sql?.open({ sql: asked.get("sql"), at: asked.get("at"), sort, down: asked.has("down") });
+  }
+  if (view) chooseTab(view);
   if (asked.has("q")) {
     one("search-field").value = asked.get("q");
     setShown("search", true);
     await search.start();
   } else if (asked.has("byte")) {
-    await land(Number(asked.get("byte")) || 0, Number(asked.get("to")) || undefined);
+    const at = Number(asked.get("byte")) || 0;
+    const { line } = view ? await api.ask("place", { byte: at }) : {};
+    await goTo({ at, end: Number(asked.get("to")) || undefined, line });
   } else if (asked.has("line")) {
     await jumpTo(`L${Math.max(1, parseInt(asked.get("line"), 10) || 1)}`);
   } else if (isRunning) {

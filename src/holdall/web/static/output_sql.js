@@ -18,8 +18,9 @@ const RESERVED = new Set(
 
 export class Sql {
   // `parts`: form, result, columns (the list), at (its label), tables (what it may be), csv (a link), hasTree.
-  constructor(parts, api, land, jump) {
-    Object.assign(this, parts, { api, land, jump });
+  // `told`: land, jump (to what is in the text), asked (what was answered).
+  constructor(parts, api, told) {
+    Object.assign(this, parts, told, { api });
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.run();
@@ -37,12 +38,14 @@ export class Sql {
     });
   }
 
-  // The tables and columns that there are, then the first rows, or those by a column of the table.
-  open(sort = 0) {
-    if (sort) this.form.elements.sql.value = "select * from t";
-    this.opening ??= this.describe();
-    const isFirst = !this.running;
-    if (isFirst || sort) this.opening.then(() => (sort || !this.running) && this.run(sort));
+  // The tables and columns that there are, then the first rows, or what is asked for: all by a column, or a query.
+  open(asked = null) {
+    const { sql, at } = this.form.elements;
+    if (asked) sql.value = asked.sql ?? "select * from t";
+    if (asked?.at) at.value = asked.at;
+    this.opening ??= this.describe(asked?.at || undefined);
+    if (asked) this.opening = this.opening.then(() => this.ask({ down: false, ...asked, sql: sql.value, at: at.value || null }, 0));
+    else this.opening.then(() => !this.running && this.run());
   }
 
   async describe(at = undefined) {
@@ -86,9 +89,9 @@ export class Sql {
     field.focus();
   }
 
-  run(sort = 0) {
+  run() {
     const { sql, at } = this.form.elements;
-    return this.ask({ sql: sql.value, at: at.value || null, sort: sort || null, down: false }, 0);
+    return this.ask({ sql: sql.value, at: at.value || null, sort: null, down: false }, 0);
   }
 
   async ask(asked, skip) {
@@ -104,6 +107,8 @@ export class Sql {
       shown = this.table(answer, asked, performance.now() - started);
       this.csv.hidden = !answer.sortable || !answer.columns.length;
       this.csv.href = this.api.address("csv", asked);
+      this.last = asked;
+      this.asked(asked);
     } catch (error) {
       if (running.signal.aborted) return;
       shown = [make("p", "is-wrong", error.message)];

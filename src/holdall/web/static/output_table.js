@@ -20,8 +20,9 @@ function isNumbers(rows, at) {
 }
 
 export class TableView {
-  constructor(box, head, api, sort) {
-    Object.assign(this, { box, head, api, sort });
+  // `told`: sort (by a column), rendered (the lines in sight).
+  constructor(box, head, api, told) {
+    Object.assign(this, { box, head, api, told });
   }
 
   open(total) {
@@ -71,7 +72,7 @@ export class TableView {
       button.type = "button";
       button.title = "Sort by it, with SQL";
       fill(button, name);
-      button.addEventListener("click", () => this.sort(at + 1));
+      button.addEventListener("click", () => this.told.sort(at + 1));
       one.append(button);
       return one;
     });
@@ -99,7 +100,7 @@ export class TableView {
     gutter.title = "Show the line in the text";
     const parts = [gutter];
     if (row.cells) parts.push(...row.cells.map((value, at) => this.cell(value, at)));
-    else if (row.goes_on) parts.push(make("span", "cell cell-wide cell-note", "↳ goes on the line before"));
+    else if (row.goes_on) parts.push(make("span", "cell cell-wide cell-note", "↳ belongs to the row above"));
     else {
       const odd = cell(row.odd);
       odd.classList.add("cell-wide", "cell-odd");
@@ -111,8 +112,15 @@ export class TableView {
 
   cell(value, at) {
     const one = cell(value);
+    one.setAttribute("role", "cell");
     one.classList.toggle("cell-right", this.right?.[at] ?? false);
     return one;
+  }
+
+  rendered() {
+    const { scroller, total } = this;
+    const last = Math.min(total.lines, Math.floor(scroller.top + scroller.visible) + 1);
+    if (this.box.offsetParent !== null) this.told.rendered(Math.min(last, Math.floor(scroller.top) + 2), last);
   }
 
   failed(error) {

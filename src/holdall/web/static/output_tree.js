@@ -10,10 +10,10 @@ const MAIN_LEVELS = 4;
 
 export class Tree {
   // `parts`: root, form (the path), status, copy.
-  constructor(parts, api, land) {
-    Object.assign(this, parts);
+  // `told`: land (show bytes in the text), revealed, failed.
+  constructor(parts, api, told) {
+    Object.assign(this, parts, told);
     this.api = api;
-    this.land = land;
     this.children = new WeakMap(); // what the server told of each item
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.root.addEventListener("click", (event) => this.clicked(event));
@@ -219,6 +219,7 @@ export class Tree {
   async goTo(path) {
     const asked = path.trim();
     if (!asked) return;
+    this.tell("looking …");
     try {
       const found = await this.api.ask("query", { sql: /^[$/]/.test(asked) ? asked : `$.${asked}` });
       if (!found.total) {
@@ -227,7 +228,11 @@ export class Tree {
       }
       const [from, to] = found.places[0];
       const isShown = await this.reveal(from, to, { focus: false });
-      if (!isShown) this.land(from, to);
+      if (isShown) this.revealed(from, to);
+      else {
+        await this.land(from, to);
+        this.failed("This is large: the tree could not be opened there in time. It is marked in the text.");
+      }
       this.tell(found.total > 1 ? `The first of ${plural(found.total, "value")}; SQL lists them all.` : "");
     } catch (error) {
       this.tell(error.message, true);
