@@ -35,6 +35,22 @@ def test_a_hundred_thousand_answers_cost_little_more_than_one() -> None:
     assert ranges.as_lists() == [[0, 1_000_000]]
 
 
+@given(spans, spans)
+def test_ranges_of_one_event_are_added_as_one_by_one(before: list[Span], added: list[Span]) -> None:
+    ones, together = Ranges(), Ranges()
+    for span in (*before, *added):
+        ones.add(span)
+    together.add(*before)
+    together.add(*added)
+    assert together.as_lists() == ones.as_lists()
+
+
+def test_a_forged_event_with_ranges_from_the_last_to_the_first_costs_their_number() -> None:
+    ranges, many = Ranges(), 400_000  # minutes, if each of them moves all that are there
+    ranges.add(*(Span(2 * at, 2 * at + 1) for at in range(many, 0, -1)))
+    assert (len(ranges.starts), ranges.bytes()) == (many, many)
+
+
 @requirement("ledger:per-session-and-artifact")
 def test_each_output_has_its_own_coverage() -> None:
     ledger = Ledger()

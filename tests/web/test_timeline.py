@@ -175,12 +175,12 @@ async def test_costs_in_the_list_and_on_the_page_are_the_same_and_those_of_sub_a
 
 
 def test_a_small_context_is_seen_beside_a_large_one() -> None:
-    chart = ContextChart([Turn("1", 900, 900), Turn("2", 2900, 8_700_000)], 8_700_000)
+    chart = ContextChart([Turn("1", 900, 900), Turn("2", 2900, 8_700_000)], 8_700_000, 100)
     assert chart.ticks == [100, 1000, 10_000, 100_000, 1_000_000]
     ground, top = chart.y(100), chart.y(8_700_000)
     assert ground - chart.y(2900) > (ground - top) / 5
     assert chart.y(0) == ground
-    assert ContextChart([Turn("1", 0, 0), Turn("2", 0, 0)], 0).y(0) == ground
+    assert ContextChart([Turn("1", 0, 0), Turn("2", 0, 0)], 0, 1).y(0) == ground
 
 
 # While it runs
@@ -264,6 +264,10 @@ def test_the_context_without_holdall_is_what_was_kept_out_of_it_and_not_fetched_
     assert chart is not None
     assert [(turn.tokens, turn.without) for turn in chart.turns] == [(100, 100), (500, 5100), (600, 6110)]
     assert context_chart(events[:3]) is None
+    many = context_chart(Event(1.0, "turn", data={"tokens": 10 + n, "number": n}) for n in range(100_001))
+    assert many is not None
+    assert (len(many.turns), many.every, many.turns[0].number, many.turns[-1].number) == (400, 251, "0", "100000")
+    assert len(many.line(without=False).split()) == 400
 
 
 @given(

@@ -35,15 +35,23 @@ class Ranges:
     starts: list[int] = field(default_factory=list[int])
     ends: list[int] = field(default_factory=list[int])
 
-    def add(self, span: Span) -> None:
-        if span.start >= span.end:
+    def add(self, *spans: Span) -> None:
+        """Those of an event in one step: an event that somebody forged may have a million of them."""
+        new = sorted((span.start, span.end) for span in spans if span.start < span.end)
+        if not new:
             return
-        first = bisect_left(self.ends, span.start)
-        last = bisect_right(self.starts, span.end)
+        first = bisect_left(self.ends, new[0][0])
+        last = bisect_right(self.starts, max(end for _, end in new))
         if first < last:
-            span = Span(min(span.start, self.starts[first]), max(span.end, self.ends[last - 1]))
-        self.starts[first:last] = [span.start]
-        self.ends[first:last] = [span.end]
+            new = sorted([*new, *zip(self.starts[first:last], self.ends[first:last], strict=True)])
+        starts, ends = [new[0][0]], [new[0][1]]
+        for start, end in new[1:]:
+            if start <= ends[-1]:
+                ends[-1] = max(ends[-1], end)
+            else:
+                starts.append(start)
+                ends.append(end)
+        self.starts[first:last], self.ends[first:last] = starts, ends
 
     def covers(self, span: Span) -> bool:
         at = bisect_right(self.starts, span.start) - 1
@@ -106,8 +114,7 @@ class Ledger:
             return
         coverage = self.by_handle.setdefault(event.handle, Coverage())
         for way in WAYS:
-            for span in event.spans(way):
-                coverage.ranges[way].add(span)
+            coverage.ranges[way].add(*event.spans(way))
         coverage.retrievals += event.kind == "retrieved"
         coverage.at_end = coverage.retrievals if event.kind == "ended" else coverage.at_end
         member, inside = event.data.get("member"), event.data.get("in_member")

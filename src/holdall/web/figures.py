@@ -84,6 +84,7 @@ LEFT, RIGHT, TOP, BOTTOM = 80.0, 704.0, 18.0, 186.0
 _LANE = 1000.0
 _LEAST = 2.0
 _MAX_BARS = 400
+_MAX_TURNS = 400
 
 
 @record
@@ -103,8 +104,10 @@ class Point:
 
 @record
 class ContextChart:
-    turns: Sequence[Turn]
+    turns: Sequence[Turn]  # those that are drawn
     most: int
+    least: int  # the power of ten below the smallest value, at the ground
+    every: int = 1  # so many turns for each that is drawn; the last one is
 
     def points(self, *, without: bool) -> list[Point]:
         step = (RIGHT - LEFT) / max(1, len(self.turns) - 1)
@@ -124,12 +127,6 @@ class ContextChart:
         low, high = math.log10(self.least), math.log10(max(self.most, self.least * 10))
         share = (math.log10(max(tokens, self.least)) - low) / (high - low)
         return round(BOTTOM - (BOTTOM - TOP) * min(1.0, share), 1)
-
-    @property
-    def least(self) -> int:
-        """The power of ten below the smallest value, at the ground."""
-        smallest = min((turn.tokens for turn in self.turns if turn.tokens > 0), default=1)
-        return int(10 ** math.floor(math.log10(max(1, smallest))))
 
     @property
     def ticks(self) -> list[int]:
@@ -166,7 +163,11 @@ def context_chart(events: Iterable[Event]) -> ContextChart | None:
                 pass
     if len(turns) < 2:
         return None
-    return ContextChart(turns, max(max(turn.tokens, turn.without) for turn in turns))
+    most = max(max(turn.tokens, turn.without) for turn in turns)
+    smallest = min((turn.tokens for turn in turns if turn.tokens > 0), default=1)
+    every = -(-len(turns) // _MAX_TURNS)
+    drawn = turns[::every] if (len(turns) - 1) % every == 0 else [*turns[::every], turns[-1]]
+    return ContextChart(drawn, most, int(10 ** math.floor(math.log10(max(1, smallest)))), every)
 
 
 @record
