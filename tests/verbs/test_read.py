@@ -13,6 +13,7 @@ from holdall.store.sources import Source
 from holdall.text.tokens import default_tokenizer
 from holdall.values.answers import Passage
 from holdall.values.errors import BadRange, UsageError
+from holdall.values.outputs import Measure
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds, read
 from tests.requirements import requirement
@@ -226,3 +227,14 @@ def test_chars_are_what_python_would_slice(text: str, start: int, end: int) -> N
     data = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     start, end = min(start, end), max(start, end)
     assert read(reader_of(data.encode()), chars=(start, end)).text == data[start:end]
+
+
+def test_an_answer_that_is_not_counted_gets_bytes_by_the_mix_of_the_output() -> None:
+    dense, empty = Measure(bytes=1000, tokens=500), Measure()
+    assert Bounds(None, 100).share(dense) is None
+    assert Bounds(5000, None).share(dense) == 5000
+    assert Bounds(5000, 1000).share(dense) == 2000
+    assert Bounds(5000, 1000).share(empty) == 4000
+    assert Bounds(1500, 1000).share(dense) == 1500
+    assert Bounds(5000, 10).share(dense) == 256
+    assert Bounds(100, 10).share(dense) == 100

@@ -144,3 +144,7 @@ def test_a_bounded_slice_says_how_to_go_on() -> None:
             break
         start, length = (int(part.partition("=")[2]) for part in passage.next.split(" "))
     assert text == TEXT
+
+
+def test_a_tail_is_not_past_the_end() -> None:
+    assert tail(reader_of(b"1\n2\n"), lines=1).past_end is False
