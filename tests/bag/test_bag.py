@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import io
+import re
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import holdall
 from holdall import (
+    BadQuery,
     Fits,
     Holdall,
     Keep,
@@ -67,6 +69,22 @@ async def test_the_verbs_are_methods(tmp_path: Path) -> None:
         nodes = await bag.query((await bag.keep({"a": [1, 2]})).handle, path="$.a[*]")
         assert isinstance(nodes, Nodes)
         assert [node.text for node in nodes.nodes] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"sql": "select 1", "path": "$"}, "give sql or a path, not both; at is the path of the table that sql reads."),
+        ({"path": "$", "at": "$.a"}, "at chooses the table for sql; with a path write one path."),
+        ({"sql": "select * from t", "skip": 1000}, "skip leaves out values of a path; in SQL write OFFSET 1000."),
+    ],
+)
+async def test_what_a_query_would_not_look_at_is_refused(asked: dict[str, Any], problem: str) -> None:
+    async with Holdall.open(store=MemoryStore()) as bag:
+        handle = (await bag.keep({"a": [1, 2]})).handle
+        with pytest.raises(BadQuery, match=re.escape(problem)):
+            await bag.query(handle, **asked)
+        assert problem[1:] in (await bag.call("context_query", {"handle": handle, **asked})).text
 
 
 @requirement("runtime:totals-to-root")

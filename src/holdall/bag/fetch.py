@@ -25,7 +25,7 @@ from holdall.values.errors import AnchorNotFound, OutputDamaged, UnknownHandle, 
 from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts, Taken
 from holdall.values.settings import Settings
-from holdall.values.spans import Span
+from holdall.values.spans import Range, Span
 from holdall.verbs.read import Bounds, locate, passage
 from holdall.wire.answers import with_messages_note
 from holdall.wire.tool import Ask
@@ -42,11 +42,20 @@ class Fetch:
         self._core = core
 
     async def read(
-        self, handle: str, *, lines: object = None, bytes: object = None, chars: object = None, bounded: bool = True
+        self,
+        handle: str,
+        *,
+        lines: Range | None = None,
+        bytes: Range | None = None,
+        chars: Range | None = None,
+        bounded: bool = True,
     ) -> Passage:
         """A range: `lines` from 1, both ends included; `bytes` and `chars` from 0, the end not; none, the beginning.
 
-        `bounded`, here and in the others: an answer is no longer than the settings allow, and says how to continue.
+        Written as text or as a pair: `"10:20"`, `"10:"`, `"-5:"` (the last five), `(10, 20)`, `(10, None)`.
+
+        `bounded`, here and in the others: the answer is for a model. It is no longer than the settings allow, says how
+        to continue, and counts as shown to the model (`records.coverage`). Without it, it is for the program.
         """
         return cast("Passage", await self._verb("read", handle, bounded, lines=lines, bytes=bytes, chars=chars))
 
@@ -110,6 +119,7 @@ class Fetch:
         """SQL over the table `t`, or the values that a JSONPath or JSON Pointer names.
 
         `also` names further outputs, each a table under its handle; `kind` (csv, lines, …) says how SQL reads `t`.
+        At most `limit` rows or values (`query_max_rows`); `next` is the OFFSET or the `skip` to continue with.
         """
         options = {"sql": sql, "path": path, "at": at, "also": also, "kind": kind, "limit": limit, "skip": skip}
         return cast("Table | Nodes", await self._verb("query", handle, bounded, **options))
@@ -172,7 +182,9 @@ class Fetch:
         """Everything that the session has kept, tombstones too, oldest first."""
         return await asyncio.to_thread(self._core.store.outputs, self._core.session)
 
-    async def find(self, handle: str, *, lines: object = None, bytes: object = None, chars: object = None) -> Passage:
+    async def find(
+        self, handle: str, *, lines: Range | None = None, bytes: Range | None = None, chars: Range | None = None
+    ) -> Passage:
         """Where a range lies, without its bytes: `stream` then gives them, however many they are."""
 
         def verb(reader: OutputReader) -> Passage:

@@ -15,7 +15,11 @@ from holdall.values.spans import Span, Totals
 
 @record
 class Passage:
-    """A run of stored bytes, as read, tail and slice return it."""
+    """A run of stored bytes, as read, tail and slice return it.
+
+    `lines` are the first and the last line that it touches, from 1. `next` is the range that follows, as the same verb
+    takes it (`lines=201:400`), empty at the end. Not `exact`: the bytes are not UTF-8, and `text` has U+FFFD for them.
+    """
 
     handle: str
     data: bytes
@@ -25,8 +29,8 @@ class Passage:
     lines: Span | None  # None if the passage is empty
     total: Totals
     state: State = "ready"
-    next: str = ""  # the range that follows, as the same verb takes it: "lines=201:400"; empty at the end
-    exact: bool = True  # False if the bytes are not valid UTF-8 and the text stands for them with U+FFFD
+    next: str = ""
+    exact: bool = True
     past_end: bool = False
     notes: tuple[str, ...] = ()
     of_messages: bool = False  # of what a call has said that has no output
@@ -150,7 +154,7 @@ class Found:
 
 @record
 class Table:
-    """What SQL answers. `total` counts every row of the result, shown or not."""
+    """What SQL answers. `total` counts every row of the result, shown or not; `next` is the OFFSET to continue with."""
 
     handle: str
     columns: tuple[str, ...]
@@ -158,7 +162,7 @@ class Table:
     rows: tuple[tuple[Any, ...], ...]
     total: int
     totals: Totals
-    next: int | None = None  # the row to continue from: the query's own OFFSET
+    next: int | None = None
     notes: tuple[str, ...] = ()
     also: tuple[tuple[str, int], ...] = ()  # further outputs that were scanned, as handle and bytes
 
@@ -245,6 +249,8 @@ class Change:
 @record
 class Difference:
     """What diff answers: how output `handle` differs from `other`, the earlier of the two.
+
+    `bag.diff(a, b)` tells how b differs from a: then `handle` is b.
 
     `changed`, `added` and `removed` count lines, values or rows; `total` counts changes, shown or not: lines that
     follow each other are one. Not `complete`: there may be more than was found.

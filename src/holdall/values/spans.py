@@ -5,6 +5,7 @@ small read. Frozen data; nothing here reads an output.
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import field
 
 from holdall.values.record import record
@@ -75,7 +76,7 @@ def _little_endian(column: "array[int]") -> "array[int]":
 
 @record
 class Span:
-    """A range of bytes, the end not included."""
+    """A range of bytes or characters, from 0, the end not included; or of lines, from 1, the last one included."""
 
     start: int
     end: int
@@ -93,6 +94,9 @@ class Ask:
 
     def __str__(self) -> str:
         return f"{'' if self.start is None else self.start}:{'' if self.end is None else self.end}"
+
+
+Range = str | Sequence[int | None] | Ask  # "10:20", (10, 20), (10, None)
 
 
 @record

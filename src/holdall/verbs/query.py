@@ -56,12 +56,18 @@ def query(  # noqa: PLR0913 - what the declaration has
     settings, most = bounds.settings or Settings(), bounds.share(reader.facts.measure)
     rows = limit or settings.query_max_rows
     if path is not None:
+        if sql:
+            raise BadQuery("give sql or a path, not both; at is the path of the table that sql reads.")
+        if at is not None:
+            raise BadQuery("at chooses the table for sql; with a path write one path.")
         if also:
             raise BadQuery("also names further tables for sql; a path names values of one output.")
         if kind is not None:
             raise BadQuery("kind says how sql reads the output; a path reads JSON.")
         seconds = settings.query_seconds
         return query_path(reader, path, limit=rows, skip=skip, max_bytes=most, seconds=seconds, each=bounds.each)
+    if skip:
+        raise BadQuery(f"skip leaves out values of a path; in SQL write OFFSET {skip}.")
     with contextlib.ExitStack() as opened:
         others = [opened.enter_context(one) for one in _opened(also or (), bounds)]
         return query_sql(
