@@ -763,8 +763,12 @@ def _printable(sign: str) -> str:
 
 
 def server_name(name: str) -> str:
+    return f"server {_quoted_name(name)}"
+
+
+def _quoted_name(name: str) -> str:
     """In quotes, where it could be taken for words of ours."""
-    return f"server {name if _PLAIN_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)}"
+    return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 def _watched_names(claims: Claims) -> str:
@@ -772,8 +776,9 @@ def _watched_names(claims: Claims) -> str:
     folder = os.path.dirname(os.path.realpath(claims.path)) + os.sep
     names = sorted((one.removeprefix(folder) for one, _ in claims.files), key=lambda one: (os.path.isabs(one), one))
     rest = len(names) - _MAX_NAMES
-    shown = (one if _PLAIN_NAME.fullmatch(one) else json.dumps(one_line(one, 60), ensure_ascii=False) for one in names[:_MAX_NAMES])
-    return ", ".join(shown) + (f" and {rest} more files" if rest > 0 else "")
+    return ", ".join(_quoted_name(one_line(one, 60)) for one in names[:_MAX_NAMES]) + (
+        f" and {rest} more files" if rest > 0 else ""
+    )
 
 
 def check_agreed(

@@ -19,7 +19,7 @@ import typer
 
 from holdall.cli import streams
 from holdall.text.escape import for_people, one_line, shell_quoted, without_passwords
-from holdall.values.errors import HoldallError, NothingFound, StoreFault, UsageError, json_name
+from holdall.values.errors import HoldallError, NothingFound, NotTrusted, StoreFault, UsageError, json_name
 from holdall.values.handles import is_uuid
 from holdall.values.record import record
 from holdall.wire.verbs import Verb
@@ -263,7 +263,8 @@ def _exit_code(work: Coroutine[Any, Any, int], *, as_json: bool) -> int:
 
 
 def print_error(problem: Exception, *, as_json: bool) -> None:
-    message = without_passwords(str(problem))
+    # What a file names is shown to the sign: what looks like a password in it may be code.
+    message = str(problem) if isinstance(problem, NotTrusted) else without_passwords(str(problem))
     if as_json:
         import json
 

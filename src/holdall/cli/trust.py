@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdall.cli import show as screen
-from holdall.text.escape import one_line
+from holdall.text.escape import for_people, one_line
 
 if TYPE_CHECKING:
     from holdall.cli.options import Options
@@ -61,8 +61,11 @@ def agreement(options: Options, *, trust: bool, command: str = "", asks: bool = 
 
 
 def _asked(path: str, lines: Sequence[str]) -> bool:
-    """A screen at a time: what has scrolled away was not read."""
-    size = shutil.get_terminal_size()
+    """A screen at a time: what has scrolled away was not read. Passwords too: what looks like one may be code."""
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except OSError:
+        size = shutil.get_terminal_size()
     said = [f"{one_line(path, 500)} names what will run as you, or be sent:", *lines]
     rows = [row for line in said for row in _rows(line, size.columns)]
     height = max(4, size.lines - 2)
@@ -71,7 +74,7 @@ def _asked(path: str, lines: Sequence[str]) -> bool:
         while True:
             shown, rows = rows[:height], rows[height:]
             for row in shown:
-                screen.about(row)
+                print(screen.paint(for_people(row), "dim", sys.stderr), file=sys.stderr)
             if not rows:
                 break
             if _answer(f"{len(rows)} more rows: Enter shows them, anything else ends.") != "\n":

@@ -16,7 +16,8 @@ from holdall.values.patterns import lazy_pattern
 _SELECTED = "(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe0e\ufe0f]"
 _UNSAFE = lazy_pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    f"\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]|{_SELECTED}"
+    "\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff"
+    f"\u070f\U00013430-\U0001343f\U00013441\U00013442\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a]|{_SELECTED}"
 )
 # Of these the ones that no script needs: what is written with them is not meant to be seen.
 _HIDDEN = lazy_pattern(f"[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0d\U000e0000-\U000e0fff]|{_SELECTED}")
