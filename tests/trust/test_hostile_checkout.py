@@ -174,6 +174,15 @@ def test_own_files_own_commands_and_mere_prompts_are_not_asked_about(
 ) -> None:
     sub = run(holdall, str(checkout.folder / "sub.md"))
     assert (sub.code, sub.text) == (0, "done\n"), "a prompt runs nothing"
+    front = (checkout.folder / "sub.md").read_text().split("---")[1]
+    (tmp_path / "credentials").write_text("private")
+    (checkout.folder / "link.md").symlink_to(tmp_path / "credentials")
+    (checkout.folder / ".env").write_text("private")
+    for elsewhere in ("../credentials", str(tmp_path / "credentials"), "link.md", ".env"):
+        sends = run(holdall, str(checkout.write("sends.md", f"---{front}agents: [{elsewhere}]\n---\nGo.")))
+        assert (sends.code, sends.out) == (2, b""), "words of the user's own would be sent"
+        assert "\n  sends " in sends.err
+        assert os.path.realpath(checkout.folder / elsewhere) in sends.err
     assert served(holdall, "--", sys.executable, SERVER, str(tmp_path / "pids")).code == 0
     own = tmp_path / ".config" / "holdall"
     shutil.copytree(checkout.folder, own)

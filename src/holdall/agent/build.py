@@ -165,15 +165,23 @@ def _claims(
     settings_of: SettingsOf,
 ) -> Claims:
     """An agent that has a prompt, a provider's model and nothing else claims nothing: its words go where the user's key
-    is for.
+    is for. Not so where a prompt is a file from elsewhere, or of another kind: those are words of the user's own.
     """
     claims, agents = Claims(file.path), Claims(file.path)
     for one in _tree(file):
         agents += Claims(file.path, () if one is file else (("agent", one.path),))
+        if not _is_beside(one, file):
+            claims += Claims(file.path, (("sends", os.path.realpath(one.path)),))
         claims += Claims(file.path, files=(one.hashed,)) + servers[one.path].claims
         claims += _module_claims(one, modules[one.path], file.folder)
         claims += _models(one, settings_of(one))
     return agents + claims if claims.shown else claims
+
+
+def _is_beside(one: AgentFile, file: AgentFile) -> bool:
+    """Whether it is the file itself, or a page in its folder or below."""
+    real, folder = os.path.realpath(one.path), os.path.dirname(os.path.realpath(file.path))
+    return one is file or (real.endswith(".md") and os.path.commonpath([real, folder]) == folder)
 
 
 def _modules(agent: AgentFile) -> dict[str, Module]:
