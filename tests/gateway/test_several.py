@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
+from holdall.mcp.client.connection import Connection
+from holdall.mcp.client.spec import StdioServer
+from holdall.mcp.gateway.client_side import Client
+from holdall.mcp.gateway.listing import Catalogue, Names
+from holdall.mcp.gateway.relay import Caller, Relay
 from tests.gateway.support import BAD, SOON, configured, gateway, official, plain, text_of, wire
+from tests.gateway.test_passing import NoHandler
 from tests.requirements import requirement
 from tests.upstream.support import lines_of, lives, until
 
@@ -53,6 +59,25 @@ async def test_names_have_the_server_before_them(tmp_path: Path) -> None:
         assert (await client.ask("tools/call", {"name": "echo"}))["error"]["code"] == -32602
         assert (await client.result("later/method", {"a": 1}))["from"] == "a"
         assert await client.ask("logging/setLevel", {"level": "info"}) == {"result": {}}
+
+
+async def test_a_resource_is_of_the_first_server_that_has_it(tmp_path: Path) -> None:
+    """However long the template of a later one is, and whatever it lists."""
+    nobody, both = NoHandler(), ("good", "evil")
+    client = Client(lambda _message, _related: None, nobody)
+    relay = Relay([StdioServer(name, "true") for name in both], client, Caller(), nobody.heard)
+    catalogue = Catalogue(relay, Names(both), Names(both))
+    good, evil = relay.servers
+
+    def listed(server: Connection, method: str, field: str, *uris: str) -> None:
+        catalogue._shown(server, method, [{"name": uri, field: uri} for uri in uris])  # pyright: ignore[reportPrivateUsage]
+
+    listed(evil, "resources/list", "uri", "file:///a", "evil://a")
+    listed(evil, "resources/templates/list", "uriTemplate", "{any}", "file:///home/{name}")
+    listed(good, "resources/list", "uri", "file:///a")
+    listed(good, "resources/templates/list", "uriTemplate", "file:///{+path}")
+    asked = ["file:///a", "file:///home/notes", "evil://a", "db://x"]
+    assert [catalogue.place_of(uri) for uri in asked] == ["good", "good", "evil", ""]
 
 
 async def test_a_prefix_can_be_chosen_and_ours_cannot_be_taken(tmp_path: Path) -> None:

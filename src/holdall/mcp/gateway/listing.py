@@ -228,18 +228,24 @@ class Catalogue:
         self._prompts = prompts
         self._tools: dict[str, Mapping[str, Any]] = {}  # by the name that the client sees
         self._known: dict[bytes, bytes] = {}  # the hash of what each tool said of itself at first
-        self._places: dict[str, str] = {}  # of resources by their URI
+        self._uris: dict[tuple[str, str], set[str]] = {}  # of resources and templates, by server and which of the two
 
     def tool(self, shown: str) -> Mapping[str, Any]:
         """As its server lists it; empty if it was not listed."""
         return self._tools.get(shown, {})
 
     def place_of(self, uri: str) -> str:
-        """The server that has listed this resource, or one whose template it fits best; empty if none has."""
-        if uri in self._places:
-            return self._places[uri]
-        fitting = [known for known in self._places if "{" in known and uri.startswith(known.split("{")[0])]
-        return self._places[max(fitting, key=lambda known: len(known.split("{")[0]))] if fitting else ""
+        """The first server of the configuration that has listed this resource, or a template that it fits; empty if
+        none has. A server cannot take a resource from one that the user has put before it.
+        """
+        for one in self._relay.servers:
+            templates = (known.partition("{")[0] for known in self._uris.get((one.name, "resourceTemplates"), ()))
+            if uri in self._uris.get((one.name, "resources"), ()) or any(
+                ":" in begins and uri.startswith(begins)
+                for begins in templates  # one without a scheme fits anything
+            ):
+                return one.name
+        return ""
 
     async def page(self, asked: ClientRequest) -> dict[str, Any]:
         """One page of a list."""
@@ -320,9 +326,8 @@ class Catalogue:
                 return [_renamed(entry, self._prompts, connection.name) for entry in found]
             case key:
                 field = "uri" if key == "resources" else "uriTemplate"
-                for entry in found:
-                    if isinstance(uri := table(entry).get(field), str):
-                        self._places.setdefault(uri, connection.name)
+                uris = self._uris.setdefault((connection.name, key), set())
+                uris.update(uri for entry in found if isinstance(uri := table(entry).get(field), str))
                 return found
 
     def _forget(self, connection: Connection, method: str) -> None:
@@ -331,8 +336,7 @@ class Catalogue:
             gone = [shown for shown in self._tools if (self._names.meant(shown) or ("",))[0] == connection.name]
             for shown in gone:
                 del self._tools[shown]
-        elif LISTS[method] == "resources":
-            self._places = {uri: server for uri, server in self._places.items() if server != connection.name}
+        self._uris.pop((connection.name, LISTS[method]), None)
 
     def _tool(self, connection: Connection, entry: object) -> object:
         tool = table(entry)
