@@ -1,7 +1,7 @@
 """Notices taken apart into claims, and those that every kind has: sizes, lines with their numbers, shapes with counts."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -163,12 +163,9 @@ def a_line_is_where_it_is_said_to_be(found: re.Match[str], output: Output) -> No
 _MASKS = re.compile(r"<(?:\*|n|ip|path|url|email|uuid|time|hex|hash|…)>(?: …)?")
 
 
-def _pattern(shape: str) -> re.Pattern[str]:
+def _pattern(parts: Sequence[str], *, is_cut: bool) -> re.Pattern[str]:
     """Any line of that shape, and more: what is masked may be anything."""
-    is_cut = shape.endswith("…") and not shape.endswith("> …")
-    shape = re.sub(r"<[\w*]*$", "", shape.removesuffix("…")) if is_cut else shape
-    parts = [re.escape(part) for part in _MASKS.split(shape)]
-    text = ".*?".join(parts).replace(r"\ ", r"\s+")
+    text = ".*?".join(map(re.escape, parts)).replace(r"\ ", r"\s+")
     # The number of a process stands between the name of a program and the colon.
     text = text.replace(r":\s+", r"(?:\[\d+\])?(?:\s\([^)]*\))?:\s+", 1)
     return re.compile(text + ("" if is_cut else r"\s*$"))
@@ -176,9 +173,14 @@ def _pattern(shape: str) -> re.Pattern[str]:
 
 def _like(shape: str, output: Output) -> int:
     """Lines of that shape; those of a log have their time before it."""
-    pattern = _pattern(shape)
+    is_cut = shape.endswith("…") and not shape.endswith("> …")
+    shape = re.sub(r"<[\w*]*$", "", shape.removesuffix("…")) if is_cut else shape
+    parts = _MASKS.split(shape)
+    pattern = _pattern(parts, is_cut=is_cut)
     found = pattern.match if re.fullmatch("text|.* stack trace|markdown", output.label) else pattern.search
-    return sum(1 for line in output.flat if found(line))
+    # A line without one of the words is not like it. The pattern would find that out too, after seconds.
+    words = [word for part in parts for word in part.split() if ":" not in word]
+    return sum(1 for line in output.flat if all(word in line for word in words) and found(line))
 
 
 @claim(ANY, rf"(?P<times>{NUMBER}) × (?P<shape>[^<\s].*|<(?!\w+>$).*|<[\w*…]+>.+)")
