@@ -26,6 +26,7 @@ from tests.gateway.support import HOLDALL, plain
 from tests.gateway.test_keeping import handle_in
 from tests.gateway.web import TOKEN, client_at, served
 from tests.requirements import requirement
+from tests.upstream.launch import unforked
 
 pytestmark = pytest.mark.fleet
 LINES = [f"2026-11-15 10:00:00 INFO request {at} took {at % 97} ms" for at in range(30_000)]
@@ -193,7 +194,7 @@ async def replica(hosts: Hosts, host: str) -> AsyncGenerator[tuple[str, asyncio.
         "--",
         *plain(),
     ]
-    async with served(words, HOLDALL_GATEWAY_TOKEN=TOKEN, **hosts.environment(host)) as (url, process, _):
+    async with served(unforked(words), HOLDALL_GATEWAY_TOKEN=TOKEN, **hosts.environment(host)) as (url, process, _):
         yield url, process
 
 
