@@ -27,6 +27,7 @@ MODULES: dict[str, list[str]] = {
     "values/handles.py": ["tests/values/test_handles.py"],
     "text/escape.py": ["tests/text/test_escape.py"],
     "store/records.py": [
+        "tests/store/test_records.py",
         "tests/values/test_facts.py", "tests/store/test_versions.py", "tests/store/test_directory_events.py",
         "tests/store/test_contract_remove.py", "tests/store/test_contract_sessions.py",
     ],

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from holdall.text.tokens import default_tokenizer
 from holdall.values.errors import AnchorNotFound, BadRange
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds, read, tail
@@ -148,3 +149,9 @@ def test_a_bounded_slice_says_how_to_go_on() -> None:
 
 def test_a_tail_is_not_past_the_end() -> None:
     assert tail(reader_of(b"1\n2\n"), lines=1).past_end is False
+
+
+def test_a_tail_that_is_cut_by_tokens_shows_most_of_what_fits() -> None:
+    bounds = Bounds(16 * 1024, 300, default_tokenizer())
+    shown = tail(reader_of(b"a line of words\n" * 500), lines=500, bounds=bounds)
+    assert 200 < default_tokenizer().count(shown.text) <= 300

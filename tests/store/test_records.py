@@ -1,0 +1,45 @@
+"""Records and lines of logs by their bytes, without a store."""
+
+import pytest
+
+from holdall.store.records import erased, note_name, sealed, unsealed, without_verdict
+from holdall.values.errors import UsageError
+
+
+def test_an_event_loses_the_verdict_that_only_we_can_give_and_nothing_else() -> None:
+    line = b'{"at":1.0,"event":"extracted","verified":2,"handle":"k3f9"}\n'
+    assert without_verdict(line) == b'{"at":1.0,"event":"extracted","handle":"k3f9"}\n'
+    assert without_verdict(line.replace(b"verified", b"verifie\\u0064")) == without_verdict(line)
+    for same in (
+        line.replace(b"extracted", b"asked"),
+        line.replace(b'"verified":2', b'"note":"verified"'),
+        b'{"event":"extracted", "note":"\\u0064"}\n',
+        b"verified, but no JSON\n",
+        b'["verified"]\n',
+    ):
+        assert without_verdict(same) == same
+
+
+def test_a_note_is_named_by_two_hashes_and_by_nothing_else() -> None:
+    assert note_name("ab" * 8, "cd" * 32) == "ab" * 8 + "-" + "cd" * 32
+    for content, key in (
+        ("../" + "a" * 16, "b" * 16),
+        ("a" * 16, "b/" * 8),
+        ("a" * 15, "b" * 16),
+        ("a" * 16, "b" * 65),
+    ):
+        with pytest.raises(UsageError, match="two hashes"):
+            note_name(content, key)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_a_line_tells_of_an_output_is_taken_out_at_its_own_length(version: int) -> None:
+    told = b'{"at":1.0,"event":"asked","handle":"k3f9","preview":"the secret"}\n'
+    other = told.replace(b"k3f9", b"h2bb")
+    data = sealed(told + other, version)
+    ((start, line),) = erased(data, ["k3f9"], version)
+    assert (start, len(line)) == (0, data.index(b"\n") + 1)
+    assert b"secret" not in line
+    body = unsealed(line) if version > 1 else line[:-1]
+    assert body.rstrip(b" }") + b"}" == b'{"at":1.0,"event":"asked","handle":"k3f9"}'
+    assert line.endswith(b"}\n")
