@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -497,3 +498,11 @@ def test_commands_take_a_member_of_a_packed_output_as_an_output(holdall: Program
     assert (shown["handle"], shown["bytes"], shown["kind"]) == (log, len(LOG), "log")
     refused = holdall("read", f"{packed}!none")
     assert (refused.code, refused.err) == (2, "holdall: no member is called none: it has 2 members.\n")
+
+
+def test_two_runs_of_a_command_that_failed_are_compared(holdall: Program, tmp_path: Path) -> None:
+    handles: list[str] = []
+    for text in ("one", "two"):
+        (tmp_path / "log").write_text(f"first\n{text}\n")
+        handles.append(holdall("exec", "--json", "--", "sh", "-c", f"cat {tmp_path / 'log'}; exit 1").json["handle"])
+    assert holdall("diff", handles[1]).text == "L2 byte 6 → L2 byte 6\n- one\n+ two\n"

@@ -271,7 +271,7 @@ class Fetch:
     async def _with_earlier(self, ask: Ask) -> Ask:
         """A diff of one output: from the last before it of the same tool and arguments, to it."""
         facts = await self._core.on(ask.handle, lambda reader: reader.facts)
-        if not (earlier := earlier_of(self._core, facts)):
+        if not (earlier := earlier_of(self._core, facts, ("ready", "failed"))):  # tests that fail are compared most
             same = [one.handle for one in self._core.kept.values() if one.origin.tool == facts.origin.tool]
             before = same[: same.index(facts.handle)] if facts.handle in same else []
             hint = f", such as {before[-1]}, of the same tool" if before else ""

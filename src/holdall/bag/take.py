@@ -222,7 +222,7 @@ def _difference(core: Core, reader: OutputReader) -> Difference | None:
     return None
 
 
-def earlier_of(core: Core, facts: Facts) -> str:
+def earlier_of(core: Core, facts: Facts, states: Collection[str] = ("ready",)) -> str:
     """The handle of the last output before this one of the same tool and arguments; empty if there is none."""
     origin, found = facts.origin, ""
     if not origin.tool:
@@ -231,7 +231,7 @@ def earlier_of(core: Core, facts: Facts) -> str:
         if one.handle == facts.handle:
             break
         same = (one.origin.tool, one.origin.server) == (origin.tool, origin.server)
-        if same and one.origin.arguments == origin.arguments and one.state == "ready":
+        if same and one.origin.arguments == origin.arguments and one.state in states:
             found = one.handle
     return found
 
