@@ -120,6 +120,18 @@ async def test_the_tools_of_a_server_over_stdio(write: Any, tmp_path: Path) -> N
     assert big.startswith("good/big returned 300,000 bytes")
 
 
+@requirement("store:tool-redacts")
+@pytest.mark.parametrize("name", ["big", "my_vault__big", "mcp__my_vault__big", "my vault__big"])
+async def test_a_policy_holds_under_every_name_that_a_servers_tool_has(write: Any, tmp_path: Path, name: str) -> None:
+    """How many servers there are, and so what its tools are called, is up to a file that may be part of a checkout."""
+    (tmp_path / "config.toml").write_text(f'[tools."{name}"]\nstore = "never"\n')
+    file = write(f"servers: {json.dumps({'my vault': good_server()})}", calling(("big", {"bytes": 300_000})), REPORT)
+    async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
+        await run(agent)
+        (big,) = answers_of(agent)
+    assert "outputs of big are not to be stored" in big
+
+
 @requirement("runtime:tools-mcp-http")
 async def test_the_tools_of_a_server_over_http(write: Any, tmp_path: Path) -> None:
     with http_server(tmp_path) as (server, _):

@@ -348,6 +348,13 @@ async def test_whatever_is_taken_is_whole_or_reachable(tmp_path: Path, pieces: l
             assert taken.handle in taken.content
 
 
+@pytest.mark.parametrize("name", ["a.b", "a_b", "v__a.b", "v__a_b", "mcp__v__a_b"])
+async def test_a_policy_holds_for_a_name_as_providers_write_it(tmp_path: Path, name: str) -> None:
+    async with opened(tmp_path, tools={name: ToolPolicy(store="never")}) as bag:
+        bag.core.is_shown_as("a.b", "a.b", "v__a.b", "mcp__v__a.b")
+        assert isinstance(await bag.take(LOG, tool="a.b"), Unkept)
+
+
 def test_settings_refuse_what_is_no_policy() -> None:
     with pytest.raises(Exception, match="tools"):
         Settings(tools={"fetch": "never"})  # pyright: ignore[reportArgumentType]

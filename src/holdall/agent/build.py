@@ -72,9 +72,12 @@ class _Build:
 
         def open_bag(session: str, parent: str, model: Model) -> Holdall:
             dialect = self.dialect_of(settings)
-            return Holdall.open(
+            bag = Holdall.open(
                 home=self.home, session=session, parent=parent, settings=settings, dialect=dialect, model=model
             )
+            for tool in tools:
+                bag.core.is_shown_as(tool.spec.plain_name, *tool.other_names)
+            return bag
 
         return Agent(
             name=file.name, prompt=file.prompt.strip(), model=self._model(named, settings), open_bag=open_bag,
@@ -254,4 +257,4 @@ def _server_tool(connection: "Connection", described: Mapping[str, Any], *, pref
     if prefix and (room := _LONGEST_NAME - len(shown) - len(_BETWEEN)) > 0:
         shown = f"{_INVALID_IN_NAMES.sub('_', prefix)[:room]}{_BETWEEN}{shown}"
     spec = ToolSpec(shown, str(described.get("description") or ""), schema)
-    return AgentTool(spec, call, connection.name)
+    return AgentTool(spec, call, connection.name, name)

@@ -19,6 +19,13 @@ class AgentTool:
     spec: ToolSpec
     call: object
     server: str = ""
+    own_name: str = ""  # as its server calls it
+
+    @property
+    def other_names(self) -> tuple[str, ...]:
+        """Under which a user may know it, whatever this agent calls it: a policy under any of them holds."""
+        name = self.own_name
+        return (name, f"{self.server}__{name}", f"mcp__{self.server}__{name}") if name else ()
 
 
 class Toolbox:

@@ -205,7 +205,8 @@ def policy_of(policies: Mapping[str, ToolPolicy], tool: str, own: Iterable[str] 
     if not policies:
         return NO_POLICY
     names = [tool, *(tool[at + 2 :] for at in range(len(tool) - 2) if tool.startswith("__", at))]
-    found = [policies[name] for name in dict.fromkeys([*names, *own]) if name in policies]
+    known = dict.fromkeys([*names, *own])
+    found = [policies[name] for name in dict.fromkeys([*known, *map(_as_providers_take_it, known)]) if name in policies]
     if len(found) < 2:
         return found[0] if found else NO_POLICY
     from holdall.policy.setting_values import strictest  # noqa: PLC0415 - seldom has a tool two of them
@@ -428,7 +429,7 @@ class Core:
     def is_shown_as(self, shown: str, *own: str) -> None:
         """That a tool has other names than this one: the policies of those hold all the same."""
         for name in own:
-            if name != shown and name in self._policies:
+            if name != shown and (name in self._policies or _as_providers_take_it(name) in self._policies):
                 self._own_names.setdefault(shown, {})[name] = None
 
     @property
