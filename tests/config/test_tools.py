@@ -102,9 +102,9 @@ def test_an_unknown_name_in_a_table_is_refused_with_the_nearest_one(load: Load) 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tools = 5", snapshot("setting 'tools' in FILE is 5; it must be a table with a table for each tool")),
+        ("tools = 5", snapshot("setting 'tools' in FILE is 5; it must be a table with a table (in Python, a ToolPolicy) for each tool")),
         ("tools.fetch = 5", snapshot("setting 'tools.fetch' in FILE is 5; it must be a table, as in [tools.fetch]")),
-        ("[[tools]]\nstore = 'never'", snapshot("setting 'tools' in FILE is [{'store': 'never'}]; it must be a table with a table for each tool")),
+        ("[[tools]]\nstore = 'never'", snapshot("setting 'tools' in FILE is [{'store': 'never'}]; it must be a table with a table (in Python, a ToolPolicy) for each tool")),
     ],
 )  # fmt: skip
 def test_what_is_no_table_is_refused(load: Load, text: str, message: str) -> None:

@@ -129,7 +129,7 @@ def test_a_tool_without_a_policy_of_its_own_is_as_all_others() -> None:
     "tables", [None, [], "fetch", {"fetch": None}, {"fetch": {"store": "never"}}, {5: ToolPolicy()}], ids=repr
 )
 def test_tables_of_tools_are_policies_by_the_names_of_tools(tables: Any) -> None:
-    assert complaint(tools=tables).endswith("; it must be a table with a table for each tool")
+    assert complaint(tools=tables).endswith("; it must be a table with a table (in Python, a ToolPolicy) for each tool")
 
 
 @requirement("settings:per-tool-tables")

@@ -244,7 +244,7 @@ def rule_of(one: "Field[Any]") -> str:
         noun = "a whole number" if kind is int else "a number"
         rule = f"{noun} from {one.metadata['least']:,} to {one.metadata['most']:,}"
     elif kind is Mapping:
-        rule = "a table with a table for each tool"
+        rule = "a table with a table (in Python, a ToolPolicy) for each tool"
     elif kind in (bool, str):
         rule = "true or false" if kind is bool else "text"
     else:

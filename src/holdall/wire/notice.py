@@ -509,8 +509,9 @@ def _written(view: View, chosen: list[_Part]) -> str:
     facts = view.facts
     label = foreign(view.outline.label) if view.outline is not None else facts.measure.kind
     count = counter(view.tokenizer)
+    returned = "failed with" if facts.origin.is_error else "returned"  # not every API tells a model which it was
     lines = [
-        f"{_tool(facts, count)} returned {_size_and_kind(facts, label)}. {_why(view, count)}",
+        f"{_tool(facts, count)} {returned} {_size_and_kind(facts, label)}. {_why(view, count)}",
         f"handle: {view.handle}",
     ]
     ordered = sorted(chosen, key=lambda part: part.place)
