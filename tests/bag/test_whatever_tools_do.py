@@ -6,6 +6,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -291,6 +292,24 @@ async def test_a_tool_that_raises_a_cancellation_of_its_own_has_failed_and_its_t
             odd, good = turn.run(call), turn.run(slow)
         assert odd.result.is_error
         assert good.content == SECRET
+
+
+async def test_a_plain_iterator_without_an_end_stops_when_its_call_is_cancelled(tmp_path: Path) -> None:
+    given = threading.Event()
+
+    def endless() -> Iterator[str]:
+        while True:
+            yield "a line of output\n" * 1000
+            given.set()
+
+    async with Holdall.open(home=str(tmp_path), session="s") as bag:
+        task = asyncio.create_task(bag.keep(endless(), tool="crawl"))
+        await asyncio.to_thread(given.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):  # else it would never come here
+            await task
+        (facts,) = await bag.outputs()
+        assert facts.measure.bytes >= 17_000
 
 
 async def test_what_a_cancelled_call_had_written_is_kept(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import contextlib
 import hashlib
 import json
 import sys
+import threading
 import time
-from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import PurePath
@@ -86,6 +87,14 @@ from holdall.wire.system_notice import FailedTool, ReadyTool, RunningTool, Work
 # Every byte of an output into the store, whatever its form; cancelled or not, what has come is kept.
 
 
+def _until(stopped: threading.Event, given: Iterator[object]) -> Iterator[object]:
+    """An iterator without an end would fill the disk for nobody once its call is cancelled."""
+    for one in given:
+        yield one
+        if stopped.is_set():
+            return
+
+
 async def keep(
     core: Core,
     output: object,
@@ -112,6 +121,7 @@ async def keep(
         pump = Pump(streams.steady_later(cast("AsyncIterable[object]", output)), asyncio.get_running_loop())
         output = iter(pump)
     redaction, hidden = core.redaction_of(origin.tool), [0]
+    stopped = threading.Event()
 
     def store() -> Facts:
         content, by = output, origin
@@ -123,7 +133,9 @@ async def keep(
             if then is not None:
                 then(known)
             return known
-        source = Source(content)
+        if pump is None and isinstance(content, Iterator) and not hasattr(cast("object", content), "read"):
+            content = _until(stopped, cast("Iterator[object]", content))
+        source = Source(cast("object", content))
         chunks = source if redaction is None else redaction.chunks(source, hidden.append)
 
         def told() -> tuple[str, ...]:
@@ -142,6 +154,7 @@ async def keep(
         facts = await asyncio.shield(work)
     except asyncio.CancelledError:
         # Keep what has arrived before the cancellation continues: there may never be more.
+        stopped.set()
         if pump is not None:
             pump.stop()
         await asyncio.wait([work])
