@@ -38,7 +38,9 @@ def test_every_command_of_a_page_prints_what_the_page_says(path: Path, tmp_path:
 @pytest.mark.parametrize("path", _having("python"), ids=lambda path: path.name)
 def test_every_python_example_of_a_page_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "kept"))
-    monkeypatch.setenv("HOLDALL_SLOW_AFTER_SECONDS", "300")  # for programs: no page has a slow one, a machine may be busy
+    monkeypatch.setenv(
+        "HOLDALL_SLOW_AFTER_SECONDS", "300"
+    )  # for programs: no page has a slow one, a machine may be busy
     monkeypatch.chdir(tmp_path)
     for number, example in enumerate(examples.FENCE.findall(path.read_text("utf-8"))):
         code = compile(example, f"{path.name}[{number}]", "exec", flags=examples.TOP_LEVEL_AWAIT)
