@@ -274,8 +274,10 @@ class Fetch:
         if not (earlier := earlier_of(self._core, facts, ("ready", "failed"))):  # tests that fail are compared most
             same = [one.handle for one in self._core.kept.values() if one.origin.tool == facts.origin.tool]
             before = same[: same.index(facts.handle)] if facts.handle in same else []
-            hint = f", such as {before[-1]}, of the same tool" if before else ""
-            raise UsageError(f"output {facts.handle} is the first of its tool and arguments: name another one{hint}.")
+            raise UsageError(
+                f"output {facts.handle} is the first of its tool and arguments: name another one"
+                + (f", such as {before[-1]}, of the same tool." if before else ".")
+            )
         return replace(ask, handle=earlier, options={**ask.options, "other": facts.handle})
 
     def _work(self, ask: Ask, bounds: Bounds) -> Callable[[OutputReader], Fetched]:
