@@ -192,7 +192,7 @@ class Work:
         store.free_bytes()
         store.sweep(dry_run=True)
         store.sweep()
-        store.output_counts()
+        store.kept_by_session()
         store.session_stamps()
         store.unreadable_sessions()
         store.mark(session)

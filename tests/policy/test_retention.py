@@ -93,7 +93,9 @@ def test_what_is_no_rule_is_refused(value: Any) -> None:
     with pytest.raises(BadSetting) as refused:
         parse(value, where="config.toml")
     assert refused.value.key == "retention"
-    assert "it must be 'session', 'keep', a number of days from 0 to 36500, or a time such as 12h or 2 weeks" in str(refused.value)
+    assert "it must be 'session', 'keep', a number of days from 0 to 36500, or a time such as 12h or 2 weeks" in str(
+        refused.value
+    )
 
 
 def test_a_refusal_names_the_key_the_place_and_the_value() -> None:
