@@ -373,7 +373,7 @@ async def test_a_resumed_run_starts_its_agents_in_sessions_of_their_own(tmp_path
     one = agent(tmp_path, acting(spawn, report()), agents={"child": child})
     async with one.open_bag("s1", "", one.model) as bag:
         await run_agent(one, bag, "again", resume=True)
-        assert sorted(info.name for info, _ in await bag.care.sessions()) == ["s1", "s1/child-1", "s1/child-2"]
+        assert sorted(info.name for info, *_ in await bag.care.sessions()) == ["s1", "s1/child-1", "s1/child-2"]
 
 
 @requirement("async:stop-ends-waits")
