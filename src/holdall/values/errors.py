@@ -16,6 +16,7 @@
     │   ├── CallFailed          the call failed, timed out or was cancelled, and left no output to give
     │   ├── TooLargeForRaw      the whole of an output was asked for, and it does not fit
     │   ├── AnswerTooLong       the least that could be answered does not fit into an answer
+    │   ├── EndlessValue        a value whose parts are in it many times: written out, it would have no end
     │   ├── QueryMissing        an extraction without a question
     │   ├── NoModel             an extraction, and no model is configured for it
     │   ├── SessionLocked         another agent runs in this session
