@@ -337,3 +337,5 @@ async def test_a_model_that_cannot_be_asked_ends_the_run_with_its_error_and_the_
     found = await run(agent(tmp_path, again, tool("small", small)), "", resume=True)
     assert found.text == "went on"
     assert returned(again.requests[0])[0].text == "a small result"
+    assert found.turns == 3, "every turn counts, also those before"
+    assert "This is turn 3 of 32." in again.requests[0].messages[-1].text

@@ -328,6 +328,7 @@ class AgentSession:
         self.nonce = secrets.token_hex(16)
         self.transcript = Transcript(append=bag.records.append_transcript)
         self.turn = 0
+        self._earlier_turns = 0  # of the runs that this one continues
         self.final = ""  # why the next turn is the last
         self.report: Report | None = None
         self.status = ""
@@ -363,6 +364,7 @@ class AgentSession:
             below = f"{self.bag.session.name}/"
             sessions = await asyncio.to_thread(self.bag.store.sessions)
             self.family.earlier = sum(one.name.startswith(below) for one in sessions)
+            self._earlier_turns = (await self.bag.records.counters()).turns
             await self.guard()
             self.transcript.replaced()  # the nonce is a new one
 
@@ -386,6 +388,11 @@ class AgentSession:
         return not self.bag.owns(tool) and tool not in _INTERNAL
 
     @property
+    def all_turns(self) -> int:
+        """Of the session: every turn counts, also those of a run that this one continues."""
+        return self._earlier_turns + self.turn
+
+    @property
     def turns_left(self) -> int:
         return max(1, self.agent.max_turns - self.turn)
 
@@ -405,9 +412,11 @@ class AgentSession:
             self.final = f"{self.agent.max_turns} turns are over"
         tools = self.listed()
         used = self.budget.used(self.transcript, tools)
-        self.bag.journal.record("turn", number=self.turn, final=bool(self.final), tokens=used, why=self.final)
+        number = self.all_turns
+        self.bag.journal.record("turn", number=number, final=bool(self.final), tokens=used, why=self.final)
+        most = self._earlier_turns + self.agent.max_turns
         notice = self.bag.system_notice(
-            turn=self.turn, max_turns=self.agent.max_turns, tokens_used=used, window=self.budget.window,
+            turn=number, max_turns=most, tokens_used=used, window=self.budget.window,
             kept=self.resumed or self.rounds > 0, final_turn=bool(self.final),
         )  # fmt: skip
         self._offered_final = bool(self.final)
@@ -548,11 +557,11 @@ class AgentSession:
         shares, used = await asyncio.to_thread(lambda: (self.bag.records.seen(), self.bag.records.used()))
         self.bag.journal.record(
             "reported", status=report.status, synthetic=report.synthetic, why=report.why, chars=len(report.text),
-            turns=self.turn, seen=shares, coverage=used,
+            turns=self.all_turns, seen=shares, coverage=used,
         )  # fmt: skip
         return replace(
-            report, turns=self.turn, calls=self.calls, usage=self.usage, session=self.bag.session.id, coverage=shares,
-            used=used,
+            report, turns=self.all_turns, calls=self.calls, usage=self.usage, session=self.bag.session.id,
+            coverage=shares, used=used,
         )  # fmt: skip
 
     def save_tree(self) -> None:
