@@ -1,8 +1,10 @@
 """Records and lines of logs by their bytes, without a store."""
 
+import json
+
 import pytest
 
-from holdall.store.records import erased, note_name, sealed, unsealed, without_verdict
+from holdall.store.records import erased, note_name, sealed, tree_without, unsealed, without_verdict
 from holdall.values.errors import UsageError
 
 
@@ -43,3 +45,19 @@ def test_what_a_line_tells_of_an_output_is_taken_out_at_its_own_length(version: 
     body = unsealed(line) if version > 1 else line[:-1]
     assert body.rstrip(b" }") + b"}" == b'{"at":1.0,"event":"asked","handle":"k3f9"}'
     assert line.endswith(b"}\n")
+
+
+def test_an_operation_tree_loses_what_it_tells_of_an_output_at_any_depth() -> None:
+    inner = {
+        "op": "extraction",
+        "handle": "k3f9",
+        "question": "the secret",
+        "children": [{"op": "model", "preview": "x"}],
+    }
+    other = {"op": "read", "handle": "h2bb", "question": "stays"}
+    tree = {"op": "session", "name": "s1", "children": [{"op": "agent", "children": [inner, other]}]}
+    after = json.loads(tree_without(json.dumps(tree).encode(), ["k3f9"]))
+    gone, stays = after["children"][0]["children"]
+    assert (gone["handle"], stays) == ("k3f9", other)
+    assert "secret" not in json.dumps(after)
+    assert json.loads(tree_without(json.dumps(tree).encode(), ["zzzz"])) == tree
