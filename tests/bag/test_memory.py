@@ -80,7 +80,7 @@ async def test_one_store_serves_several_sessions_one_after_the_other_and_at_once
         inner = await other.keep("second")
         await again.close()
         assert (await other.read(inner.handle)).text == "second"
-        assert [(session.name, outputs) for session, outputs, _ in await other.care.sessions()].count(("s1", 1)) == 1
+        assert [(session.name, outputs) for session, outputs, *_ in await other.care.sessions()].count(("s1", 1)) == 1
 
 
 @requirement("api:memory-store")

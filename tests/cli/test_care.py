@@ -115,7 +115,7 @@ def test_the_list_of_sessions_tells_what_takes_room_and_counts_what_is_kept(hold
     told = holdall("--set", "retention=1 second", "put", "-s", "large", stdin=b"a") and holdall(
         "ls", "--sessions", "--json"
     )
-    assert [(one["name"], one["outputs"], one["bytes"], one["retention"]) for one in told.json["sessions"]] == [
+    assert [(one["name"], one["kept"], one["bytes"], one["retention"]) for one in told.json["sessions"]] == [
         ("small", 0, 0, "30 days"), ("twice", 2, 3000, "30 days"), ("large", 2, 4001, "1 second"),
     ]  # fmt: skip
 

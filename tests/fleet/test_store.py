@@ -403,7 +403,7 @@ def test_a_sweep_and_a_list_of_sessions_take_as_many_statements_for_many_session
         keep(store, session, "y")
     assert statements() == few
     assert store.stats().outputs == 23
-    assert sorted(store.kept_by_session().values()) == [(1, 1), *[(2, 2)] * 11]
+    assert sorted(store.kept_by_session().values()) == [(1, 1, 1), *[(2, 2, 2)] * 11]
 
 
 @requirement("fleet:log-pieces-joined")

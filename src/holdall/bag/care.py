@@ -169,12 +169,12 @@ class Care:
 
         return await asyncio.to_thread(fold)
 
-    async def sessions(self) -> Sequence[tuple[SessionInfo, int, int]]:
-        """Every session, newest first, with how many outputs it keeps, and the bytes that they take."""
+    async def sessions(self) -> Sequence[tuple[SessionInfo, int, int, int]]:
+        """Every session, newest first, with its outputs, how many of them it keeps, and the bytes that these take."""
 
-        def count() -> list[tuple[SessionInfo, int, int]]:
+        def count() -> list[tuple[SessionInfo, int, int, int]]:
             kept = self._store.kept_by_session()
-            return [(one, *kept.get(one.id, (0, 0))) for one in self._store.sessions()]
+            return [(one, *kept.get(one.id, (0, 0, 0))) for one in self._store.sessions()]
 
         return await asyncio.to_thread(count)
 

@@ -183,13 +183,13 @@ async def _sessions(options: Options, limit: int | None, *, by_size: bool, rever
     with Care.of(where.home, where.settings) as care:
         every_one = await care.sessions()
     if by_size:
-        every_one = sorted(every_one, key=lambda row: row[2], reverse=True)
+        every_one = sorted(every_one, key=lambda row: row[3], reverse=True)
     found = _first(every_one, limit, reverse=reverse)
     if options.as_json:
         rows = [
             {"name": one.name, "id": one.id, "created": one.created, "retention": one.retention.told,
-             "outputs": count, "bytes": taken}
-            for one, count, taken in found
+             "outputs": count, "kept": kept, "bytes": taken}
+            for one, count, kept, taken in found
         ]  # fmt: skip
         screen.as_json({"sessions": rows})
         return 0 if found else FOUND_NOTHING
@@ -198,8 +198,8 @@ async def _sessions(options: Options, limit: int | None, *, by_size: bool, rever
         return FOUND_NOTHING
     now = time.time()
     cells = [
-        [one_line(one.name, 40), one.retention.told, grouped(count), size(taken), age(now - one.created)]
-        for one, count, taken in found
+        [one_line(one.name, 40), one.retention.told, grouped(kept), size(taken), age(now - one.created)]
+        for one, _, kept, taken in found
     ]
     screen.columns(["SESSION", "RETENTION", "OUTPUTS", "SIZE", "AGE"], cells, right=(2, 3, 4))
     if len(found) < len(every_one):

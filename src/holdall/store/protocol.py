@@ -345,8 +345,10 @@ class OutputStore(Protocol):
         """All of them, tombstones too, oldest first; in the state `unreadable` those whose records cannot be read."""
         ...
 
-    def kept_by_session(self) -> Mapping[str, tuple[int, int]]:
-        """How many outputs each session keeps, and the bytes that they take, by its id; a session may be missing."""
+    def kept_by_session(self) -> Mapping[str, tuple[int, int, int]]:
+        """By the id of each session its outputs, tombstones too, how many of them it keeps, and the bytes that these take.
+        A session without outputs may be missing.
+        """
         ...
 
     def unreadable(self, session: SessionInfo) -> Mapping[str, StoreFault]:

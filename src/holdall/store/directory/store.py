@@ -283,10 +283,11 @@ class DirectoryStore(SessionFiles):
     def sweep_due(self) -> bool:
         return upkeep.due(self)
 
-    def kept_by_session(self) -> Mapping[str, tuple[int, int]]:
+    def kept_by_session(self) -> Mapping[str, tuple[int, int, int]]:
         found = {session: self._stored(session) for session in self.sessions()}
         return {
             session.id: (
+                len(stored),
                 sum(facts.state != "expired" for facts in stored),
                 used_bytes_of(self, session, found.__getitem__),
             )
