@@ -2,10 +2,12 @@
 
 import asyncio
 import base64
+import contextlib
 import gzip
 import io
 import json
 import random
+import sqlite3
 import sys
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -306,6 +308,24 @@ async def test_an_output_whose_end_cannot_be_masked_is_not_left_running(
         (ended,) = (await bag.wait(running.handle)).ended
         assert (ended.state, ended.error) == ("interrupted", "not all of it is kept: no rule any more")
     assert not anywhere(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "binary"])
+async def test_a_notice_shows_no_text_that_stands_in_binary_data(tmp_path: Path, kind: str) -> None:
+    secret = "Zk93hfQm27xPwLr8"
+    data = secret.encode() + bytes(range(256)) * 600
+    if kind == "sqlite":
+        with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as database:
+            database.execute("create table users (name text, password text)")
+            database.executemany("insert into users values (?, ?)", [(f"n{n}", secret) for n in range(4000)])
+            database.commit()
+        data = (tmp_path / "a.db").read_bytes()
+    async with opened(tmp_path / "home", **SETTINGS) as bag:
+        taken = await bag.take(data, tool="env")
+        assert isinstance(taken, Kept)
+        assert "env returned " in taken.content
+        assert secret not in taken.content
+        assert secret.encode().hex(" ") not in taken.content
 
 
 async def test_without_the_extra_nothing_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from holdall.bag import streams
 from holdall.bag.core import NO_POLICY, Core, in_thread
 from holdall.bag.records import Noticed, noticed_key
 from holdall.bag.streams import discard, value_text, with_an_end
+from holdall.formats.registry import format_of
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_fence_tag, new_tag
 from holdall.store.protocol import OutputReader, Progress
@@ -205,17 +206,19 @@ def view_now(core: Core, facts: Facts, room: int | None) -> View | None:
 def _look(core: Core, room: int | None, reader: OutputReader) -> View:
     most = core.settings.notice_max_tokens
     difference = _difference(core, reader)
+    # Of what is masked as it is stored, the texts inside of binary data are not: their notice only says what it is.
+    is_sealed = reader.facts.origin.masked and format_of(reader.facts.measure.kind).is_binary
     view = notice_view(
         reader,
         new_fence_tag,
-        outlined=core.dialect.outlined and difference is None,
+        outlined=core.dialect.outlined and difference is None and not is_sealed,
         tokenizer=core.tokenizer,
         most_tokens=most if room is None else min(most, room),
         long_handle=core.dialect.long_handles,
         extracts=core.models.configured,
         ends=max(PREVIEW_BYTES, core.settings.snippet_bytes) if core.dialect.paragraphs else PREVIEW_BYTES,
     )
-    view = marked_view(core, view)
+    view = marked_view(core, replace(view, head=b"", tail=b"") if is_sealed else view)
     if difference is not None:
         return replace(view, difference=difference, tag=tag_for(repr(difference), new_fence_tag))
     return with_paragraphs(reader, view, new_fence_tag) if core.dialect.paragraphs else view
