@@ -346,7 +346,8 @@ class OutputStore(Protocol):
         ...
 
     def kept_by_session(self) -> Mapping[str, tuple[int, int, int]]:
-        """By the id of each session its outputs, tombstones too, how many of them it keeps, and the bytes that these take.
+        """By the id of each session its outputs, tombstones too, how many of them it keeps, and the bytes they take.
+
         A session without outputs may be missing.
         """
         ...
