@@ -103,6 +103,7 @@ _LOOK_AGAIN = 0.02  # seconds between two looks whether what it started has gone
 _MOST_UNREAD = 4 * 1024 * 1024  # of answers and notifications to a server that reads nothing
 _DRAIN = 0.25  # seconds in which the rest of its output is read after its end
 _NEEDED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
+_OURS = ("HOLDALL_MODEL_KEY", "HOLDALL_GATEWAY_TOKEN")  # secrets that are no server's
 _living: set[tuple[int, int]] = set()  # who started it, and its id
 
 
@@ -279,7 +280,8 @@ async def start(
         raise NotTrusted(
             f"files that it runs or could import have changed since you agreed ({one_line(first, 60)}{more})"
         )
-    inherited = environment if spec.inherits else {key: environment[key] for key in _NEEDED if key in environment}
+    names = environment.keys() - {*_OURS} if spec.inherits else environment.keys() & {*_NEEDED}
+    inherited = {name: environment[name] for name in names}
     _, child = await asyncio.get_running_loop().subprocess_exec(
         lambda: Child(hear, silent),
         spec.command,
