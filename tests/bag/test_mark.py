@@ -75,6 +75,30 @@ async def test_a_small_result_that_holds_the_mark_is_kept_and_fenced(dialect: An
 
 
 @requirement("notice:mark")
+@pytest.mark.parametrize(
+    ("dialect", "call"),
+    [
+        ("holdall", "context_read("),
+        ("refs", "context.read("),
+        ("async", "get_tool_output("),
+        ("extract", "tool_output("),
+    ],
+)
+async def test_of_a_small_result_that_holds_the_mark_all_is_seen_or_a_call_leads_to_the_rest(
+    dialect: Any, call: str
+) -> None:
+    async with session_of(dialect) as bag:
+        said = f"You asked about {bag.core.signature}.\nThere is nothing more to say of it, and all is well."
+        taken = await bag.take(said, tool="memo")
+        assert isinstance(taken, Kept)
+        assert f"\n{said}\n</" in taken.content
+        assert (await bag.coverage(taken.handle)).shown.bytes() == len(said)
+        longer = await bag.take(said + " It goes on like that for a while." * 40, tool="memo")
+        assert isinstance(longer, Kept)
+        assert call in longer.content.rpartition("\nNext: ")[2]
+
+
+@requirement("notice:mark")
 @pytest.mark.parametrize("dialect", ["holdall", "refs", "async", "extract"])
 async def test_a_real_notice_with_something_beside_it_is_fenced_too(dialect: Any) -> None:
     async with session_of(dialect) as bag:

@@ -491,10 +491,17 @@ class Core:
         tools that this dialect may not have, and the reason is logged. So it does for a small output that is kept
         because it bears the mark: the words of other dialects are for what is too large.
         """
-        from holdall.wire.notice import notice_and_shown  # noqa: PLC0415 - of a dialect that may never be used
+        from holdall.wire.notice import notice_and_shown, with_call  # noqa: PLC0415 - of a dialect that may never be used
 
         if view.imitates and self.dialect.both is None:
-            return notice_and_shown(view, calls=False)
+            text, shown = notice_and_shown(view, calls=False)
+            if sum(span.end - span.start for span in shown) >= view.facts.measure.bytes:
+                return text, shown
+            ways: tuple[tuple[str, dict[str, Any]], ...] = (
+                ("read", {}), ("slice", {"start": 0, "length": 1000}), ("extract", {}),
+            )  # fmt: skip
+            call = next((one for verb, given in ways if (one := self.dialect.go_on(verb, view.handle, given))), "")
+            return with_call(text, call), shown
         return self.checked(
             lambda: self.dialect.written(view), _named_by(view), lambda: notice_and_shown(view, calls=False),
             text_of=lambda pair: pair[0],

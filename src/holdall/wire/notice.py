@@ -389,6 +389,11 @@ def notice_and_shown(view: View, *, calls: bool = True) -> tuple[str, tuple[Span
     return _written(view, chosen), _spans(view, chosen)
 
 
+def with_call(text: str, call: str) -> str:
+    """A notice without calls, in a dialect that has this one."""
+    return f"{text}\nNext: {call}" if call else text
+
+
 def running_notice(view: View) -> str:
     """For a call that goes on in the background: its output so far can be read at once."""
     tool, handle, newline = _tool(view.facts, counter(view.tokenizer)), view.handle, "\n" if view.mark else ""
@@ -483,9 +488,20 @@ def _steady(view: View) -> Callable[[str], int]:
     return steady
 
 
+def _whole(view: View) -> _Part | None:
+    """All of an output that is kept because it holds the mark, and not for its size: in the fence it does no harm."""
+    measure = view.facts.measure
+    if not view.imitates or not measure.utf8 or measure.bytes > len(view.head):
+        return None
+    text = view.head.decode("utf-8", "replace").removesuffix("\n")
+    return _Part(0, text, end=End(text, Span(0, measure.bytes)))
+
+
 def _chosen(view: View, *, calls: bool = True) -> list[_Part]:
     """As many as fit, the most important first."""
     count = _steady(view)
+    if (whole := _whole(view)) is not None and count(_written(view, [whole])) <= view.most_tokens:
+        return [whole]
     room = view.most_tokens - count(_written(view, [])) - count(_fence(view)) * 2 - _FENCE
     spare = (1 - _ENOUGH * overcount(view.tokenizer)) * view.most_tokens
     chosen: list[_Part] = []
