@@ -49,6 +49,15 @@ def test_an_identity_that_cannot_be_a_name_has_one_of_its_own(identity: str) -> 
 
 
 @requirement("adapter:conversations")
+@pytest.mark.parametrize("length", [186, 187, 188, 200, 201])
+def test_a_conversation_has_a_session_however_long_its_identity_is(tmp_path: Path, length: int) -> None:
+    conversations = of(tmp_path)
+    name = conversations.name(None, lambda: "x" * length)
+    assert conversations.result_now(name, lambda: "small", tool="t", running=str) == "small"
+    conversations.close()
+
+
+@requirement("adapter:conversations")
 def test_the_user_names_the_session_or_finds_its_name() -> None:
     assert Conversations(session="fixed").name(None, no_identity) == "fixed"
     assert Conversations(session=lambda context: f"{context}-1").name("user", no_identity) == "user-1"

@@ -129,7 +129,7 @@ class Conversations:
                 "Give it one as your framework does, or name a session: session=… of the adapter."
             )
         text = str(found)
-        if len(text) <= _LONGEST_NAME and text.isprintable():
+        if len(prefix) + len(text) <= _LONGEST_NAME and text.isprintable():
             return prefix + text
         return f"{prefix}conversation-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
