@@ -361,6 +361,22 @@ def test_an_output_that_has_a_schema_stays_for_programs_without_its_secrets(
     assert asyncio.run(called(program)) == whole.replace("secret", "******")
 
 
+@requirement("adapter:beside")
+def test_a_tool_that_is_called_like_one_of_ours_is_left_out_aloud(adapter: Adapter) -> None:
+    def context_grep(handle: str = "", pattern: str = "") -> str:
+        """Of a server."""
+        raise AssertionError
+
+    requests: list[Request] = []
+    model = model_of(finds_the_needle(fetch), requests)
+    tools: Any = [function_tool(fetch), function_tool(context_grep)]
+    agent = adapter.copy(Agent("tester", tools=tools, model=model))
+    with pytest.warns(UserWarning, match="Left out.*context_grep"):
+        ran = asyncio.run(Runner.run(agent, "go"))
+    assert NEEDLE in str(ran.final_output)
+    assert [request.tools.count("context_grep") for request in requests] == [0, 1, 1]
+
+
 @requirement("adapter:saved-state")
 def test_beside_a_trimmer_of_every_tool_it_warns(adapter: Adapter) -> None:
     def run(trimmer: ToolOutputTrimmer) -> None:

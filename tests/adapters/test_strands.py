@@ -240,6 +240,18 @@ def test_what_a_tool_streams_passes_and_only_its_result_is_kept(adapter: Any) ->
     assert NEEDLE in str(events[-1]["result"])
 
 
+@requirement("adapter:beside")
+def test_a_tool_that_is_called_like_one_of_ours_is_left_out_aloud(adapter: Any) -> None:
+    def context_grep(handle: str = "", pattern: str = "") -> str:
+        """Of a server."""
+        raise AssertionError
+
+    model, tools = Scripted(finds_the_needle(fetch), []), [tool(fetch), tool(context_grep)]
+    with pytest.warns(UserWarning, match="Left out.*context_grep"):
+        agent = Agent(model, tools=tools, plugins=[adapter], callback_handler=None)
+    assert NEEDLE in str(agent("go"))
+
+
 @requirement("adapter:conversations")
 def test_agents_without_a_session_manager_are_apart(adapter: Any) -> None:
     agents = [

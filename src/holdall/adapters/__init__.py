@@ -17,6 +17,7 @@ import queue
 import sys
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
@@ -138,6 +139,16 @@ class Conversations:
         return self.pool.of(name)
 
     # Our own tools
+
+    def taken_names(self, names: Iterable[str]) -> frozenset[str]:
+        """Those of a program's tools that are called like ours. What they say would pass for our words: they are left
+        out, and that is said.
+        """
+        taken = frozenset(name for name in names if self.owns(name))
+        if taken:
+            listed = ", ".join(sorted(taken))
+            warnings.warn(f"Left out, for it has the name of a tool of Holdall: {listed}", stacklevel=3)
+        return taken
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Every tool of ours, for frameworks that register tools before there is a conversation."""

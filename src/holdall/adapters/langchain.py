@@ -11,7 +11,6 @@ its `.bind(model)` offers our tools.
 
 import contextlib
 import uuid
-import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, cast
@@ -324,10 +323,8 @@ def _with(conversations: Conversations, request: ModelRequest[Any], added: Addit
 
 def _others(conversations: Conversations, tools: Sequence[Any]) -> list[Any]:
     """Without tools that are called like ours, as a server may call one: what they say would pass for our words."""
-    named = {name for one in tools if conversations.owns(name := _tool_name(one))}
-    if named:
-        warnings.warn(f"Left out, for it has the name of a tool of Holdall: {', '.join(sorted(named))}", stacklevel=2)
-    return [one for one in tools if _tool_name(one) not in named]
+    taken = conversations.taken_names(map(_tool_name, tools))
+    return [one for one in tools if _tool_name(one) not in taken]
 
 
 def _tool_name(tool: Any) -> str:

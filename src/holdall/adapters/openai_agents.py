@@ -172,7 +172,9 @@ def _guarded(kind: type[Agent[Any]], copies: _Copies) -> type[Agent[Any]]:
 
         async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
             name, run = copies.name(run_context), copies.run(run_context)
-            tools = [copies.guarded(tool, name, run) for tool in await super().get_all_tools(run_context)]
+            given = await super().get_all_tools(run_context)
+            taken = copies.conversations.taken_names(tool.name for tool in given)
+            tools = [copies.guarded(tool, name, run) for tool in given if tool.name not in taken]
             async with copies.conversations.of(name) as bag:
                 return tools + [copies.own(spec, name, run) for spec in bag.tools()]
 

@@ -61,6 +61,8 @@ class HoldallPlugin(Plugin):
         self._unnamed: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
     def init_agent(self, agent: Agent) -> None:
+        for name in self.conversations.taken_names(list(agent.tool_registry.registry)):
+            del agent.tool_registry.registry[name]
         for spec in self.conversations.specs():
             agent.tool_registry.register_tool(_Own(self, agent, spec))
         agent.add_middleware(ExecuteToolStage.Input, self._guarded)
