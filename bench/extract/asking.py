@@ -119,7 +119,7 @@ class Asking:
         proved = judge.ranges(one.span for one in found.snippets if one.verified)
         usage = found.spent.usage
         return Asked(
-            task.id, task.question, "; ".join(task.gold), found.found, answered(task, found),
+            task.id, task.question, "; ".join(task.gold), bool(found.found), answered(task, found),
             bool(judge.verdict(task, part.output.data, proved)), found.answer[:500],
             tuple(one.said or one.text for one in found.snippets), tuple(one.check for one in found.snippets),
             found.strategy, found.warning, found.chunks_total, len(found.failed), found.spent.calls,
@@ -139,7 +139,7 @@ class Asking:
 
 def answered(task: Task, found: Extraction) -> bool:
     """Whether the model's own words state the right answer."""
-    return found.found and found.strategy != "truncate" and all(states(found.answer, gold) for gold in task.gold)
+    return bool(found.found) and found.strategy != "truncate" and all(states(found.answer, gold) for gold in task.gold)
 
 
 def states(text: str, gold: str) -> bool:

@@ -116,6 +116,7 @@ class Records(_Waits):
     seen = _direct(bag.Records.seen)
     used = _direct(bag.Records.used)
     tree = _direct(bag.Records.tree)
+    with_lost_ends = _direct(bag.Records.with_lost_ends)
     save_tree = _direct(bag.Records.save_tree)
     coverage = _waiting(bag.Records.coverage)
     counters = _waiting(bag.Records.counters)

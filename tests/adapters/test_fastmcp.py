@@ -7,7 +7,7 @@ import base64
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from fastmcp import Client, Context, FastMCP
@@ -246,7 +246,7 @@ class Shelf(ToolResult):
 @requirement("adapter:needle")
 async def test_a_result_of_a_class_of_the_program_is_kept(adapter: Any) -> None:
     def shelf() -> Any:
-        return Shelf(content=fetch_some())
+        return Shelf(content=cast("Any", fetch_some()))
 
     async with Client(server(adapter, [shelf])) as client:
         assert handle_in(got(await client.call_tool("shelf")).text)

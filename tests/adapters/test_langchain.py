@@ -400,8 +400,8 @@ def test_all_that_a_model_reads_of_a_message_of_a_command_is_looked_at(tmp_path:
     text = f"GITHUB_TOKEN={secret}\n" * lines
     call: Any = {"name": "other", "args": {"text": text}, "id": "call-9"}
     said = {
-        "somebody": ChatMessage(text, role="user"),
-        "role": ChatMessage("hi", role=text),
+        "somebody": ChatMessage(content=text, role="user"),
+        "role": ChatMessage(content="hi", role=text),
         "name": HumanMessage("hi", name=text),
         "calls": AIMessage("hi", tool_calls=[call]),
         "function": AIMessage("hi", additional_kwargs={"function_call": {"name": "other", "arguments": text}}),

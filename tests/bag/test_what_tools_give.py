@@ -160,7 +160,7 @@ async def test_an_object_takes_the_notice_or_a_dictionary_with_the_notice_stands
         assert (settable.content, taken.is_error) == (LOG, True)
         taken = await bag.take(ReadOnly(LOG), tool="t")
         assert isinstance(taken, Kept)
-        assert taken.content["content"].startswith("t failed with ")
+        assert taken.content["content"].startswith("t returned the same bytes as ")
         assert taken.content["seconds"] == 2
         assert len(str(taken.content)) < 2000  # nothing else in it has the text
         assert taken.is_error

@@ -97,7 +97,7 @@ def test_ls_lists_the_newest_first_and_sorts_filters_and_limits(holdall: Program
     assert unknown.code == 2
     assert unknown.err == (
         "holdall: --state takes kept, removed, queued, running, ready, failed, cancelled, timed out, interrupted, "
-        "expired, not 'stopped'.\n"
+        "expired, unreadable, not 'stopped'.\n"
     )
 
 

@@ -142,7 +142,7 @@ async def test_a_running_output_has_its_true_size_and_nothing_was_seen_of_nothin
 async def test_an_answer_took_as_long_as_its_call_not_as_the_others_of_its_turn(home: Path) -> None:
     async with Holdall.open(home=str(home), session="turn") as bag:
         handle = (await bag.keep("a\n" * 50, tool="t")).handle
-        about = {"name": "context_read", "verb": "read", "asked": {}, "tokens": 1, "shown": [[0, 2]]}
+        about: dict[str, Any] = {"name": "context_read", "verb": "read", "asked": {}, "tokens": 1, "shown": [[0, 2]]}
         bag.journal.record("retrieved", handle=handle, tool="t", seconds=67.0, **about)
         bag.journal.record(
             "called", handle=handle, tool="context_read", call_id="r", seconds=0.04, outcome="answer", is_error=False

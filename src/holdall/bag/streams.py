@@ -53,12 +53,12 @@ def with_an_end(value: object) -> object:
         return value
     names = () if isinstance(value, dict | list | tuple) else fields_of(value)
     try:
-        for one in (value, *(field(value, name) for name in names)):
+        for one in (cast("object", value), *(field(cast("object", value), name) for name in names)):
             with contextlib.suppress(ValueError):  # it holds itself: what can be told of it is told
                 check_repeats(one)
     except EndlessValue as problem:
         return endless_note(problem)
-    return value
+    return cast("object", value)
 
 
 def steady(parts: Iterator[object]) -> Iterator[object]:

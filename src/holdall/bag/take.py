@@ -13,7 +13,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iter
 from dataclasses import field, replace
 from functools import partial
 from pathlib import PurePath
-from typing import cast
+from typing import Any, cast
 
 from holdall.bag import streams
 from holdall.bag.core import NO_POLICY, Core, in_thread
@@ -1066,13 +1066,13 @@ def take_small(core: Core, output: object, origin: Origin, started: float | None
     return Inline(output) if text is output else Inline(output, as_text=text)
 
 
-def asked_with(core: Core, origin: Origin) -> dict[str, str]:
+def asked_with(core: Core, origin: Origin) -> dict[str, Any]:
     """The server of a call and the beginning of its arguments, for its event: most results have no record of their own.
 
     What must not reach a disk, and what a policy masks, does not do so by this way: to look through arguments takes
     its time, and everybody would wait for it here.
     """
-    found = {"server": origin.server} if origin.server else {}
+    found: dict[str, Any] = {"server": origin.server} if origin.server else {}
     policy, arguments = core.policy_of(origin.tool), origin.arguments
     if arguments is None or policy.store == "never" or policy.redact or not core.dialect.stores:
         return found

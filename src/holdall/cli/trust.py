@@ -63,12 +63,14 @@ def agreement(options: Options, *, trust: bool, command: str = "", asks: bool = 
 def _asked(path: str, lines: Sequence[str]) -> bool:
     """A screen at a time: what has scrolled away was not read. Passwords too: what looks like one may be code."""
     try:
-        size = os.get_terminal_size(sys.stderr.fileno())
+        columns, lines_shown = os.get_terminal_size(sys.stderr.fileno())
     except OSError:
-        size = shutil.get_terminal_size()
+        columns = lines_shown = 0
+    if not columns or not lines_shown:  # some terminals do not say
+        columns, lines_shown = shutil.get_terminal_size()
     said = [f"{one_line(path, 500)} names what will run as you, or be sent:", *lines]
-    rows = [row for line in said for row in _rows(line, size.columns)]
-    height = max(4, size.lines - 2)
+    rows = [row for line in said for row in _rows(line, columns)]
+    height = max(4, lines_shown - 2)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # the loop would hold Ctrl-C back
     try:
         while True:
