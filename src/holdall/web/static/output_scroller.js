@@ -74,7 +74,7 @@ export class Scroller {
     this.isWrapped = on;
     this.mean = this.rowHeight;
     this.heights.clear();
-    this.spacer.style.height = `${this.height}px`;
+    this.stretch();
     this.moveTo(this.top);
   }
 
@@ -101,7 +101,7 @@ export class Scroller {
     for (const page of this.pages.keys()) if ((page + 1) * PAGE > changed) this.pages.delete(page);
     for (const [page, one] of this.loading) if ((page + 1) * PAGE > changed) this.abort(page, one);
     for (const [index, row] of this.rows) if (index >= total) this.remove(index, row);
-    this.spacer.style.height = `${this.height}px`;
+    this.stretch();
     this.top = Math.min(this.top, this.lastTop);
     this.render();
   }
@@ -273,8 +273,15 @@ export class Scroller {
     if (!isNew) return false;
     const known = [...this.heights.values()];
     this.mean = known.reduce((sum, one) => sum + one, 0) / known.length;
-    this.spacer.style.height = `${this.height}px`;
+    this.stretch();
     return true;
+  }
+
+  // As high as the list now seems to be. Where that is less than before, the browser moves the bar: nobody scrolled.
+  stretch() {
+    const before = this.box.scrollTop;
+    this.spacer.style.height = `${this.height}px`;
+    this.last += this.box.scrollTop - before;
   }
 
   remove(index, row) {
