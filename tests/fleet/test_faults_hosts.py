@@ -140,9 +140,7 @@ def test_thirty_writers_in_one_session_each_get_their_own_handles_beside_two_col
     tally.add("concurrent writer", times=many)
     tally.add("concurrent collector", times=2)
     loaded = [event for event in events if event.kind == "loaded"]
-    assert {event.kind for event in events} == {"acts", "loaded", "done"}, [
-        event.fields for event in events if event.kind == "refused"
-    ]
+    assert [event.fields for event in events if event.kind == "refused"] == []
     assert len({event.text("handle") for event in loaded}) == len(loaded) == 10 * many
     with opened(fleet_place, first.principal, tmp_path / "looks") as store:
         assert all_there(store, loaded) == []
