@@ -730,6 +730,7 @@ def test_the_address_leads_to_the_view_that_is_looked_at(site: Site, watched: Wa
     assert page.locator("table.answer tbody tr").first.locator("td").all_inner_texts()[1] == "19999"
     watched.visit(site.address("json"))
     page.get_by_role("tab", name="Tree").click()
+    page.locator("[data-part=tree] [data-at]").first.wait_for()
     page.get_by_label("Path of a value").fill("$.items[7]")
     page.get_by_role("button", name="Go").last.click()
     page.locator(".tree-found").wait_for()
