@@ -129,9 +129,9 @@ async def test_questions_of_a_sub_agent_are_in_every_total_up_to_the_root(tmp_pa
     assert (flat["cost"] is None) == (priced == "none")
     if priced == "all":
         assert flat["cost"] == pytest.approx(tokens / 1e6)
-        assert f" tokens · {money(flat['cost'])} · 1.0 s" in line
+        assert f" tokens · {money(tree['totals']['cost'])} · 1.0 s" in line
     elif priced == "extraction":
-        assert f" tokens · at least {money(flat['cost'])} ({unknown} calls of unknown price) · 1.0 s" in line
+        assert f" tokens · at least {money(tree['totals']['cost'])} ({unknown} calls of unknown price) · 1.0 s" in line
     else:
         assert " tokens · price unknown · 1.0 s" in line
     drawn = list(drawn_tree(tree))
