@@ -3,7 +3,6 @@
 import contextlib
 import io
 import random
-import time
 import zlib
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from holdall.values.errors import BadMember, MissingExtra, WorkerFault
 from tests.bag.shapes import opened
 from tests.packed import pdf, reading, zipped
 from tests.requirements import requirement
-from tests.support import reader_of
+from tests.support import in_effort, reader_of
 
 PAGES = [f"Chapter {number}\nThe answer of page {number} is {number * 7}." for number in range(1, 41)]
 PDF = pdf(*PAGES)
@@ -122,6 +121,6 @@ def test_damaged_pdfs_are_read_or_refused() -> None:
 @pytest.mark.parametrize("part", [b"/Type/Pages", b"/Type/ObjStm>>stream\n"])
 def test_a_file_that_repeats_what_is_looked_for_takes_no_longer(part: bytes) -> None:
     data = b"%PDF-1.4\n" + part * (1_000_000 // len(part)) + b"\n%%EOF\n"
-    before = time.process_time()
-    outline = formats_pdf.pdf_outline(take(reading(data), len(data), 1), Room(400))
-    assert (outline.label, time.process_time() - before < 1.0) == ("PDF", True)  # 70 s, where each is looked at
+    # Where each is looked at: 7,000
+    outline = in_effort(100, lambda: formats_pdf.pdf_outline(take(reading(data), len(data), 1), Room(400)))
+    assert outline.label == "PDF"

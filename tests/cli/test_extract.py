@@ -415,7 +415,7 @@ class Terminal:
         self.process = subprocess.Popen([PROGRAM, *arguments], env=env, stdin=theirs, stdout=out, stderr=theirs)
         os.close(theirs)
         self.seen = b""
-        self.until_when = time.monotonic() + 45
+        self.until_when = time.monotonic() + 100  # before the test itself is ended
 
     def __enter__(self) -> "Terminal":
         return self
@@ -484,18 +484,16 @@ def test_ctrl_c_at_the_question_ends_it_at_once(holdall: Program, script: Any) -
 def test_progress_is_shown_on_a_terminal_while_the_answer_goes_to_a_pipe_and_ctrl_c_tells_what_it_took(
     holdall: Program, script: Any
 ) -> None:
-    waits = BUSY | {"retry_after": 30}
+    waits = BUSY | {"retry_after": 3600}
     handle = holdall.put(LOG)
     options = ("--mode", "full-chunked", "--model", script(waits, DISK, NOTHING, window=4000))
     with Terminal(holdall, "extract", handle, "which?", *options, piped=True) as terminal:
         terminal.until(" chunks, about ")
         (total,) = numbers(r"(\d+) chunks, about ", terminal.seen.decode())
         terminal.until(f"{total - 1}/{total} chunks · 1 found · $0.")
-        before = time.monotonic()
         terminal.process.send_signal(signal.SIGINT)
         code, seen = terminal.end()
     assert code == 130
-    assert time.monotonic() - before < 20, "it does not wait until the model is no longer busy"
     told = r"stopped · (\d+) calls · [\d,]+ tokens · \$0\.\d{4} · [\d.]+ s so far; what was read of it is not paid"
     assert numbers(told, seen) == [total]
     assert "Traceback" not in seen

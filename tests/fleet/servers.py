@@ -66,6 +66,9 @@ class Address(NamedTuple):
     def objects(self, prefix: str = "") -> str:
         return f"s3://{self.bucket}/{prefix}".rstrip("/")
 
+    def make_role(self) -> None:
+        self.sql(f"create role {ROLE} login password '{self.password}'")
+
     def make_database(self, name: str) -> str:
         """A new database, and the home in it."""
         self.sql(f'create database "{name}" owner {ROLE}')
@@ -213,9 +216,9 @@ class Postgres:
         command = [f"{postgres_programs()}/postgres", "-D", str(folder / "data"), *flags]
         self._daemon = Daemon("PostgreSQL", command, folder / "log", user=self._user, inside=inside)
 
-    def start(self, is_up: Callable[[], bool]) -> None:
+    def start(self, address: Address) -> None:
         self._daemon.start()
-        self._daemon.until(is_up)
+        self._daemon.until(lambda: _answers(address))
 
     def kill(self) -> None:
         """kill -9 of the server and all of its processes."""
@@ -394,18 +397,12 @@ class Servers:
 
     def start(self) -> None:
         self.start_postgres()
-        self.address.sql(f"create role {ROLE} login password '{self.address.password}'")
+        self.address.make_role()
         self.s3.start()
         self.s3.make_bucket(self.bucket)
 
     def start_postgres(self) -> None:
-        self.postgres.start(self._database_answers)
-
-    def _database_answers(self) -> bool:
-        try:
-            return bool(self.address.sql("select 1"))
-        except CommandFailed:
-            return False
+        self.postgres.start(self.address)
 
     def stop(self) -> None:
         self.postgres.stop()
@@ -435,6 +432,13 @@ def started(*, at: tuple[str, str] = LOOPBACK, durable: bool = False, inside: Se
             yield servers
         finally:
             servers.stop()
+
+
+def _answers(address: Address) -> bool:
+    try:
+        return bool(address.sql("select 1"))
+    except CommandFailed:
+        return False
 
 
 def free_port() -> int:

@@ -23,7 +23,7 @@ from holdall.values.outputs import Facts, Kept, Origin, Unkept
 from tests.fleet.fixtures import Place, Tally
 from tests.fleet.harness import admin
 from tests.fleet.proxy import Fault, Mode, proxied
-from tests.fleet.servers import Address, _server_user
+from tests.fleet.servers import ROLE, Address, Postgres, _server_user
 from tests.fleet.test_store import Fleet
 from tests.requirements import requirement
 from tests.store.support import keep, read_back
@@ -63,22 +63,31 @@ class Disk:
 
 @contextlib.contextmanager
 def on_a_small_disk(fleet_servers: Address) -> Generator[tuple[Place, Disk]]:
-    """A store whose database is in a table space of 16 MB."""
+    """A store whose database is in a table space of 16 MB, on a server of its own: whoever needs a page in the server's
+    memory writes what somebody else has in it, and would get the error of the full disk.
+    """
     name = f"full{secrets.token_hex(4)}"
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o711)
         with contextlib.closing(Disk(Path(folder) / "disk")) as disk:
-            place = disk.path / "space"
-            place.mkdir()
-            shutil.chown(place, _server_user())
-            with admin(fleet_servers, "postgres") as connection:
-                connection.execute(f"CREATE TABLESPACE {name} LOCATION '{place}'")  # pyright: ignore
-                connection.execute(f"CREATE DATABASE {name} OWNER holdall TABLESPACE {name}")  # pyright: ignore
-                try:
-                    yield Place(fleet_servers.home(name), fleet_servers.objects(name), fleet_servers, name), disk
-                finally:
-                    connection.execute(f"DROP DATABASE {name} WITH (FORCE)")  # pyright: ignore
-                    connection.execute(f"DROP TABLESPACE {name}")  # pyright: ignore
+            for place in (disk.path / "space", Path(folder) / "server"):
+                place.mkdir()
+                shutil.chown(place, _server_user())
+            server = Postgres(Path(folder) / "server", fleet_servers.database_host)
+            address = fleet_servers._replace(
+                database_port=server.port, password=server.password, admin_password=server.admin_password
+            )
+            try:
+                server.start(address)
+                address.make_role()
+                address.sql(f"create tablespace {name} location '{disk.path / 'space'}'")
+                address.sql(f"create database {name} owner {ROLE} tablespace {name}")
+                with pytest.MonkeyPatch.context() as patch:
+                    for variable, value in address.environment().items():
+                        patch.setenv(variable, value)
+                    yield Place(address.home(name), address.objects(name), address, name), disk
+            finally:
+                server.stop()
 
 
 @requirement("fleet:refusals-told")

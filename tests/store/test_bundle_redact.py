@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -30,6 +29,7 @@ from holdall.values.outputs import Origin
 from tests.requirements import requirement
 from tests.store.bundles import exported, imported, taken_apart, unpacked
 from tests.store.support import keep
+from tests.support import in_effort
 
 RULES = Rules()
 PLANT = Path(__file__).parents[2] / "../shared/redaction/plant.py"
@@ -209,9 +209,7 @@ def test_every_rule_of_the_set_is_used() -> None:
 )  # fmt: skip
 def test_no_text_makes_the_rules_slow(text: str) -> None:
     """A quarter of a megabyte of the beginnings of secrets: an engine that goes back over it would take many minutes."""
-    began = time.process_time()
-    RULES.find(text.encode())
-    assert time.process_time() - began < 5
+    in_effort(500, lambda: RULES.find(text.encode()))
 
 
 def test_one_line_of_many_megabytes_is_masked_at_every_border_of_a_window() -> None:

@@ -2,7 +2,6 @@
 
 import random
 import sqlite3
-import time
 
 import pytest
 from hypothesis import given
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from tests.requirements import requirement
+from tests.support import in_effort
 from tests.text.outline_tools import outlined, text_of
 
 _RANDOM = random.Random(5)
@@ -182,11 +182,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_hostile_costs_no_more_than_anything_else(name: str) -> None:
-    before = time.process_time()
-    found = outlined(HOSTILE[name])
+    found = in_effort(100, lambda: outlined(HOSTILE[name]))
     assert found.lines
     assert len("\n".join(found.lines)) <= 1_500
-    assert time.process_time() - before < 1.0
 
 
 @pytest.mark.parametrize("kind", ["metrics", "sql dump"])

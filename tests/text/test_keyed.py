@@ -1,7 +1,6 @@
 """YAML and TOML: the shape of what they hold, read by the line, compared with what their parsers say; and hostile ones."""
 
 import importlib
-import time
 import tomllib
 from typing import Any, cast
 
@@ -12,6 +11,7 @@ from inline_snapshot import snapshot
 
 from holdall.formats.keyed import read_toml, read_yaml
 from tests.requirements import requirement
+from tests.support import in_effort
 from tests.text.outline_tools import outlined, text_of
 
 _PARSER: Any = importlib.import_module("yaml")  # it has no types
@@ -149,11 +149,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_hostile_costs_no_more_than_anything_else(name: str) -> None:
-    before = time.process_time()
-    found = outlined(HOSTILE[name])
+    found = in_effort(100, lambda: outlined(HOSTILE[name]))
     assert found.lines
     assert len("\n".join(found.lines)) <= 1_500
-    assert time.process_time() - before < 1.0
 
 
 @pytest.mark.parametrize("kind", ["yaml", "toml"])

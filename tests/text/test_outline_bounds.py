@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from holdall.formats import Outline, Room, outline
 from holdall.formats.registry import KINDS
 from holdall.values.outputs import Kind, Measure
 from tests.requirements import requirement
+from tests.support import in_effort
 from tests.text.outline_tools import measured, outlined
 from tests.text.strategies import messy_bytes
 
@@ -117,14 +117,16 @@ def test_what_is_read_and_how_long_it_takes_does_not_grow_with_the_output(name: 
         taken += end - start
         return data[start:end]
 
+    def outlined_anew() -> Outline:
+        nonlocal taken
+        taken = 0
+        return outline(read, measure)
+
     measure = measured(data)
-    before = time.process_time()
-    found = outline(read, measure)
-    spent = time.process_time() - before
+    found = in_effort(100, outlined_anew)  # a tenth of it is usual; what is quadratic is thousands
     _is_sound(found, len(data), 1400)
     # What is small is read once, and what is not too large may be searched once more.
     assert taken <= (1 if len(data) <= 8 * _MIB else 2) * len(data) + 0.1 * _MIB
-    assert spent < 1.0  # a tenth of it on a quiet machine; what is quadratic takes minutes
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -141,9 +143,7 @@ def test_of_a_huge_output_little_is_read(line: bytes, kind: Kind) -> None:
         at = start % len(line)
         return (line * ((end - start) // len(line) + 2))[at : at + end - start]
 
-    before = time.process_time()
     found = outline(read, Measure(bytes=size, lines=size // len(line), kind=kind))
-    assert time.process_time() - before < 1.0
     assert taken < 4 * _MIB
     assert found.lines
 

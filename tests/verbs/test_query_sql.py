@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import metadata
@@ -20,7 +19,7 @@ from holdall.values.outputs import Measure
 from holdall.verbs.query import SqlWorker, query_sql
 from holdall.verbs.read import read
 from tests.requirements import requirement
-from tests.support import reader_of
+from tests.support import in_effort, reader_of
 from tests.text.strategies import messy_bytes
 
 ARTIFACTS = Path(__file__).parents[2].parent / "shared" / "bench" / "artifacts"
@@ -641,9 +640,7 @@ def test_real_outputs_are_tables(ask: Ask, name: str, sql: str, at: str | None, 
 @pytest.mark.parametrize("sign", ["\n", " ", "\t", " \n"])
 def test_an_error_that_quotes_a_cell_of_blanks_is_shortened_at_once(sign: str) -> None:
     message = f"Conversion Error: Could not convert string '{sign * 40_000}x' to INT32\n\nLINE 1: select"
-    began = time.process_time()
-    said = in_few_words("ConversionException", message, "/proc/self/fd/3")
-    assert time.process_time() - began < 5
+    said = in_effort(500, lambda: in_few_words("ConversionException", message, "/proc/self/fd/3"))
     assert len(said) < 700
     short = message.replace(sign * 40_000, "")
     assert in_few_words("ConversionException", short, "/proc/self/fd/3") == (

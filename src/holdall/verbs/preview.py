@@ -3,6 +3,7 @@ like errors with what is around them.
 """
 
 import re
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -145,7 +146,8 @@ _SHAPE = {
 _LEAST = 0.25
 _NEAR, _AROUND = 4096, 5  # bytes that are read of what is worth reading, and lines on either side of an error
 _ERROR, _ROOMY = 88, 400  # characters of a line that looks like an error, where fewer tokens may be said
-_OUTLINE_SECONDS = 5.0  # a hundred times what the largest outline takes
+# A hundred times what the largest outline takes of the processor: on a busy machine others have it most of the time.
+_OUTLINE_SECONDS, _OUTLINE_WAIT = 5.0, 60.0
 
 
 def notice_view(
@@ -217,15 +219,26 @@ def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Ou
     left = (most_tokens - _FRAME - _CALL * most_tokens) * share * overcount(tokenizer)
     counted = counter(tokenizer)
 
-    def tokens(text: str) -> int:
+    began = time.thread_time()
+
+    def in_time() -> None:
         deadline.check()
+        if time.thread_time() - began > _OUTLINE_SECONDS:
+            raise OutOfTime(_OUTLINE_SECONDS)
+
+    def tokens(text: str) -> int:
+        in_time()
         return counted(text)
+
+    def read(start: int, end: int) -> bytes:
+        in_time()
+        return reader.read(start, end)
 
     room = Room(max(_LEAST * most_tokens, left), tokens)
     try:
-        with within(_OUTLINE_SECONDS):
+        with within(_OUTLINE_WAIT):
             return outline(
-                reader.read,
+                read,
                 reader.facts.measure,
                 tool=reader.facts.origin.tool,
                 room=room,
