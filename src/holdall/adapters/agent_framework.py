@@ -78,7 +78,9 @@ class _Run:
     async def listed(self) -> list[FunctionTool]:
         async with self.conversations.of(self.name) as bag:
             specs = bag.tools()
-        return [self._tools.setdefault(spec.plain_name, self._tool(spec)) for spec in specs]
+        return [
+            self._tools.get(one.plain_name) or self._tools.setdefault(one.plain_name, self._tool(one)) for one in specs
+        ]
 
     def is_own(self, function: object) -> bool:
         return any(one is function for one in self._tools.values())

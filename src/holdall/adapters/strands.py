@@ -71,9 +71,12 @@ class HoldallPlugin(Plugin):
 
     def session_of(self, agent: Any) -> str:
         """The id that Strands makes for an agent without a session manager is too short to be the only one."""
-        managed = getattr(agent, "_session_manager", None) is not None
-        unnamed = self._unnamed.setdefault(agent, str(uuid.uuid4()))
-        return self.conversations.name(agent, lambda: agent.session_id if managed else unnamed)
+        return self.conversations.name(agent, lambda: self._identity(agent))
+
+    def _identity(self, agent: Any) -> object:
+        if getattr(agent, "_session_manager", None) is not None:
+            return agent.session_id
+        return self._unnamed.get(agent) or self._unnamed.setdefault(agent, str(uuid.uuid4()))
 
     def _guarded(self, context: ExecuteToolContext) -> ExecuteToolContext:
         tool = context.tool
@@ -87,8 +90,14 @@ class HoldallPlugin(Plugin):
         results = {one["toolResult"]["toolUseId"] for one in content if "toolResult" in one}
         if not results:
             return
-        # With their calls, which say what tools they are of: policies go by that.
-        calls = [one for one in event.agent.messages if results & _calls_in(one)]
+        # With their calls, which say what tools they are of: policies go by that. They are among the last messages.
+        calls, sought = list[Any](), set(results)
+        for one in reversed(event.agent.messages):
+            if sought & (made := _calls_in(one)):
+                calls.insert(0, one)
+                sought -= made
+            if not sought:
+                break
         async with self.conversations.of(self.session_of(event.agent)) as bag:
             [*_, guarded] = await bag.guard([*calls, event.message])
         event.message["content"] = guarded["content"]

@@ -38,7 +38,7 @@ from holdall.values.outputs import Ended, Facts, Inline, Origin, Running, Taken
 from holdall.values.settings import Settings
 from holdall.verbs.preview import whole_text
 from holdall.wire.dialect import Dialect
-from holdall.wire.results import calls_by_id, is_of_model, results_in, take_apart
+from holdall.wire.results import calls_by_id, is_of_model, plain_content, results_in, take_apart
 from holdall.wire.system_notice import system_notice
 from holdall.wire.tool import ToolSpec
 
@@ -308,13 +308,14 @@ class Holdall(KeptNames):
         answered = max((at for at, one in enumerate(messages) if is_of_model(one)), default=-1)
         for at, message in enumerate(messages):
             for result in results_in(message):
-                if result.tool and is_small_text(self.core, result.content, result.tool):
+                text = plain_content(result.content)
+                if result.tool and is_small_text(self.core, text, result.tool):
                     continue
                 if calls is None:
                     calls = calls_by_id(messages)
                 name, arguments = calls.get(result.call_id, ("", None))
                 tool = result.tool or name
-                if is_small_text(self.core, result.content, tool):
+                if is_small_text(self.core, text, tool):
                     continue
                 # As a result, not as a list that happens to look like one.
                 whole = {"type": "tool_result", "content": result.content, "is_error": result.is_error}

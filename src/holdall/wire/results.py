@@ -379,6 +379,7 @@ def take_apart(result: object) -> Parts | None:
 
 _MAY_HOLD_CONTENT = ("content", "output", "toolResult", "blocks")
 _PLAIN_RESULT = frozenset(("content", "isError", "is_error", "structuredContent"))
+_PLAIN_BEDROCK = frozenset(("content", "status", "toolUseId"))
 _BESIDE_TEXT = ("structuredContent", "_meta", "details", "isError", "is_error", "blocks")
 _AROUND = 1000  # bytes around a text and its structured twin, whose characters have up to 6 each
 _PLAIN_META = (None, {"fastmcp": {"wrap_result": True}})  # of nearly every result of FastMCP
@@ -395,9 +396,11 @@ def plain_text(result: object) -> str | None:
     """All that a model reads of a result which is text and no more, and no error; None for what needs a closer look."""
     if type(result) is dict or type(result) is RawResult:
         table = cast("dict[str, object]", result)
+        if table.keys() == _PLAIN_BEDROCK:
+            return plain_content(table["content"]) if table["status"] == "success" else None
         if not table.keys() <= _PLAIN_RESULT or table.get("isError") or table.get("is_error") or len(table) < 2:
             return None
-        text = _plain_content(table.get("content"))
+        text = plain_content(table.get("content"))
         if text is None or (isinstance(table, RawResult) and len(table.raw) > 12 * len(text) + _AROUND):
             return None  # a name that comes twice hides the first
         return text if "structuredContent" not in table or wrapped_text(table["structuredContent"]) == text else None
@@ -408,21 +411,22 @@ def plain_text(result: object) -> str | None:
         return None
     if any(map(table.get, _BESIDE_TEXT)) or table.get("meta") not in _PLAIN_META:
         return None
-    text, structured = _plain_content(table["content"]), table.get("structured_content")
+    text, structured = plain_content(table["content"]), table.get("structured_content")
     return text if structured is None or (text is not None and wrapped_text(structured) == text) else None
 
 
-def _plain_content(content: object) -> str | None:
+def plain_content(content: object) -> str | None:
+    """The text of what is a text, or one block of text and nothing else; None for what needs a closer look."""
     if type(content) is str:
         return content
     if type(content) is not list or len(blocks := cast("list[object]", content)) != 1:
         return None
     block = blocks[0]
     table = cast("dict[str, object]", block if type(block) is dict else getattr(block, "__dict__", None) or {})
-    text = table.get("text") if table.get("type") == "text" else None
-    if type(text) is not str or sum(one is not None for one in table.values()) != 2:
+    text, kind = table.get("text"), table.get("type")  # blocks of Bedrock name no type
+    if type(text) is not str or kind not in (None, "text"):
         return None
-    return text
+    return text if sum(one is not None for one in table.values()) == 1 + (kind is not None) else None
 
 
 def is_error(result: object) -> bool:
