@@ -300,7 +300,7 @@ async def test_stop_does_not_wait_for_what_runs_in_the_background(tmp_path: Path
     model = acting([("forever", {})], report("wrapped up"))
     settings = {"slow_after_seconds": 0.0, "grace_seconds": 0.0}
     one = agent(tmp_path, model, tool("forever", forever), settings=settings)
-    async with asyncio.timeout(30), one.open_bag("s1", "", model) as bag:
+    async with asyncio.timeout(100), one.open_bag("s1", "", model) as bag:
         session = AgentSession(one, bag, drive=run_session)
         running = asyncio.ensure_future(run_session(session, "go"))
         await started.wait()
@@ -324,7 +324,7 @@ async def test_a_turn_is_in_the_transcript_before_the_wait_for_what_runs(tmp_pat
 
     model = acting([("forever", {})], report())
     one = agent(tmp_path, model, tool("forever", forever), settings={"slow_after_seconds": 0.0, "grace_seconds": 0.0})
-    async with asyncio.timeout(30), one.open_bag("s1", "", model) as bag:
+    async with asyncio.timeout(100), one.open_bag("s1", "", model) as bag:
         running = asyncio.ensure_future(run_session(Session(one, bag, drive=run_session), "go"))
         await waiting.wait()
         saved = [json.loads(line)["role"] for line in bag.records.transcript().splitlines()]
@@ -347,7 +347,7 @@ async def test_who_resumes_a_run_that_was_killed_in_a_call_tells_the_model_of_th
     model = acting([("small", {}), ("pay", {})], report())
     tools = (tool("small", small), tool("pay", pay))
     one = agent(tmp_path, model, *tools, settings={"async_enabled": False, "grace_seconds": 0.0})
-    async with asyncio.timeout(30), one.open_bag("s1", "", model) as bag:
+    async with asyncio.timeout(100), one.open_bag("s1", "", model) as bag:
         running = asyncio.ensure_future(run_agent(one, bag, "go"))
         await began.wait()
         at_that_moment = bag.records.transcript()  # what a kill -9 leaves
@@ -395,7 +395,7 @@ async def test_a_stop_ends_the_wait_of_a_model(tmp_path: Path) -> None:
     model = acting([("forever", {}), ("small", {})], wait, report("wrapped up"))
     settings = {"slow_after_seconds": 0.01, "grace_seconds": 0.0, "wait_max_seconds": 3600.0}
     one = agent(tmp_path, model, tool("forever", forever), tool("small", small_tool), settings=settings)
-    async with asyncio.timeout(30), one.open_bag("s1", "", model) as bag:
+    async with asyncio.timeout(100), one.open_bag("s1", "", model) as bag:
         session = AgentSession(one, bag, drive=run_session)
         running = asyncio.ensure_future(run_session(session, "go"))
         await waiting.wait()
@@ -424,7 +424,7 @@ async def test_cancelling_a_run_cancels_its_agents_and_their_tools(tmp_path: Pat
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         await cancelled.wait()
 
 

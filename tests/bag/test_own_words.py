@@ -54,7 +54,7 @@ async def test_the_system_notice_names_only_tools_that_the_dialect_has(tmp_path:
         running = bag.system_notice(turn=1)
         done.end.set()
         failed.end.set()
-        await bag.wait(timeout=5)
+        await bag.wait(timeout=60)
         ready = bag.system_notice(turn=2)
         listed = {spec.name for spec in bag.tools()}
         assert set(_TOOL.findall(running + ready)) <= listed
@@ -106,7 +106,7 @@ async def test_a_failure_in_s0s_words_names_the_tool_and_the_handle(tmp_path: Pa
         for given in (long, taken.handle, "c1"):  # however the model writes it
             assert await failed(given) == f"{named}Output {long} is still being written."
         slow.end.set()
-        await bag.wait(timeout=5)
+        await bag.wait(timeout=60)
         assert (await failed(long, mode="quick")).startswith(
             f"TOOL_OUTPUT FAILED FOR crawl WITH HANDLE {long}, STRATEGY:quick:\n\nThe argument 'mode' must be one of "
         )

@@ -460,7 +460,7 @@ ONE_OF_EACH_MODULE = ["", "show", "put", "extract", "run", "view", "gateway", "g
 def test_help_imports_nothing_that_it_does_not_need(command: str) -> None:
     words = ["holdall", *command.split(), "--help"]
     program = f"import sys; sys.argv = {words}\ntry:\n import holdall.__main__ as m; m.main()\nexcept SystemExit: pass\nprint(*sys.modules, file=sys.stderr)"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100)
     loaded = set(ran.stderr.split())
     assert not loaded & {
         "asyncio",
@@ -479,7 +479,7 @@ def test_help_imports_nothing_that_it_does_not_need(command: str) -> None:
 @requirement("store:windows")
 def test_on_windows_it_says_what_is_not_supported() -> None:
     program = "import sys; sys.platform = 'win32'; import holdall.__main__ as m; m.main()"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=100)
     assert ran.returncode == 2
     assert ran.stderr.startswith("holdall: Windows is not supported: the store needs advisory locks")
 
@@ -488,7 +488,7 @@ def test_on_windows_it_says_what_is_not_supported() -> None:
 @pytest.mark.parametrize("mask", [0, 0o777])
 def test_modes_do_not_depend_on_the_umask(holdall: Program, mask: int) -> None:
     command = f"umask {mask:04o}; echo x | {PROGRAM} put"
-    subprocess.run(["bash", "-c", command], env=holdall.environment(), check=True, capture_output=True, timeout=30)
+    subprocess.run(["bash", "-c", command], env=holdall.environment(), check=True, capture_output=True, timeout=100)
     for path in [holdall.home, *holdall.home.rglob("*")]:
         if path.name not in ("index.sqlite-journal",):
             assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path

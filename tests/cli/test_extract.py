@@ -438,7 +438,7 @@ class Terminal:
         while self._more():
             pass
         out = self.process.stdout.read().decode() if self.process.stdout else ""
-        return self.process.wait(timeout=30), self.seen.decode("utf-8", "replace").replace("\r\n", "\n") + out
+        return self.process.wait(timeout=100), self.seen.decode("utf-8", "replace").replace("\r\n", "\n") + out
 
     def _more(self) -> bool:
         ready, _, _ = select.select([self.ours], [], [], max(0, self.until_when - time.monotonic()))

@@ -412,7 +412,7 @@ def _on_a_terminal(holdall: Program, *arguments: str) -> bytes:
             break
         seen += part
     os.close(ours)
-    process.wait(timeout=30)
+    process.wait(timeout=100)
     return seen
 
 

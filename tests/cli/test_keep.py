@@ -208,7 +208,7 @@ def test_exec_shows_the_output_on_a_terminal_as_it_comes(holdall: Program) -> No
     _say(process)
     while b"red" not in seen:
         seen += os.read(ours, 1000)
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=100) == 0
     os.close(ours)
     assert b"red\\x1b[31m" in seen
     assert process.stdin is not None
@@ -248,7 +248,7 @@ def test_while_exec_runs_its_output_can_be_read_tailed_and_searched(holdall: Pro
         assert holdall("grep", handle, "--count", "second").out == b"1\n"
         assert "running" in holdall("ls").text
         _say(running)
-        assert running.wait(timeout=30) == 0
+        assert running.wait(timeout=100) == 0
     assert holdall("cat", handle).out == b"first\nsecond\nlast\n"
     assert holdall("show", handle, "--json").json["state"] == "ready"
 
@@ -262,7 +262,7 @@ def test_tail_f_follows_another_process_to_its_end(holdall: Program) -> None:
         assert follow.stdout.readline() == b"second\n"
         _say(running)
         assert follow.stdout.read() == b"last\n"
-        assert follow.wait(timeout=30) == 0
+        assert follow.wait(timeout=100) == 0
         follow.stdout.close()
 
 
@@ -270,7 +270,7 @@ def test_tail_f_follows_another_process_to_its_end(holdall: Program) -> None:
 def test_a_killed_exec_is_interrupted_and_keeps_what_had_been_written(holdall: Program) -> None:
     with _slow(holdall) as (_, running):
         running.kill()
-        running.wait(timeout=30)
+        running.wait(timeout=100)
     listed = holdall("ls", "--json").json["outputs"]
     assert [facts["state"] for facts in listed] == ["interrupted"]
     assert holdall("cat", listed[0]["handle"]).out == b"first\nsecond\n"
@@ -317,7 +317,7 @@ def _slow(holdall: Program) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
         yield _once_kept(holdall, b"first\nsecond\n"), process
     finally:
         process.kill()
-        process.wait(timeout=30)
+        process.wait(timeout=100)
         assert process.stdin is not None
         process.stdin.close()
 

@@ -95,6 +95,6 @@ def _put_and_peak(holdall: Program, source: str, size: int) -> tuple[dict[str, A
     keeping.stdout.close()
     _, status, usage = os.wait4(keeping.pid, 0)
     keeping.returncode = os.waitstatus_to_exitcode(status)
-    assert (keeping.returncode, making.wait(timeout=30)) == (0, 0)
+    assert (keeping.returncode, making.wait(timeout=100)) == (0, 0)
     assert told["facts"]["bytes"] == size
     return told, usage.ru_maxrss

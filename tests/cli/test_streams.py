@@ -38,7 +38,7 @@ def test_a_put_that_is_ended_by_a_signal_ends_at_once_and_keeps_what_came_as_not
     putting.stdin.flush()
     _once_it_reads(holdall)
     putting.send_signal(number)
-    assert putting.wait(timeout=20) == 128 + number  # its input is still open
+    assert putting.wait(timeout=100) == 128 + number  # its input is still open
     told = putting.stderr.read().decode()
     (facts,) = holdall("ls", "--json").json["outputs"]
     assert told == (
@@ -70,7 +70,7 @@ def test_a_put_that_is_ended_by_a_signal_is_json_where_json_was_asked_for(holdal
     putting.stdin.flush()
     _once_it_reads(holdall)
     putting.send_signal(signal.SIGINT)
-    assert putting.wait(timeout=20) == 130
+    assert putting.wait(timeout=100) == 130
     facts = json.loads(putting.stdout.read())["facts"]
     assert (facts["state"], facts["bytes"]) == ("cancelled", len(LINES))
     putting.stdin.close()
@@ -85,7 +85,7 @@ def test_an_import_from_standard_input_ends_with_the_first_signal(holdall: Progr
     while not holdall.home.exists() and time.monotonic() < deadline:
         pass
     importing.send_signal(signal.SIGINT)
-    assert importing.wait(timeout=20) == 130
+    assert importing.wait(timeout=100) == 130
     assert importing.stdin is not None
     assert importing.stderr is not None
     assert importing.stderr.read() == b""

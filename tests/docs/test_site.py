@@ -81,6 +81,7 @@ _IS_FOUND = """title => [...document.querySelectorAll("*")].some(one => one.shad
 )
 def test_the_search_finds_the_page(browser: "Browser", address: str, typed: str, title: str) -> None:
     with browser.new_context() as context:
+        context.set_default_timeout(90_000)
         page = context.new_page()
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))

@@ -11,7 +11,7 @@ import pytest
 from tests.faults.harness import ROOT
 
 _MOUNT = 'mount -t tmpfs -o "$0" tmpfs "$1" && shift && exec "$@"'
-SECONDS = 60
+SECONDS = 100
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from tests.requirements import requirement
 
 pytestmark = pytest.mark.faults
 
-SECONDS = 60
+SECONDS = 100
 
 
 class Member:

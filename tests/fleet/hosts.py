@@ -14,7 +14,7 @@ from typing import Literal
 
 from tests.fleet.servers import missing
 
-SECONDS = 30
+SECONDS = 100
 Net = Literal["database", "bucket"]
 NETS: tuple[Net, Net] = ("database", "bucket")
 FIRST = {"database": "198.18", "bucket": "198.19"}  # addresses that are set aside for tests of networks (RFC 2544)

@@ -154,7 +154,7 @@ async def end(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         process.send_signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(100):
                 await process.wait()
         except TimeoutError:
             process.kill()

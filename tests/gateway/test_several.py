@@ -200,7 +200,7 @@ async def test_it_ends_and_leaves_nothing_behind(tmp_path: Path, how: str) -> No
             client.process.send_signal(getattr(signal, how))
         assert await client.ended() == 0  # soon: what runs would take ten minutes, and what hangs for ever
         assert not any(lives(pid) for pid in pids)
-        answer = await asyncio.wait_for(open_call, 5)
+        answer = await asyncio.wait_for(open_call, 100)
         assert "error" in answer or "result" in answer
     async with wire([words[0], "show", handle, "--home", str(tmp_path), "--session", "end", "--json"]) as show:
         assert show.process.stdout is not None

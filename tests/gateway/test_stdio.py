@@ -30,7 +30,7 @@ from tests.requirements import requirement
 from tests.upstream.support import lines_of, until
 
 pytestmark = pytest.mark.anyio
-SOON = 20.0
+SOON = 100.0
 
 
 class Echo:

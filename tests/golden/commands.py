@@ -111,7 +111,7 @@ def commands() -> Generator[Commands]:
             yield Commands(Path(folder), server, ours, answers, spent)
         finally:
             server.terminate()
-            server.wait(timeout=30)
+            server.wait(timeout=100)
             FORKED.seconds -= spent.seconds
 
 

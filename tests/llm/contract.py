@@ -16,7 +16,7 @@ from holdall.values.chat import Assistant, System, ToolResult, User
 from holdall.values.errors import ModelOverflow, UsageError
 from holdall.wire.tool import ToolSpec
 
-SECONDS = 60.0
+SECONDS = 100.0
 GREP = ToolSpec(
     "context.grep",
     "Searches the log for a word.",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-SECONDS = 20.0  # more than anything here takes
+SECONDS = 100.0  # more than anything here takes
 
 
 @dataclass

@@ -12,7 +12,7 @@ from holdall.values.chat import Reply, ToolCall
 from holdall.values.errors import ModelOverflow
 from tests.llm.openai_server import OpenAIServer, Scene, completion
 
-SECONDS = 30.0
+SECONDS = 100.0
 
 
 class Hanging:

@@ -83,7 +83,7 @@ async def test_calls_run_at_once_and_their_results_keep_their_order() -> None:
 
     model = ScriptedModel([calling("a", "b", "c"), "done"])
     transcript: list[Message] = [User("go")]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         await converse(
             model, transcript, build=from_transcript(transcript, [GREP]), run=side_by_side(in_reverse), max_turns=3
         )

@@ -82,7 +82,7 @@ async def test_a_cancellation_closes_the_connection() -> None:
         left.set()
         writer.close()
 
-    async with listening(hang) as port, asyncio.timeout(20):
+    async with listening(hang) as port, asyncio.timeout(100):
         task = asyncio.ensure_future(post_json("127.0.0.1", port, "/", {}, key="k"))
         await begun.wait()
         task.cancel()

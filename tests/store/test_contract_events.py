@@ -101,7 +101,7 @@ def test_many_threads_append_to_one_log_and_none_of_their_events_is_lost(
     start = threading.Barrier(6)
 
     def append(thread: int) -> None:
-        start.wait(timeout=30)
+        start.wait(timeout=100)
         for number in range(50):
             store.append_events(session, line(str(thread), number))
 

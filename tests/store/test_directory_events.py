@@ -104,7 +104,7 @@ def test_nobody_writes_into_a_line_that_is_half_written(
         written = real_write(descriptor, memoryview(data)[:4])
         if not other.ident:
             other.start()
-            assert there.wait(timeout=30)
+            assert there.wait(timeout=100)
         return written
 
     def flock(descriptor: int, operation: int) -> None:

@@ -115,7 +115,7 @@ def test_a_lock_is_held_by_one_handle_until_it_is_closed(root: int) -> None:
     waiting = threading.Thread(target=files.flock, args=(second, fcntl.LOCK_EX), daemon=True)
     waiting.start()
     files.close(first)
-    waiting.join(timeout=30)
+    waiting.join(timeout=100)
     assert not waiting.is_alive()
     third = files.open("lock", os.O_RDONLY, dir_fd=root)
     assert disk.is_held(third)

@@ -514,7 +514,7 @@ def test_many_threads_keep_and_read_at_once_and_nothing_is_lost(memory: MemorySt
     start = threading.Barrier(8)
 
     def work(thread: int) -> list[tuple[Facts, bytes]]:
-        start.wait(timeout=30)
+        start.wait(timeout=100)
         session = memory.open_session("shared")
         done: list[tuple[Facts, bytes]] = []
         for number in range(25):

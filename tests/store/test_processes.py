@@ -152,6 +152,6 @@ def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
     with pytest.raises(SessionLocked, match="the one that dies"), store.lease(session, "second"):
         pytest.fail("it is held")
     os.kill(child.pid, signal.SIGKILL)
-    child.communicate(timeout=30)
+    child.communicate(timeout=100)
     with store.lease(session, "second"):
         pass

@@ -19,7 +19,7 @@ from tests.upstream.launch import sdk_server
 
 HERE = Path(__file__).parent
 GOOD, BAD = str(HERE / "good_server.py"), str(HERE / "bad_server.py")
-SOON = 20.0  # seconds: a start of Python with the SDK on a busy machine
+SOON = 100.0  # seconds: a start of Python with the SDK on a busy machine
 
 
 def good(name: str = "good", *arguments: str, revision: Revision = "auto", **fields: Any) -> StdioServer:

@@ -164,7 +164,7 @@ async def test_tools_are_listed_again_when_the_server_says_that_they_changed(spe
         assert await one.tools() is first, "kept"
         new = f"new-{len(first)}"
         # Over HTTP the word about it comes on another stream than the answer, which may not be there yet.
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             while "notifications/tools/list_changed" not in told:
                 await one.call("grow", {"name": new})
                 await asyncio.sleep(0.05)

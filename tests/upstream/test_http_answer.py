@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 NOTE = b": ping\r\n\r\nid: a-1\r\nretry: 10\r\ndata: \r\n\r\n"
 TEXT = 'a line — \U0001f600 \\ "\n' * 100_000
 STREAM, BODY = "text/event-stream", "application/json; charset=utf-8"
-SOON = 20.0
+SOON = 100.0
 
 
 class Web:

@@ -61,6 +61,7 @@ class Watched:
 def watched(browser: "Browser") -> Generator[Watched]:
     """A browser window of its own. Dialogs, errors, refused content and requests that leave the origin are noted."""
     context = browser.new_context(viewport={"width": 1100, "height": 900})
+    context.set_default_timeout(90_000)  # ms: the machine may be busy
     page = context.new_page()
     made = Watched(page, context)
     page.on("dialog", made.dismiss)

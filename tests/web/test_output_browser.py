@@ -113,7 +113,7 @@ def rows(page: "Page") -> "Locator":
 def shown(page: "Page", text: str) -> "Locator":
     """The row with this text, once it is there."""
     found = rows(page).filter(has_text=re.compile(text)).first
-    found.wait_for(timeout=15_000)
+    found.wait_for(timeout=60_000)
     return found
 
 
@@ -127,7 +127,7 @@ def place(page: "Page") -> str:
 
 
 def settled(page: "Page", wanted: str) -> None:
-    page.locator("[data-part=place]", has_text=re.compile(wanted)).wait_for(timeout=15_000)
+    page.locator("[data-part=place]", has_text=re.compile(wanted)).wait_for(timeout=60_000)
 
 
 @requirement("viewer:pages")
@@ -387,7 +387,7 @@ def test_a_query_answers_a_table_or_says_what_is_wrong(site: Site, watched: Watc
     page.get_by_role("tab", name="SQL").click()
     page.fill("[name=sql]", "select count(*) as n, max(id) as m from t")
     page.keyboard.press("Control+Enter")
-    page.locator("table.answer td").first.wait_for(timeout=20_000)
+    page.locator("table.answer td").first.wait_for(timeout=60_000)
     page.locator("table.answer td", has_text="20000").wait_for()
     assert page.locator("table.answer td").all_inner_texts() == ["1", "20000", "19999"]
     page.fill("[name=sql]", "select nonsense from t")
@@ -403,7 +403,7 @@ def test_a_table_is_sorted_paged_and_exported_as_it_is_shown(site: Site, watched
     page.get_by_role("tab", name="Table").click()
     page.locator("[data-part=table-head] button", has_text="id").click()
     cells = page.locator("table.answer tbody tr").first.locator("td")
-    page.locator("th[aria-sort=ascending]", has_text="id").wait_for(timeout=20_000)
+    page.locator("th[aria-sort=ascending]", has_text="id").wait_for(timeout=60_000)
     page.locator("table.answer th button", has_text="id").click()
     page.locator("th[aria-sort=descending]").wait_for()
     assert cells.all_inner_texts() == ["20,000", "19999", "n, 19999"]
@@ -427,7 +427,7 @@ def test_columns_are_beside_the_sql_and_the_table_is_filled_in(site: Site, watch
     page = watched.page
     watched.visit(site.address("json"))
     page.get_by_role("tab", name="SQL").click()
-    page.locator("table.answer td").first.wait_for(timeout=20_000)
+    page.locator("table.answer td").first.wait_for(timeout=60_000)
     assert page.locator("[name=at]").input_value() == "$.items"
     columns = page.locator(".sql-columns li")
     assert columns.all_inner_texts() == ["n\nBIGINT"]
@@ -443,7 +443,7 @@ def test_columns_are_beside_the_sql_and_the_table_is_filled_in(site: Site, watch
     page.locator("table.answer td", has_text="2999").wait_for()
     watched.visit(site.address("small"))
     page.get_by_role("tab", name="SQL").click()
-    page.locator("table.answer td a", has_text=re.compile("^42$")).click(timeout=20_000)
+    page.locator("table.answer td a", has_text=re.compile("^42$")).click(timeout=60_000)
     page.locator("mark.landed", has_text="line 42").wait_for()
     watched.is_calm()
 
@@ -722,11 +722,11 @@ def test_the_address_leads_to_the_view_that_is_looked_at(site: Site, watched: Wa
     page.locator(".output-status", has_text="lines 2–").wait_for()
     assert page.url.endswith("?view=table")
     page.locator("[data-part=table-head] button", has_text="id").click()
-    page.locator("th[aria-sort=ascending]").wait_for(timeout=20_000)
+    page.locator("th[aria-sort=ascending]").wait_for(timeout=60_000)
     page.locator("table.answer th button", has_text="id").click()
     page.locator("th[aria-sort=descending]").wait_for()
     watched.visit(page.url)
-    page.locator("th[aria-sort=descending]", has_text="id").wait_for(timeout=20_000)
+    page.locator("th[aria-sort=descending]", has_text="id").wait_for(timeout=60_000)
     assert page.locator("table.answer tbody tr").first.locator("td").all_inner_texts()[1] == "19999"
     watched.visit(site.address("json"))
     page.get_by_role("tab", name="Tree").click()
@@ -756,5 +756,5 @@ def test_an_output_is_compared_with_another_by_keys_alone(site: Site, watched: W
         page.keyboard.press("ArrowRight")
     page.locator("#compare-other").wait_for()
     page.locator("#compare-other").select_option(index=1)
-    page.locator("#panel-compare [role=status]").wait_for(timeout=20_000)
+    page.locator("#panel-compare [role=status]").wait_for(timeout=60_000)
     watched.is_calm()

@@ -627,11 +627,11 @@ def test_a_change_is_told_when_it_comes_and_the_end_too(home: Path) -> None:
                 waiting = asyncio.ensure_future(asyncio.to_thread(wait))
                 await asyncio.to_thread(asked.wait, 10)
                 writer.write(b"two\n")
-                second = await asyncio.wait_for(waiting, 15)
+                second = await asyncio.wait_for(waiting, 100)
                 assert (second["total"], second["state"]) == ({"bytes": 8, "chars": 8, "lines": 2}, "running")
                 ending = asyncio.ensure_future(asyncio.to_thread(told, browser, f"{address}/changes?bytes=8"))
                 await asyncio.to_thread(writer.finish, "failed", error="it broke", exit_code=3)
-                last = await asyncio.wait_for(ending, 15)
+                last = await asyncio.wait_for(ending, 100)
                 assert (last["state"], last["error"], last["exit_code"]) == ("failed", "it broke", 3)
 
     asyncio.run(work())

@@ -121,7 +121,7 @@ async def test_a_running_output_has_its_true_size_and_nothing_was_seen_of_nothin
             assert "100 %" not in row
             watch = await bag.fetch.watch(taken.handle)
             go_on.set()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(100):
                 while not (await bag.tail(taken.handle, bounded=False)).data:
                     await watch.changed()
             watch.close()
