@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import errors
 
 from holdall import Holdall, Settings
 from holdall.bag import Care
@@ -661,6 +662,21 @@ def test_a_lost_answer_to_a_commit_neither_loses_nor_doubles_an_output(
     assert store.outputs(session) == [facts]
     assert read_back(fleet.host(), facts) == b"once"
     assert fleet.intents() == 0
+
+
+@pytest.mark.parametrize("error", [errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure])
+def test_what_others_are_in_the_way_of_is_tried_once_more(fleet: Fleet, error: type[psycopg.Error]) -> None:
+    answers = [error("others"), "done", error("others"), error("others")]
+
+    def work(_: object) -> str:
+        if isinstance(answer := answers.pop(0), Exception):
+            raise answer
+        return str(answer)
+
+    run = fleet.host().database.run
+    assert run("keeping an output", work) == "done"
+    with pytest.raises(StoreFault, match="failed while keeping an output"):
+        run("keeping an output", work)
 
 
 @requirement("fleet:connections-in-turn")

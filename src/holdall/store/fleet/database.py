@@ -172,7 +172,7 @@ class Database:
                     found = work(connection)
                     done = True
                 return found
-            except (errors.DeadlockDetected, errors.SerializationFailure) as problem:
+            except (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure) as problem:
                 if attempt == 2:
                     raise fault(problem, doing, self.home) from None
             except psycopg.Error as problem:
