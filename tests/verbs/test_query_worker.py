@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import pytest
 
-from holdall.sql import source
+from holdall.sql import child, source
 from holdall.sql import worker as sql_worker
 from holdall.values.errors import WorkerFault
 from holdall.verbs.query import SqlWorker, query_sql
@@ -157,6 +157,15 @@ def test_closing_ends_the_process_also_in_the_middle_of_a_query() -> None:
     with pytest.raises(WorkerFault, match="the session has ended"):
         counted(worker)
     worker.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there are forks on Linux only")
+def test_the_database_that_each_query_copies_has_no_threads() -> None:
+    before = len(os.listdir("/proc/self/task"))
+    ready = child._ready_database(child.load_engine())  # pyright: ignore[reportPrivateUsage]
+    assert ready is not None
+    assert len(os.listdir("/proc/self/task")) == before
+    ready.close()
 
 
 def test_several_threads_take_turns(worker: SqlWorker) -> None:

@@ -1065,18 +1065,21 @@ def main() -> None:
     if not _FORKS:
         guard_query(connection.fileno(), (), 0)
     engine: Any = None
+    ready: Any = None
     known: Known = {}
     while descriptors := _receive_descriptors(connection):
         try:
             request = json.loads(_receive(connection))
             _send(connection, {})  # from here on, what goes wrong is the query's doing
-            engine = engine or _ready_engine()
+            if engine is None:
+                engine = load_engine()
+                ready = _ready_database(engine)
             if "pdf" in request:
                 importlib.import_module("holdall.sql.pdf").prepare()
             for form in {one["form"] for one in request.get("shapes", ())} & {"sqlite", "arrow"}:
                 importlib.import_module(f"holdall.sql.{form}_tables").prepare(engine)
             serve = _fork if _FORKS else _serve
-            serve(connection, engine, request, descriptors, known)
+            serve(connection, engine, ready, request, descriptors, known)
         except ImportError as missing:
             _send(connection, {"error": "missing", "message": str(missing)})
         finally:
@@ -1085,7 +1088,12 @@ def main() -> None:
 
 
 def _fork(
-    connection: socket.socket, engine: Any, request: dict[str, Any], descriptors: Sequence[int], known: Known
+    connection: socket.socket,
+    engine: Any,
+    ready: Any,
+    request: dict[str, Any],
+    descriptors: Sequence[int],
+    known: Known,
 ) -> None:
     """Serve the query in a process of its own, and learn from it which columns it found. It ends as that one ends."""
     reading, writing = os.pipe()
@@ -1094,7 +1102,7 @@ def _fork(
         try:
             guard_query(connection.fileno(), descriptors, request["memory_bytes"])
             before = set(known)
-            _serve(connection, engine, request, descriptors, known)
+            _serve(connection, engine, ready, request, descriptors, known)
             with os.fdopen(writing, "w") as pipe:
                 json.dump([[key, columns] for key, columns in known.items() if key not in before], pipe)
             os._exit(0)
@@ -1114,12 +1122,18 @@ def _fork(
 
 
 def _serve(
-    connection: socket.socket, engine: Any, request: dict[str, Any], descriptors: Sequence[int], known: Known
+    connection: socket.socket,
+    engine: Any,
+    ready: Any,
+    request: dict[str, Any],
+    descriptors: Sequence[int],
+    known: Known,
 ) -> None:
     if "pdf" in request:
         _send(connection, importlib.import_module("holdall.sql.pdf").extracted(request, descriptors[0]))
         return
-    duck = open_database(engine, request["memory_bytes"], *map(path_of, descriptors))
+    duck = ready or _new_database(engine)
+    _confine(duck, request["memory_bytes"], *map(path_of, descriptors))
     try:
         query = Query(engine, duck, request, descriptors, known)
         found = query.first_rows()
@@ -1143,13 +1157,23 @@ def _serve(
             duck.close()
 
 
-def _ready_engine() -> Any:
-    """Loaded, and used once: what it reads and imports then, a query cannot read any more."""
-    engine = load_engine()
-    duck = open_database(engine, _HEADROOM, "/dev/fd/0")
+def _ready_database(engine: Any) -> Any:
+    """One that is used once: what is read and imported then, a query cannot read any more.
+
+    Each query has a copy of it by the fork: to make one takes longer than most queries. None where there are no forks,
+    and where it has threads, which would not be in the copy: then each query makes its own.
+    """
+    before = _threads()
+    duck = _new_database(engine)
     duck.execute("select ?, 1, 1.5::double, true, [1], {'a': 1}, map {'a': 1}", ["x"]).fetchmany(1)
+    if _FORKS and _threads() == before:
+        return duck
     duck.close()
-    return engine
+    return None
+
+
+def _threads() -> int:
+    return len(os.listdir("/proc/self/task")) if _FORKS else 0
 
 
 def load_engine() -> Any:
@@ -1164,27 +1188,36 @@ def path_of(descriptor: int) -> str:
     return f"/dev/fd/{descriptor}"
 
 
-def open_database(engine: Any, memory_bytes: int, *paths: str) -> Any:
-    """An empty database that can read `paths` and do nothing else."""
-    duck = engine.connect(
-        config={
-            "memory_limit": f"{memory_bytes}B",
-            "threads": 2,
-            "temp_directory": "",
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "allow_community_extensions": False,
-            "python_enable_replacements": False,
-        }
-    )
+_CONFIG: dict[str, Any] = {
+    "threads": 1,  # and none that are its own
+    "temp_directory": "",
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,
+}
+
+
+def _new_database(engine: Any) -> Any:
+    """An empty one without threads of its own."""
+    try:
+        duck = engine.connect(config=_CONFIG | {"async_threads": 0})
+    except engine.Error:  # before 2.0 there are none
+        duck = engine.connect(config=_CONFIG)
     with contextlib.suppress(engine.Error):  # other versions may not know it, and not need it
         # It moves a cast into the reader, where try_cast fails on the first value that it should turn into null.
         duck.execute("set disabled_optimizers='type_pushdown'")
+    duck.execute("set timezone='UTC'")
+    return duck
+
+
+def _confine(duck: Any, memory_bytes: int, *paths: str) -> None:
+    """From here on it can read `paths` and do nothing else."""
+    duck.execute(f"set memory_limit='{memory_bytes}B'")
+    duck.execute("set threads=2")
     duck.execute(f"set allowed_paths=[{', '.join(map(quoted, paths))}]")
     duck.execute("set enable_external_access=false")
-    duck.execute("set timezone='UTC'")
     duck.execute("set lock_configuration=true")
-    return duck
 
 
 def _receive_descriptors(connection: socket.socket) -> list[int]:
