@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.mcp.client.codec import Kept, WholeResult, decode, only_text, parse, plain, without_structure
+from holdall.mcp.client import codec
+from holdall.mcp.client.codec import LARGE, Kept, WholeResult, decode, only_text, parse, plain, without_structure
 from holdall.mcp.gateway import messages
 from holdall.values.outputs import LargeJson, LargeText
 
@@ -219,6 +220,38 @@ def test_very_many_values_that_are_no_result_are_an_error_of_the_reply_or_nothin
     ):
         assert decode(bytearray(json.dumps(message).encode()), Kept()) == []
         assert decode(bytearray(json.dumps(message).encode())) == []
+
+
+def test_of_a_long_message_no_more_is_read_at_once_than_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`json` lets no other thread run until it has read all of it: whoever else is served would wait."""
+    monkeypatch.setattr(codec, "AT_ONCE", 2 * LARGE)
+    medium, short = {"content": [block("ab" * 300_000)] * 4}, {"content": [block("ab" * 500)] * 3000}
+
+    [found] = decode(line_of({"jsonrpc": "2.0", "id": 7, "result": medium}), Kept())
+    assert [type(one["text"]) for one in found["result"]["content"]] == [LargeText] * 4
+    assert plain(found["result"]) == medium
+
+    for result in (short, {**short, "structuredContent": {"rows": ["x" * 10_000] * 500}}):
+        [found] = decode(line_of({"jsonrpc": "2.0", "id": 7, "result": result}), Kept())
+        assert isinstance(found["result"], WholeResult)
+        assert json.loads(found["result"]["content"][0]["text"].data) == result
+
+    failed = {"jsonrpc": "2.0", "id": 7, "error": {"code": 1, "message": "no", "data": short}}
+    assert decode(line_of(failed), Kept())[0]["error"]["data"] is codec.GARBLED
+    assert decode(line_of({"jsonrpc": "2.0", "method": "notifications/x", "params": short})) == []
+
+
+@pytest.mark.parametrize("slashes", [63, 64, 65, 5000])
+def test_a_large_text_is_taken_out_whatever_number_of_backslashes_ends_it(slashes: int) -> None:
+    text = "x" * LARGE + "\\" * slashes
+    [found] = decode(
+        line_of({"jsonrpc": "2.0", "id": 7, "result": {"content": [block(text + '"'), block(text)]}}), Kept()
+    )
+    assert [one["text"].data.decode() for one in found["result"]["content"]] == [text + '"', text]
+
+
+def line_of(message: object) -> bytearray:
+    return bytearray(json.dumps(message).encode())
 
 
 def test_signs_inside_texts_and_structured_content_are_no_values_beside_them() -> None:

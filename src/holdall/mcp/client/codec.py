@@ -39,9 +39,13 @@ DEEPEST = 100
 """Levels of what a server says of itself: its tools, prompts and resources. More can only be meant to harm."""
 
 _PIECE = 256 * 1024  # of which a few copies are made on the way, at four bytes a character
+
+# `json` reads a message in one go and lets nobody else run meanwhile. Of one that is longer than this, shorter strings
+# are taken out, too; where most of it is shorter still, it stays the JSON that it is.
+AT_ONCE, _SHORTER = 32 * 1024 * 1024, 16 * 1024
 _MAX_STRINGS = 1000  # that are looked at for their size: behind them it is data, not an envelope
 _PAIR = 12  # bytes of two escapes that are one character
-_RUN = 64  # backslashes before a quote, at most
+_RUN = 64  # backslashes before a quote that are looked for first
 _MARK = "holdall: large text "
 _HIGH = (b"\\ud8", b"\\ud9", b"\\uda", b"\\udb")  # how the first half of a pair begins
 _READ = json.JSONDecoder().raw_decode
@@ -52,7 +56,7 @@ _NAME = f'"{_STRUCTURED}"'.encode()
 # through them holds up everybody else, so such a result stays the JSON that it is.
 _MANY_VALUES = 250_000
 TOO_MANY = f"more than {_MANY_VALUES:,} values"
-_STRING = lazy_pattern(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
+_INSIDE = lazy_pattern(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)  # of a string
 
 
 class _Odd(ValueError):
@@ -82,6 +86,12 @@ def taken_out(line: bytearray, *, much: int = MUCH_STRUCTURE) -> object | None:
     # Beside a text that is stored, structured content of any size is stored, too.
     structure = without_structure(line, large=1 if len(line) >= LARGE else much, found=found)
     value = parse(line) if len(line) >= LARGE else None
+    if value is None and len(line) > AT_ONCE:
+        value = parse(line, large=_SHORTER, most=AT_ONCE)
+        if value is None:
+            if found is not None and structure is not None:
+                line[found[0] : found[0] + len(b"null")] = structure.data
+            return _whole_result(line)
     if structure is None:
         return value
     if value is None:
@@ -137,23 +147,46 @@ def without_structure(
 
 
 def has_many_values(line: bytearray, start: int = 0, end: int = 0) -> bool:
-    """Whether there are, not counting what is between these places. Signs inside strings are no values."""
-    marks = sum(line.count(sign) - line.count(sign, start, end) for sign in (b",", b"[", b"{"))
-    if marks <= _MANY_VALUES:
+    """Whether there are, not counting what is between these places. Signs inside strings are no values.
+
+    Piece by piece: no other thread runs while one is looked through.
+    """
+    spans = (0, start), (end, len(line))
+    if sum(_signs(line, *span) for span in spans) <= _MANY_VALUES:
         return False
-    quotes = 0
-    for first, last in ((0, start), (end, len(line))):
-        for string in _STRING.finditer(line, first, last):
-            quotes += 1
-            if quotes > _MANY_VALUES:
-                return True
-            marks -= sum(line.count(sign, string.start(), string.end()) for sign in (b",", b"[", b"{"))
-            if marks <= _MANY_VALUES:
-                return False
-    return True
+    marks = strings = 0
+    for first, last in spans:
+        at = first
+        while at < last and max(marks, strings) <= _MANY_VALUES:
+            quote = line.find(b'"', at, last)
+            stop = quote if quote >= 0 else last
+            marks += _signs(line, at, stop)
+            strings += 1
+            at = _closing(line, stop + 1, last) + 1
+    return max(marks, strings) > _MANY_VALUES
 
 
-def _whole_result(line: bytearray) -> object:
+def _signs(line: bytearray, start: int, end: int) -> int:
+    """How many of those are there that values have between them; no further than to very many."""
+    found = 0
+    while start < end and found <= _MANY_VALUES:
+        piece = line[start : min(start + _PIECE, end)]
+        found += sum(map(piece.count, (b",", b"[", b"{")))
+        start += _PIECE
+    return found
+
+
+def _closing(line: bytearray, at: int, last: int) -> int:
+    """Where the string ends that `at` is in."""
+    while at < last:
+        inside = _INSIDE.match(line, at, min(at + _PIECE, last))
+        before, at = at, at if inside is None else inside.end()
+        if line.startswith(b'"', at) or at == before:
+            return at
+    return last
+
+
+def _whole_result(line: bytearray) -> dict[str, Any]:
     """Raises _TooMany for a message that is no reply with a result."""
     number, place, failed = (_found(line, path) for path in ("$.id", "$.result", "$.result.isError"))
     digits = bytes(line[slice(*number)]) if number is not None else b""
@@ -295,11 +328,7 @@ def _end(line: bytearray, start: int, large: int) -> int:
     while (quote := line.find(b'"', at)) >= 0:
         if quote - start >= large:
             return -1
-        before = line[max(start, quote - _RUN) : quote]
-        slashes = len(before) - len(before.rstrip(b"\\"))
-        if slashes == _RUN:
-            raise _Odd
-        if slashes % 2 == 0:
+        if _escapes(line, start, quote):
             return quote
         at = quote + 1
     raise _Odd
@@ -347,12 +376,15 @@ def _border(line: bytearray, at: int, stop: int) -> int:
     return stop
 
 
-def _escapes(line: bytearray, at: int, slash: int) -> bool:
-    """Whether the backslash at this place begins an escape, and does not end one."""
-    before = line[max(at, slash - _RUN) : slash]
-    run = len(before) - len(before.rstrip(b"\\"))
-    if run == _RUN:
-        raise _Odd
+def _escapes(line: bytearray, at: int, place: int) -> bool:
+    """Whether what is at this place is no part of an escape that began before it."""
+    run, look = 0, _RUN
+    while run < place - at:
+        before = line[max(at, place - look) : place]
+        run = len(before) - len(before.rstrip(b"\\"))
+        if run < len(before):
+            break
+        look *= 2
     return run % 2 == 0
 
 
@@ -415,7 +447,7 @@ def decode(line: bytearray, kept: Kept | None = None) -> list[Message]:
     head = bytes(line[:200])
     try:
         if kept is None:
-            if len(line) >= LARGE and has_many_values(line):
+            if len(line) > AT_ONCE or (len(line) >= LARGE and has_many_values(line)):
                 return []  # nobody asked for it
             value = _read(line)
         elif len(line) < MUCH_STRUCTURE:

@@ -18,6 +18,7 @@ from holdall.mcp.client.routes import CURRENT, Call, Callbacks, Declined, HttpFa
 from holdall.mcp.client.spec import HttpServer, ServerSpec, StdioServer, without_secrets
 from holdall.text.escape import one_line
 from holdall.values.errors import NotTrusted, UpstreamFault, UpstreamRefused, UpstreamTimeout, UsageError
+from holdall.values.outputs import LargeJson
 
 # The one error in which a request ends that was not answered with a result, with advice on how to fix it.
 
@@ -327,9 +328,11 @@ class Session:
             if str(call.number) not in self.channel.kept.large:
                 return result
             self.channel.kept.large.discard(str(call.number))
-            if isinstance(result, WholeResult) and not call.takes_large:
+            if call.takes_large:
+                return result
+            if isinstance(result, WholeResult) or (_has_much_structure(result) and not _is_output(call.method)):
                 raise Declined(INTERNAL_ERROR, f"a reply of {codec.TOO_MANY}", codec.GARBLED)
-            return result if call.takes_large else plain(result)
+            return await asyncio.to_thread(plain, result)
         except asyncio.CancelledError:
             call.mailbox.close()
             raise
@@ -351,6 +354,14 @@ class Session:
             await self._dispatcher.run()
         finally:
             self.over.set()
+
+
+def _has_much_structure(result: Mapping[str, Any]) -> bool:
+    return any(isinstance(one, LargeJson) and len(one.data) > codec.AT_ONCE for one in result.values())
+
+
+def _is_output(method: str) -> bool:
+    return method.startswith(("tools/call", "tasks/"))
 
 
 def _check(params: Mapping[str, Any], call: Call) -> None:
