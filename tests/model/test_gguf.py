@@ -8,14 +8,14 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from holdall.llm.gguf import GgufModel, post_json
+from holdall.llm.gguf import THREADS, GgufModel, GgufServer, post_json
 from holdall.llm.protocol import Model, Request
 from holdall.llm.providers import ProviderModel
 from holdall.llm.wrappers import with_tools
@@ -84,25 +84,54 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+@pytest.fixture(scope="module")
+def loaded(small_model: Path) -> Iterator[GgufServer]:
+    """One process for all tests that only ask: to load the file costs far more than an answer."""
+    server = GgufServer(small_model, context=2048, threads=THREADS)
+    yield server
+    server.end()
+
+
+class Lent(GgufModel):
+    """It asks a process that others ask too, and leaves it running."""
+
+    def __init__(self, path: Path, server: GgufServer) -> None:
+        super().__init__(path, context=2048)
+        self.server = server
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def served(small_model: Path, loaded: GgufServer) -> GgufModel:
+    return Lent(small_model, loaded)
+
+
+@pytest.fixture
+async def model(small_model: Path) -> AsyncIterator[GgufModel]:
+    """With a process of its own, which a test may end."""
+    model = GgufModel(small_model, context=2048)
+    yield model
+    await model.close()
+
+
+def one_for(request: pytest.FixtureRequest) -> GgufModel:
+    return request.getfixturevalue("model" if "closing" in request.node.name else "served")
+
+
 class TestGguf(ModelContract):
     @pytest.fixture
-    def rig(self, small_model: Path) -> Rig:
-        return GgufRig(GgufModel(small_model, context=2048))
+    def rig(self, request: pytest.FixtureRequest) -> Rig:
+        return GgufRig(one_for(request))
 
 
 class TestGgufWithActions(ModelContract):
     """Only calls of tools differ from the above: in the short run, the rest is not asked twice."""
 
     @pytest.fixture
-    def rig(self, small_model: Path) -> Rig:
-        return GgufRig(GgufModel(small_model, context=2048), acting=True)
-
-
-@pytest.fixture
-async def model(small_model: Path) -> AsyncIterator[GgufModel]:
-    model = GgufModel(small_model, context=2048)
-    yield model
-    await model.close()
+    def rig(self, request: pytest.FixtureRequest) -> Rig:
+        return GgufRig(one_for(request), acting=True)
 
 
 SCHEMAS: dict[str, dict[str, Any]] = {
@@ -132,8 +161,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-async def test_a_schema_is_obeyed(model: GgufModel, name: str) -> None:
-    reply = await model.ask(
+async def test_a_schema_is_obeyed(served: GgufModel, name: str) -> None:
+    reply = await served.ask(
         asking("The log says: ERROR disk 7 is gone. Which disk?", schema=SCHEMAS[name], max_tokens=200)
     )
     assert reply.stop == "end"
@@ -141,28 +170,28 @@ async def test_a_schema_is_obeyed(model: GgufModel, name: str) -> None:
 
 
 @in_full
-async def test_an_action_is_a_call_of_a_tool_that_there_is_or_an_answer(model: GgufModel) -> None:
-    reply = await with_tools(model).ask(asking("Which disk failed? Search.", tools=(GREP,), max_tokens=100))
+async def test_an_action_is_a_call_of_a_tool_that_there_is_or_an_answer(served: GgufModel) -> None:
+    reply = await with_tools(served).ask(asking("Which disk failed? Search.", tools=(GREP,), max_tokens=100))
     assert [call.name for call in reply.calls] in ([], ["context.grep"])
     assert reply.calls or reply.text
 
 
-async def test_the_same_question_gets_the_same_answer(model: GgufModel) -> None:
+async def test_the_same_question_gets_the_same_answer(served: GgufModel) -> None:
     asked = asking("Name three colours.", max_tokens=12)
-    assert (await model.ask(asked)).text == (await model.ask(asked)).text
+    assert (await served.ask(asked)).text == (await served.ask(asked)).text
 
 
 @in_full
-async def test_a_second_question_about_the_same_text_does_not_read_it_again(model: GgufModel) -> None:
+async def test_a_second_question_about_the_same_text_does_not_read_it_again(served: GgufModel) -> None:
     document = "\n".join(f"2026-11-15 job {n} ok" for n in range(30))
-    first = await model.ask(Request((System(document), User("Which jobs?")), max_tokens=2))
-    second = await model.ask(Request((System(document), User("Any errors?")), max_tokens=2))
+    first = await served.ask(Request((System(document), User("Which jobs?")), max_tokens=2))
+    second = await served.ask(Request((System(document), User("Any errors?")), max_tokens=2))
     assert first.usage.input_tokens > 250
     assert second.usage.cached_tokens > 0.9 * second.usage.input_tokens - 40
 
 
-async def test_it_costs_nothing(model: GgufModel) -> None:
-    assert (await model.ask(asking("Hi", max_tokens=2))).usage.cost == 0.0
+async def test_it_costs_nothing(served: GgufModel) -> None:
+    assert (await served.ask(asking("Hi", max_tokens=2))).usage.cost == 0.0
 
 
 async def test_closing_ends_the_process_and_whoever_still_waits_is_told(model: GgufModel) -> None:
@@ -201,9 +230,9 @@ async def test_a_reply_that_takes_too_long_is_given_up(small_model: Path) -> Non
         await model.close()
 
 
-async def test_nobody_else_on_the_machine_can_ask_it(model: GgufModel) -> None:
-    await model.ask(asking("Hi", max_tokens=2))
-    address = model.server.address
+async def test_nobody_else_on_the_machine_can_ask_it(served: GgufModel) -> None:
+    await served.ask(asking("Hi", max_tokens=2))
+    address = served.server.address
     assert address is not None
     assert address.host == "127.0.0.1"
     asked = {"messages": [{"role": "user", "content": "Hi"}]}
@@ -211,9 +240,9 @@ async def test_nobody_else_on_the_machine_can_ask_it(model: GgufModel) -> None:
     assert status == 401
 
 
-async def test_a_real_server_is_asked_as_one_of_a_provider(model: GgufModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    await model.ask(asking("Hi", max_tokens=2))
-    address = model.server.address
+async def test_a_real_server_is_asked_as_one_of_a_provider(served: GgufModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    await served.ask(asking("Hi", max_tokens=2))
+    address = served.server.address
     assert address is not None
     monkeypatch.setenv("HOLDALL_MODEL_KEY", address.key)
     provider = ProviderModel(f"openai:any@http://{address.host}:{address.port}/v1", window=2048)
