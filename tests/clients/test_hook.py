@@ -1,4 +1,7 @@
-"""What the model of the real Claude Code gets with `holdall install claude-code --hook`, read off its requests."""
+"""What the models of real agents get with `holdall install AGENT --hook`, read off their requests.
+
+By default those of two: the one whose hook sees files too, and one whose shell adds lines of its own.
+"""
 
 import json
 import re
@@ -9,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.clients.agents import AGENTS, ROOT
+from tests.clients.conftest import FULL
 from tests.clients.hook_trial import NEEDLE, SECONDS, TOOLS
 from tests.clients.run import apart
 from tests.clients.server import LARGE, badge_of
@@ -17,7 +21,7 @@ from tests.requirements import requirement
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(2 * SECONDS)]
 
 
-@pytest.fixture(scope="module", params=TOOLS)
+@pytest.fixture(scope="module", params=TOOLS if FULL else ["claude", "gemini"])
 def name(request: pytest.FixtureRequest) -> str:
     if AGENTS[request.param].folder is None:
         pytest.skip(f"{AGENTS[request.param].title} is missing: ./dev test clients installs it where there is one")
