@@ -16,7 +16,7 @@ from tests.requirements import requirement
 from tests.store.support import keep
 
 MIB = 2**20
-LOG_MIB = 50
+LOG_MIB = 30
 READERS = {
     "stats": "asyncio.run(Care(store, session).counters())",
     "verify": "list(store.verify([session]))",

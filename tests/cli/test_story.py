@@ -68,8 +68,8 @@ def test_sequential_guesses_at_long_handles_never_hit(holdall: Program) -> None:
 
 @requirement("measure:flat-memory", "read:every-byte-reachable")
 def test_store_014_one_very_long_line_is_kept_in_flat_memory_and_comes_back(holdall: Program) -> None:
-    """A gigabyte in full (HOLDALL_TEST_FULL), an eighth of it by default."""
-    size = 1 << 30 if os.environ.get("HOLDALL_TEST_FULL") else 1 << 27
+    """A gigabyte in full (HOLDALL_TEST_FULL), a sixteenth of it by default."""
+    size = 1 << 30 if os.environ.get("HOLDALL_TEST_FULL") else 1 << 26
     told, peak = _put_and_peak(holdall, f"head -c {size} /dev/zero | tr '\\0' x", size)
     nothing, least = _put_and_peak(holdall, "true", 0)
     assert nothing["facts"]["bytes"] == 0

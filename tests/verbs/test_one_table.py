@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -79,13 +80,14 @@ def test_columns_are_the_same_in_the_notice_and_in_sql(
     reader = reader_of(text.encode())
     assert same(reader, worker) == columns
     told = "\n".join(outlined(reader))
-    for name, _ in columns:
-        assert f"{name}: " in told or f"{column(name)}: " in told
-        assert query_sql(reader, f"select {column(name)} from t", worker=worker).columns == (name,)
+    names = [name for name, _ in columns]
+    assert all(f"{name}: " in told or f"{column(name)}: " in told for name in names)
+    table = query_sql(reader, f"select {', '.join(map(column, names))} from t", worker=worker)
+    assert table.columns == tuple(names)
 
 
 @requirement("query:same-table")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(30 if "HOLDALL_TEST_FULL" in os.environ else 3))
 def test_whatever_table_it_is_both_read_it_alike(worker: SqlWorker, seed: int) -> None:
     dice = random.Random(seed)
     cells = {
