@@ -26,7 +26,7 @@ from tests.upstream.support import lines_of, until
 
 pytestmark = [pytest.mark.anyio, requirement("gateway:copies")]
 ALICE, BOB = "token-of-alice-0123456789", "token-of-bob-0123456789"
-MANY = 20
+MANY = 8
 
 
 class Session:

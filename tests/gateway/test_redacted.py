@@ -78,7 +78,7 @@ Redaction.value = value
 main()
 """
 BLOB = base64.b64encode(LINE.encode()).decode()
-LARGE = "an ordinary line of a log\n" * 20_000 + LINE
+LARGE = "an ordinary line of a log\n" * 5_000 + LINE
 ANSWERS: dict[str, Any] = {
     "a text": {"result": {"content": [{"type": "text", "text": LINE}]}},
     "an error": {"result": {"content": [{"type": "text", "text": LINE}], "isError": True}},
@@ -92,7 +92,7 @@ ANSWERS: dict[str, Any] = {
     "a refusal": {"error": {"code": -32000, "message": f"no: {LINE}", "data": {"d": LINE}}},
     "a large text": {"result": {"content": [{"type": "text", "text": LARGE}], "_meta": {"x": LINE}}},
     "a large refusal": {"error": {"code": -32000, "message": LARGE, "data": {"d": LINE}}},
-    "large data": {"result": {"content": [], "structuredContent": {"rows": [LINE, *(["x" * 99] * 9000)]}}},
+    "large data": {"result": {"content": [], "structuredContent": {"rows": [LINE, *(["x" * 99] * 2000)]}}},
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from holdall.values.errors import UsageError
 from tests.gateway.support import BAD, HOLDALL, Wire, configured, gateway, plain, text_of, wire
 from tests.gateway.test_keeping import handle_in
 from tests.requirements import requirement
-from tests.upstream.launch import unforked
+from tests.upstream.launch import forked, parent_of_forks
 from tests.upstream.support import lines_of, until
 
 pytestmark = pytest.mark.anyio
@@ -33,9 +33,9 @@ SHOWN = "L2  "
 
 @asynccontextmanager
 async def several(commands: Sequence[Sequence[str]]) -> AsyncGenerator[list[Wire]]:
-    """They are all started by this process, as by a client, and greeted one after the other."""
+    """They are all started by one process, as by a client, and greeted one after the other."""
     async with AsyncExitStack() as stack:
-        found = [await stack.enter_async_context(wire(unforked(words))) for words in commands]
+        found = [await stack.enter_async_context(wire(words)) for words in commands]
         for one in found:
             await one.greet()
         yield found
@@ -72,7 +72,7 @@ async def found_by(client: Wire, handle: str) -> dict[str, Any]:
 @requirement("gateway:one-session", "gateway:one-list", "gateway:server-name", "gateway:read-only-tools")
 async def test_five_servers_of_a_client_have_one_list_of_our_tools_and_one_session(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(wire(unforked(words))) for words in named(tmp_path, 5)]
+        clients = [await stack.enter_async_context(wire(words)) for words in named(tmp_path, 5)]
         greetings = await asyncio.gather(*(one.greet() for one in clients))
         assert sum("a notice with a handle" in one["instructions"] for one in greetings) == 1
         assert all(one["capabilities"]["tools"]["listChanged"] for one in greetings)
@@ -265,9 +265,8 @@ async def test_outputs_that_are_kept_for_the_session_go_with_the_last_of_its_gat
         assert SHOWN in text_of(await found_by(other, handle))
         other.process.send_signal(signal.SIGTERM)
         assert (await other.ended()) == 0
-    show = await asyncio.create_subprocess_exec(
-        HOLDALL, "show", handle, "--home", str(tmp_path), "--session", "s", "--json", stdout=asyncio.subprocess.PIPE
-    )
+    words = [HOLDALL, "show", handle, "--home", str(tmp_path), "--session", "s", "--json"]
+    show = await asyncio.create_subprocess_exec(*forked(words), stdout=asyncio.subprocess.PIPE)
     out, _ = await show.communicate()
     assert json.loads(out)["state"] == "expired"
 
@@ -276,9 +275,9 @@ async def test_outputs_that_are_kept_for_the_session_go_with_the_last_of_its_gat
 
 
 def own_name() -> str:
-    """Of the client that this process is to its gateways."""
-    started = siblings._start_of(os.getpid())  # pyright: ignore[reportPrivateUsage]
-    return f"client-{os.getpid()}-{hashlib.sha256(started.encode()).hexdigest()[:12]}"
+    """Of the client that the process which starts them is to these gateways."""
+    started = siblings._start_of(parent_of_forks())  # pyright: ignore[reportPrivateUsage]
+    return f"client-{parent_of_forks()}-{hashlib.sha256(started.encode()).hexdigest()[:12]}"
 
 
 @requirement("gateway:one-session", "gateway:one-list")
@@ -345,8 +344,8 @@ async def test_a_name_is_for_a_command_and_an_id_for_a_gateway_between_pipes(tmp
         (["--name=\n", "--", "x"], b"1 to 100 visible characters"),
     ):
         process = await asyncio.create_subprocess_exec(
-            HOLDALL, "gateway", "--home", str(tmp_path), *options, stdin=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
+            *forked([HOLDALL, "gateway", "--home", str(tmp_path), *options]),
+            stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         _, said = await process.communicate()
         assert process.returncode == 2

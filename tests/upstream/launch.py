@@ -89,6 +89,11 @@ def unforked(words: Sequence[str]) -> list[str]:
     return ["env", *words]
 
 
+def parent_of_forks() -> int:
+    """The process that all programs of `sdk_server` and `forked` have as their parent."""
+    return _forking()[1]
+
+
 def seconds_of_forks() -> float:
     """Of processor: they are not children of ours, so the system does not add them to us. 0 where it cannot be known."""
     if not _forking.cache_info().currsize:
