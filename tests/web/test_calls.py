@@ -117,6 +117,21 @@ async def test_a_call_of_an_agent_is_found_once_and_what_else_a_session_has_is_s
     assert "more calls" not in few
 
 
+async def test_the_search_finds_what_only_the_record_of_an_output_has(home: Path) -> None:
+    """A command is in no log; of long arguments the log has the beginning."""
+    long = {"a": "x" * 2000, "word": "needle"}
+    async with Holdall.open(home=str(home), session="commands") as bag:
+        (await bag.jobs.begin(tool="make", arguments={"command": ["build", "Walrus"]})).finish("ready")
+        kept = await bag.take("x\n" * 40_000, tool="export", arguments=long)
+        await bag.take("y\n" * 40_000, tool="export", arguments={"word": "walruses"})
+    with client(home) as browser:
+        page = browser.get("/calls?q=walrus").text
+        far = browser.get("/calls?q=needle").text
+    assert page.count('<li class="found">') == 2, "that in the log and the record is found once"
+    assert "&#34;Walrus&#34;" in page
+    assert f"export {kept.artifact.handle}" in far  # pyright: ignore
+
+
 async def test_a_search_stops_after_its_time_and_continues_where_it_was(home: Path) -> None:
     for number in range(5):
         async with Holdall.open(home=str(home), session=f"s{number}") as bag:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from itertools import islice
 from typing import Any, cast
 
 from holdall.bag.journal import logged_events
@@ -76,12 +77,16 @@ class Listed:
 
 @record
 class Mention:
-    """A line of a session's log or transcript that has what was searched for; `more`: there are others after it."""
+    """A line of a session's log or transcript that has what was searched for; `more`: there are others after it.
+
+    With `output`, it is in the record of that output: what a command is called with is in no log.
+    """
 
     session: Summary
     log: Log
     line: bytes
     more: bool = False
+    output: Facts | None = None
 
 
 class Overview:
@@ -138,7 +143,8 @@ class Overview:
     def search(
         self, text: str, *, start: int = 0, most: int = 50, of_each: int = 5, seconds: float = 1.5
     ) -> tuple[list[Mention], int | None]:
-        """Lines of logs and transcripts that have this text, whatever its case, in the sessions from number `start` on.
+        """Lines of logs and transcripts, and records of outputs, that have this text, whatever its case, in the
+        sessions from number `start` on.
 
         At most so many, `of_each` session; then the number of the session at which to continue, None at the end. What
         comes back may have it in a part that nobody means, such as a checksum.
@@ -262,7 +268,16 @@ def _mentions(store: OutputStore, one: Summary, needle: bytes, most: int) -> lis
                         found[-1] = replace(found[-1], more=True)
                     else:
                         found.append(Mention(one, log, line))
+        if log == "events" and count <= most:
+            recorded = (facts for facts in store.outputs(info) if needle in _called(facts))
+            found += [Mention(one, log, b"", output=facts) for facts in islice(recorded, most)]
     return found
+
+
+def _called(facts: Facts) -> bytes:
+    """The call of an output, as a line of a log has it."""
+    origin = facts.origin
+    return json.dumps([facts.handle, origin.tool, origin.server, origin.arguments], default=str).lower().encode("ascii")
 
 
 def _sum(sessions: Iterable[Summary]) -> Summary:

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -211,7 +211,11 @@ def _with_commands(events: Iterable[Event], kept: Mapping[str, Facts]) -> Iterat
         yield event
     for one in sorted(kept.values(), key=lambda one: one.created):
         if one.handle not in told and not one.packed:
-            yield Event(one.created, "running", one.handle, one.origin.tool, one.origin.call_id)
+            yield _begun(one)
+
+
+def _begun(facts: Facts) -> Event:
+    return Event(facts.created, "running", facts.handle, facts.origin.tool, facts.origin.call_id)
 
 
 def _with_facts(row: Row, facts: Facts | None, now: float) -> Row:
@@ -252,9 +256,23 @@ async def everywhere(request: Request) -> Response:
 
 
 def _hits(found: Iterable[Mention], text: str) -> list[Hit]:
-    """A call of an agent is in the log twice: with what became of it, and when its turn has ended."""
+    """A call of an agent is in the log twice: with what became of it, and when its turn has ended. One that kept
+    something may be in a record only: what a command was called with, and what is too long for the log.
+    """
+    mentions = list(found)
+    logged = {
+        (one.session.id, event.handle)
+        for one in mentions
+        for event in (events_in(one.line) if one.log == "events" else ())
+        if event.kind in ("kept", "running")
+    }
     hits: list[Hit] = []
-    for one in found:
+    for one in mentions:
+        if one.output is not None:
+            if (one.session.id, one.output.handle) not in logged:
+                row = cast("Row", row_of(_begun(one.output)))
+                hits.append(Hit(one.session, _with_facts(row, one.output, time.time())))
+            continue
         events = events_in(one.line) if one.log == "events" else ()
         is_known = any(
             hit.session.id == one.session.id and hit.call is not None and _is_of(event, hit.call)
