@@ -245,3 +245,18 @@ print(size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     size, grown = map(int, done.stdout.split())
     assert size > 100_000_000
     assert grown * (1 if sys.platform == "darwin" else 1024) < 16 * 1024 * 1024
+
+
+@pytest.mark.parametrize("path", ["$.items[*]", "$..*", "$.items[*].text", "$.items[1000,3,3]", "$['last','items'][*]"])
+def test_values_that_are_passed_on_in_parts_are_those_of_one_answer(path: str) -> None:
+    """With values that are nested, on several lines, in several blocks, and longer than what is read at once."""
+    long = "é" * 700_000
+    items = [{"id": at, "text": long if at == 700 else f"line {at}"} for at in range(1500)]
+    reader = reader_of(json.dumps({"items": items, "last": [1, [2, 3]]}, indent=1, ensure_ascii=False).encode())
+    passed = list[Nodes]()
+    query_path(reader, path, each=passed.append)
+    assert [node for part in passed for node in part.nodes] == [
+        node
+        for skip in range(0, 5_000, 1_000)
+        for node in query_path(reader, path, skip=skip, limit=1_000, max_bytes=1 << 30).nodes
+    ]

@@ -16,7 +16,7 @@ from holdall.sql.source import check_kind, kind_so_far
 from holdall.sql.worker import Answer, Part, SqlRequest, SqlWorker
 from holdall.store.deadline import renew, within
 from holdall.store.protocol import OutputReader
-from holdall.store.reader import lines_of
+from holdall.store.reader import line_of_byte, lines_of
 from holdall.text.excerpt import beginning
 from holdall.text.json.filters import find_filtered, is_plain, with_wildcard
 from holdall.text.json.find import Finding, Hit, explain_no_match, find
@@ -36,7 +36,8 @@ _LONGEST_SQL = 100_000  # characters
 _NODE_COST = 48  # bytes that a value costs besides its path and its text
 _LATE = "As lines all of it can be read (kind: lines)."
 _AT_ONCE = 256  # values that are passed on together
-_PAGE = 20_000  # values of a path that are looked up at once
+_PAGE = 100_000  # values of a path that are looked up at once: some 30 MB
+_WINDOW = 1 << 20  # bytes that are read at once for values near each other
 _MIN_TEXT = 200  # bytes of a value that are worth showing; where they do not fit, the value is left for the next page
 
 
@@ -297,7 +298,7 @@ def _nodes(reader: OutputReader, hits: Sequence[Hit], max_bytes: int | None) -> 
     """Every value whole where that fits; otherwise the long ones cut to a fair share, the last ones left out."""
     sizes = [hit.end - hit.start for hit in hits]
     if max_bytes is None:
-        return tuple(_node(reader, hit, length) for hit, length in zip(hits, sizes, strict=True))
+        return tuple(_whole_nodes(reader, hits))
     room, shown = max_bytes, 0
     for hit, length in zip(hits, sizes, strict=True):
         cost = _NODE_COST + len(hit.path.encode("utf-8", "replace"))
@@ -308,6 +309,19 @@ def _nodes(reader: OutputReader, hits: Sequence[Hit], max_bytes: int | None) -> 
     room += sum(min(length, _MIN_TEXT) for length in sizes[:shown])
     cap = fair_cap(sizes[:shown], max(_MIN_TEXT // 4, room))
     return tuple(_node(reader, hit, cap) for hit in hits[:shown])
+
+
+def _whole_nodes(reader: OutputReader, hits: Sequence[Hit]) -> Iterator[Node]:
+    """Those near each other are read at once, and their lines are counted on from one to the next."""
+    begin, data, at, line = 0, b"", 0, 0  # a window, and a place in it with its line
+    for hit in hits:
+        if hit.start < at or hit.end > begin + len(data):
+            begin = at = hit.start
+            data = reader.read(begin, max(hit.end, min(begin + _WINDOW, hits[-1].end)))
+            line = line_of_byte(reader, begin)
+        line += data.count(b"\n", at - begin, hit.start - begin)
+        at, span, value = hit.start, Span(hit.start, hit.end), data[hit.start - begin : hit.end - begin]
+        yield Node(hit.path, span, Span(line, line + value.count(b"\n", 0, -1)), decode(value)[0], cut=False)
 
 
 def _node(reader: OutputReader, hit: Hit, cap: int) -> Node:

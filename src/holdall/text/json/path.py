@@ -6,6 +6,7 @@ and, for those who follow them, simple filters. The rest (functions, indices fro
 to write instead. This module never reads a document.
 """
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from holdall.values.record import record
 Step = bytes | int  # a member's name as UTF-8, or an element's index
 
 _SHOWN_NAME = 512  # bytes of one name
+_SHORT = 64  # bytes of a name that is remembered
 SHOWN_STEPS = 48  # steps at each end of a path
 _MARK = "…"
 _UNSAFE = lazy_pattern(r"[\x00-\x1f'\\\ud800-\udfff]")
@@ -64,7 +66,14 @@ def normalized_path(steps: Sequence[Step], *, left_out: int = 0) -> tuple[str, b
 
 
 def _step(step: Step) -> str:
-    return f"[{step}]" if isinstance(step, int) else normalized_step(shown_name(step))
+    if isinstance(step, int):
+        return f"[{step}]"
+    return _short_step(step) if len(step) <= _SHORT else normalized_step(shown_name(step))
+
+
+@functools.lru_cache(512)  # of many values each has the same names in its path
+def _short_step(name: bytes) -> str:
+    return normalized_step(_text(name))
 
 
 def _text(name: bytes) -> str:
