@@ -118,8 +118,8 @@ def test_a_removal_that_is_killed_at_any_step_harms_nobody_and_a_second_one_ends
     steps = remover(scratch / "0", call_ids)["steps"]
     assert complaints(scratch / "0", call_ids) == []
     assert set(steps) >= {"write", "fsync", "rename", "unlink"}
-    every = share(range(1, len(steps) + 1), 5 if mode == "after" else 1)
-    numbers = [number for number in every if mode != "partial" or steps[number - 1] == "write"]
+    able = [number for number, step in enumerate(steps, start=1) if mode != "partial" or step == "write"]
+    numbers = share(able, 7 if mode == "after" else 3)
     found: list[str] = []
     for number in numbers:
         home = scratch / str(number)
