@@ -13,9 +13,12 @@ import pytest
 
 from tests.fleet import servers
 from tests.fleet.fixtures import ROOT, Place
+from tests.fleet.harness import FULL
 from tests.fleet.servers import ADMIN, ROLE, Address, CommandFailed, Servers
 
 pytestmark = pytest.mark.fleet
+# Each starts servers that no other test uses, which costs more than most of the tests that need servers.
+in_full = pytest.mark.skipif(not FULL, reason="only with `./dev test fleet`")
 
 
 def test_each_test_gets_a_database_and_a_prefix_of_its_own(fleet_place: Place, fleet_servers: Address) -> None:
@@ -40,6 +43,7 @@ def test_the_bucket_is_closed_to_who_has_no_key(fleet_servers: Address) -> None:
         assert refused.value.code == 403
 
 
+@in_full  # by default seen by way of the outputs of a load: test_faults_servers
 def test_servers_that_were_killed_come_back_with_what_they_had(own_servers: Servers) -> None:
     own_servers.address.make_database("before")
     own_servers.postgres.kill()
@@ -52,6 +56,7 @@ def test_servers_that_were_killed_come_back_with_what_they_had(own_servers: Serv
     assert own_servers.s3.has_bucket(own_servers.bucket)
 
 
+@in_full
 def test_the_servers_end_with_the_process_that_they_are_held_for(tmp_path: Path) -> None:
     if problem := servers.missing():
         pytest.skip(problem)
