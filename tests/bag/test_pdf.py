@@ -90,7 +90,7 @@ HOSTILE = {
     "a tree that is its own child": PDF.replace(b"/Kids [3 0 R", b"/Kids [2 0 R"),
     "a page tree of itself": PDF.replace(b"/Type /Page /Parent 2 0 R", b"/Type /Pages /Kids [2 0 R] /Parent 2 0 R"),
     "contents of itself": PDF.replace(b"/Contents 4 0 R", b"/Contents 3 0 R"),
-    "a bomb": bomb(),
+    "a bomb": b"",  # made when it is needed
     "no end": PDF[: len(PDF) // 2] + b"%%EOF",
     "nothing": b"%PDF-1.4\n%%EOF",
 }
@@ -99,9 +99,10 @@ HOSTILE = {
 @requirement("packed:pdf-hostile")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_pdf_made_to_do_harm_ends_nothing_but_its_call(name: str) -> None:
+    data = HOSTILE[name] or bomb()
     with SqlWorker() as worker:
         with contextlib.suppress(BadMember, WorkerFault):
-            assert len(b"".join(pages_of(reader_of(HOSTILE[name]), "", worker, 8.0))) < 20_000_000
+            assert len(b"".join(pages_of(reader_of(data), "", worker, 8.0))) < 20_000_000
         assert b"Chapter 2" in b"".join(pages_of(reader_of(PDF), "page-2", worker, 60.0))
 
 

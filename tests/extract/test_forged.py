@@ -1,5 +1,6 @@
 """What a model writes, fed with hostile bytes, does not pass for what we say: verified, not found, what was searched."""
 
+import functools
 import json
 import unicodedata
 from typing import Any
@@ -142,16 +143,16 @@ def test_lines_that_look_like_ours_are_escaped_whatever_begins_them(line: str, e
     assert all(one.startswith("> ") for one in quote_lines(f"x{end}{line}").split("\n"))
 
 
-UNSEEN = [
-    *(sign for sign in map(chr, range(0x110000)) if unicodedata.category(sign) in ("Cc", "Cf", "Mn", "Zs")),
-    *"\u115f\u3164\u2800\uffa0",
-]
+@functools.cache
+def unseen() -> list[str]:
+    hidden = [sign for sign in map(chr, range(0x110000)) if unicodedata.category(sign) in ("Cc", "Cf", "Mn", "Zs")]
+    return [*hidden, *"\u115f\u3164\u2800\uffa0"]
 
 
 @pytest.mark.parametrize("line", ["> disk 9", "  (bytes 1:2, verified)", "WARNING: x", "\uff1e disk", "\uff08bytes 1:2, verified)",
                                   "**(bytes 1:2, verified)**", "- > disk 9", "\u203a disk 9", "W\u00adARNING: x"])  # fmt: skip
 def test_no_sign_that_is_not_seen_or_only_looks_like_ours_makes_another_line_of_it(line: str) -> None:
-    text = "\n".join(f"{sign}{line}" for sign in UNSEEN if sign not in ENDS_OF_LINES)
+    text = "\n".join(f"{sign}{line}" for sign in unseen() if sign not in ENDS_OF_LINES)
     assert all(one.startswith("\\") for one in model_text(text).split("\n"))
 
 
