@@ -1,8 +1,10 @@
 """What every test gets: one event loop, hypothesis with its files in `.dev/`, and no real language model."""
 
+import gc
 import os
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 from tests.cli.program import ENDS
+from tests.rewritten import rewrite_all
 from tests.summary import Meter, Summary, is_whole, note_requirements
 
 _HYPOTHESIS = Path(__file__).parents[1] / ".dev" / "hypothesis"
@@ -34,14 +37,30 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Here and not in a fixture, so that every process that a test starts has it too.
 os.environ["HOLDALL_REAL_MODELS"] = "off"
-# Nor should each of those processes compile every module anew.
+# Nor should each of those processes compile every module anew, nor this one rewrite the asserts of every test: that is more
+# than half of what it takes to find them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Meter())
     if not hasattr(config, "workerinput"):  # with several workers, their reports arrive here
         config.pluginmanager.register(Summary(whole=is_whole(config)))
+        if is_whole(config) and config.getoption("numprocesses", None):
+            rewrite_all(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """All that is imported to find ten thousand tests stays to the end: nobody needs to look through it for garbage, neither
+    on the way nor in each of the tests, nor copy it in a fork to count references."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
