@@ -21,7 +21,7 @@ from holdall.bag import Care
 from holdall.bag.bundles import copy_session
 from holdall.policy.retention import Retention
 from holdall.store import deadline
-from holdall.store.fleet import database, objects, schema, upkeep
+from holdall.store.fleet import cache, database, objects, schema, upkeep
 from holdall.store.fleet.store import FleetStore
 from holdall.store.opening import open_store, shown
 from holdall.store.protocol import Quota
@@ -37,7 +37,7 @@ from holdall.values.errors import (
 )
 from holdall.values.outputs import Facts, Kept, Origin, Unkept
 from holdall.values.spans import BLOCK
-from tests.fleet.fixtures import Place
+from tests.fleet.fixtures import Place, new_place
 from tests.requirements import requirement
 from tests.store.support import keep, read_back
 
@@ -123,6 +123,39 @@ def test_a_store_stays_with_the_bucket_that_it_was_made_with(fleet: Fleet) -> No
         fleet.host(objects="s3://other/place")
     session = fleet.host(objects="").open_session("s")
     assert read_back(fleet.host(), keep(fleet.host(), session, "x")) == b"x"
+
+
+@requirement("fleet:same-bucket")
+def test_two_stores_in_one_place_for_objects_do_not_remove_each_others(fleet: Fleet, tmp_path: Path) -> None:
+    store = fleet.host()
+    kept = keep(store, store.open_session("s"), "of the first store")
+    other = new_place(fleet.place.servers)
+    with pytest.raises(StoreFault, match="are the objects of another store: nothing was made"):
+        FleetStore(other.home, objects=fleet.place.objects, cache_dir=str(tmp_path / "other"), cache_bytes=1 << 30)
+    fleet.sql("UPDATE holdall_store SET id = gen_random_uuid()")  # as one that was here before places had a mark
+    with pytest.raises(StoreFault, match="are the objects of another store, too: those that no row names were left"):
+        store.sweep(thorough=True)
+    assert read_back(fleet.host(), kept) == b"of the first store"
+
+
+def test_what_another_host_removed_leaves_the_cache_of_a_program_that_stays_open(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = fleet.host(), fleet.host()
+    session = here.open_session("s")
+    kept, other = [keep(here, session, text * BLOCK) for text in ("secret", "other")]
+    assert [read_back(there, facts)[:6] for facts in (kept, other)] == [b"secret", b"othero"]
+    assert len(there.cache.objects_to_look_for(now=True)) == 2
+    here.remove(session, [kept])
+    with pytest.raises(OutputExpired):
+        there.open(kept)
+    assert len(there.cache.objects_to_look_for(now=True)) == 1
+    here.remove(session, [other])
+    monkeypatch.setattr(cache, "_LOOK_SECONDS", 0.0)
+    third = keep(here, session, "third" * BLOCK)
+    read_back(there, third)
+    there.open(third)
+    assert len(there.cache.objects_to_look_for(now=True)) == 1, "also where nobody asks for what was removed"
 
 
 # ── Apart ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -439,6 +472,7 @@ def test_a_store_of_the_first_schema_is_migrated_and_loses_nothing(
     with monkeypatch.context() as older:
         older.setattr(database, "MIGRATIONS", schema.MIGRATIONS[:1])
         older.setattr(database, "VERSION", 1)
+        older.setattr(database.Database, "_claim", _forgotten)
         old = fleet.host()
         fleet.sql("ALTER TABLE holdall_outputs ADD COLUMN since double precision")  # which this program writes
         session = old.open_session("s", retention=Retention(days=30))

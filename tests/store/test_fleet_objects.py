@@ -1,5 +1,6 @@
 """The place for objects, without a database: what answers for it may be anything."""
 
+import os
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import pytest
 pytest.importorskip("obstore", reason="the package obstore is missing: the extra fleet brings it")
 
 from holdall.store.fleet.objects import Objects
-from holdall.values.errors import StoreFault
+from holdall.values.errors import StoreFault, StoreUnsafe
 
 _MORE = 400  # MB
 
@@ -65,3 +66,28 @@ def test_a_range_that_ends_behind_the_object_gives_what_there_is(tmp_path: Path)
     objects = Objects(f"file://{tmp_path}")
     objects.put("x", b"0123456789")
     assert [objects.get("x", 2, 5), objects.get("x", 5, 99), objects.get("y", 0, 5)] == [b"234", b"56789", None]
+
+
+def test_a_folder_for_objects_lets_nobody_else_in(tmp_path: Path) -> None:
+    folder = tmp_path / "a b" / "objects"
+    Objects(f"file://{tmp_path}/a%20b/objects").put("3f/x", b"of one user")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o770)  # of a team
+    Objects(f"file://{folder}".replace(" ", "%20"))
+    for mode, above, refusal in ((0o755, 0o700, "anybody can look into"), (0o700, 0o777, "put another folder in")):
+        folder.chmod(mode)
+        folder.parent.chmod(above)
+        with pytest.raises(StoreUnsafe, match=refusal):
+            Objects(f"file://{tmp_path}/a%20b/objects")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_for_objects_that_somebody_else_made_is_refused(tmp_path: Path) -> None:
+    os.chown(tmp_path, 12345, -1)
+    with pytest.raises(StoreUnsafe, match="belongs to user 12345"):
+        Objects(f"file://{tmp_path}")
+
+
+def test_a_place_for_objects_is_that_of_the_first_store_that_came(tmp_path: Path) -> None:
+    objects = Objects(f"file://{tmp_path}")
+    assert [objects.claim(store) for store in ("one", "one", "two", "one")] == [True, True, False, True]

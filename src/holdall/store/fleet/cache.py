@@ -129,12 +129,12 @@ class BlockCache:
                 with contextlib.suppress(OSError):
                     os.unlink(name, dir_fd=self.folder)
 
-    def objects_to_look_for(self) -> list[str]:
-        """The objects that are here, where nobody asked for a minute: are they still anybody's?"""
+    def objects_to_look_for(self, *, now: bool = False) -> list[str]:
+        """The objects that are here, where nobody asked for a minute, or `now`: are they still anybody's?"""
         if self.folder < 0:
             return []
         with contextlib.suppress(OSError):
-            if time.time() - os.stat(_LOOKED, dir_fd=self.folder).st_mtime < _LOOK_SECONDS:
+            if not now and time.time() - os.stat(_LOOKED, dir_fd=self.folder).st_mtime < _LOOK_SECONDS:
                 return []
         with contextlib.suppress(OSError):
             flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC

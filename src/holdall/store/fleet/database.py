@@ -17,6 +17,7 @@ from typing import Any, LiteralString, TypeVar
 
 from holdall.store import deadline
 from holdall.store.addresses import shown, shown_objects
+from holdall.store.fleet.objects import Objects
 from holdall.store.fleet.schema import MIGRATIONS, VERSION
 from holdall.values.errors import BadSetting, MissingExtra, OutOfTime, StoreFault, StoreFull
 from holdall.values.record import record
@@ -316,8 +317,18 @@ class Database:
                 connection.execute(step)
             if row is None:
                 connection.execute("INSERT INTO holdall_store VALUES (%s, %s)", (VERSION, objects))
+                self._claim(connection, objects)
             else:
                 connection.execute("UPDATE holdall_store SET version = %s WHERE version < %s", (VERSION, VERSION))
+
+    def _claim(self, connection: Connection, objects: str) -> None:
+        """To sweep is to remove what no row names: two stores in one place would remove each other's objects."""
+        [id] = connection.execute("SELECT id::text FROM holdall_store").fetchone() or ("",)
+        if not Objects(objects).claim(id):
+            raise StoreFault(
+                f"in {shown_objects(objects)} are the objects of another store: nothing was made. Name a place for "
+                "this one alone, such as another prefix; or, where that store is gone, remove its objects first."
+            )
 
 
 def fault(problem: psycopg.Error, doing: str, home: str, *, unknown: bool = False) -> StoreFault:

@@ -12,11 +12,12 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from holdall.store.addresses import shown_objects
 from holdall.store.ids import new_uuid
-from holdall.values.errors import BadSetting, MissingExtra, StoreFault, StoreFull
+from holdall.store.owners import other_writer, trusted_owners, way_to
+from holdall.values.errors import BadSetting, MissingExtra, StoreFault, StoreFull, StoreUnsafe
 from holdall.values.patterns import lazy_pattern
 
 try:
@@ -30,6 +31,7 @@ SMALL: Final = 8 * 1024 * 1024  # in one request; larger ones in parts of this s
 REQUEST_SECONDS = 30
 RETRY_SECONDS = 20
 _AT_ONCE = 8
+_MARK = "holdall-store"  # which store's objects these are: no other one may take them for left over
 _PIECE = 1024 * 1024
 _SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "file", "memory")
 _STATUS = lazy_pattern(r"status(?: code)?:? ([1-5][0-9]{2})")
@@ -72,9 +74,11 @@ class Objects:
 
     def __init__(self, url: str) -> None:
         self.home = shown_objects(checked(url))
-        scheme = urlsplit(url).scheme
+        scheme, path = urlsplit(url).scheme, unquote(urlsplit(url).path)
         options = {"mkdir": True} if scheme == "file" else {} if scheme == "memory" else _options()
         with self._explained("opening the place for objects"):
+            if scheme == "file":
+                _check_folder(path)
             make: Any = from_url
             self._store: Any = make(url, **options)
 
@@ -131,11 +135,12 @@ class Objects:
                 yield from (one["path"] for one in piece)
 
     def everything(self) -> Iterator[Sequence[Stored]]:
-        """All that is in the bucket, a thousand at a time."""
+        """All that is in the bucket but its mark, a thousand at a time."""
         with self._explained("listing objects"):
             found: Any = self._store.list(chunk_size=1000)
             for piece in found:
-                yield [Stored(one["path"], one["size"], one["last_modified"].timestamp()) for one in piece]
+                yield [Stored(one["path"], one["size"], one["last_modified"].timestamp())
+                       for one in piece if one["path"] != _MARK]  # fmt: skip
 
     def clock(self) -> float:
         """The time of the bucket, which dates its objects."""
@@ -145,6 +150,15 @@ class Objects:
             now = obstore.head(self._store, name)["last_modified"].timestamp()
         self.remove([name])
         return now
+
+    def claim(self, store: str) -> bool:
+        """Whether the place is this store's: it is, where no other was here before."""
+        with self._explained("opening the place for objects"):
+            try:
+                obstore.put(self._store, _MARK, store.encode(), mode="create")
+            except AlreadyExistsError:
+                return self.get(_MARK, 0, 100) == store.encode()
+        return True
 
     def remove_object(self, object: str) -> None:
         """It, and all of its segments."""
@@ -156,6 +170,21 @@ class Objects:
             yield
         except (BaseError, OSError, ValueError) as problem:
             raise _fault(problem, doing, self.home) from None
+
+
+def _check_folder(path: str) -> None:
+    """Made if it is missing. Objects in it have the rights that the umask leaves: it is what keeps others out."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    about, owners = os.stat(path), trusted_owners()
+    if about.st_uid not in owners:
+        raise StoreUnsafe(f"the folder for objects {path} belongs to user {about.st_uid}. Name another place.")
+    if about.st_mode & 0o007:
+        raise StoreUnsafe(f"anybody can look into the folder for objects {path}. Close it with: chmod o-rwx {path}.")
+    for folder, link in way_to(path):
+        if other_writer(folder, os.stat(folder), owners) or (link and os.lstat(link).st_uid not in owners):
+            raise StoreUnsafe(f"others can put another folder in the place of {path}: they can write to {folder}.")
 
 
 def _at_most(pieces: Iterable[Any], length: int) -> bytes:

@@ -38,13 +38,20 @@ WHERE o.principal = %(principal)s AND o.id = ANY(%(ids)s) AND o.state = 'running
 
 
 class Pulse:
-    """Of one store. Its lease begins with its first write."""
+    """Of one store. Its lease begins with its first write; `beside` is done with each renewal."""
 
-    def __init__(self, database: Database, principal: str, seconds: float = LEASE_SECONDS) -> None:
+    def __init__(
+        self,
+        database: Database,
+        principal: str,
+        seconds: float = LEASE_SECONDS,
+        beside: Callable[[], object] = lambda: None,
+    ) -> None:
         self.id = new_uuid()
         self.seconds = seconds
         self._database = database
         self._values = {"lease": self.id, "principal": principal, "host": f"{socket.gethostname()}:{os.getpid()}"}
+        self._beside = beside
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
@@ -85,6 +92,7 @@ class Pulse:
                     undone, self._undone = self._undone, []
                 for work in undone:
                     self.release(work)
+                self._beside()
 
 
 class Wakeups:

@@ -110,20 +110,19 @@ class FleetRows(SessionRows):
         self.cache = BlockCache(f"{cache_dir}/{whose}", cache_bytes)
         self._lock = threading.Lock()
         self._listed_before: OrderedDict[str, tuple[int, dict[str, Loaded], list[Loaded]]] = OrderedDict()
-        self._pulse = Pulse(self.database, self.principal, lease_seconds)
+        self._pulse = Pulse(self.database, self.principal, lease_seconds, self.forget_removed)
         self._wakeups = Wakeups(self.database, self.principal, lease_seconds)
+        self.forget_removed()
+
+    def forget_removed(self, *, now: bool = False) -> None:
+        """Cached objects that are nobody's any more, removed by another host: once a minute, or `now`."""
         with contextlib.suppress(StoreFault):
-            self._forget_removed()
-
-    def _forget_removed(self) -> None:
-        """Cached objects that are nobody's any more: removed by another host since somebody looked here."""
-
-        if cached := self.cache.objects_to_look_for():
-            statement: LiteralString = """SELECT object::text FROM holdall_outputs WHERE principal = %(principal)s
-                AND object = ANY(%(objects)s)"""
-            values = {"principal": self.principal, "objects": cached}
-            there = {row[0] for row in self.database.rows("looking at the cache", statement, values)}
-            self.cache.forget([object for object in cached if object not in there])
+            if cached := self.cache.objects_to_look_for(now=now):
+                statement: LiteralString = """SELECT object::text FROM holdall_outputs
+                    WHERE principal = %(principal)s AND object = ANY(%(objects)s)"""
+                values = {"principal": self.principal, "objects": cached}
+                there = {row[0] for row in self.database.rows("looking at the cache", statement, values)}
+                self.cache.forget([object for object in cached if object not in there])
 
     @property
     def home(self) -> str:

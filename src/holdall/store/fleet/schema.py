@@ -126,5 +126,8 @@ MIGRATIONS: tuple[LiteralString, ...] = (
     ALTER TABLE holdall_logs ADD COLUMN joined boolean NOT NULL DEFAULT false;  -- its pieces are few and large
     CREATE INDEX holdall_logs_pieces ON holdall_logs (principal) WHERE NOT joined;
     """,
+    """
+    ALTER TABLE holdall_store ADD COLUMN id uuid NOT NULL DEFAULT gen_random_uuid();  -- whose the objects are
+    """,
 )
 VERSION = len(MIGRATIONS)

@@ -391,6 +391,7 @@ class FleetStore(FleetRows):
         return watching
 
     def _reader(self, row: Loaded) -> OutputReader:
+        self.forget_removed()
         facts = self.readable(row)
         if facts.state == "running":
             if row.is_alive and row.object is not None:
@@ -402,8 +403,7 @@ class FleetStore(FleetRows):
             row = self.load(facts)
         [facts] = self._in_time(facts.session, [facts])
         if facts.state == "expired":
-            if facts.is_removed:
-                self.cache.forget([facts.id])
+            self.forget_removed(now=facts.is_removed)
             raise _expired(facts)
         if row.object is None:
             raise OutputMissing(facts.handle)

@@ -255,6 +255,12 @@ def _sweep_strays(store: FleetRows, *, dry_run: bool) -> tuple[list[str], int]:
     An intent is there before its object, and goes in the transaction that makes the row. So an object that has neither
     will never have one; only its age is left to doubt, and a day by the bucket's own clock leaves none.
     """
+    [id] = store.database.row("sweeping", "SELECT id::text FROM holdall_store", {}) or ("",)
+    if not store.objects.claim(id):
+        raise StoreFault(
+            f"in {store.objects.home} are the objects of another store, too: those that no row names were left there. "
+            "Give each database a place for its objects alone."
+        )
     gone: list[str] = []
     freed, now = 0, None
     for piece in store.objects.everything():
