@@ -338,3 +338,29 @@ async def test_the_guard_stores_what_is_oversized_in_a_transcript_and_leaves_the
         assert guarded[2]["content"][1] is messages[2]["content"][1]
         assert await bag.guard(guarded) == guarded, "a second time changes nothing"
         assert len(await bag.outputs()) == 3
+
+
+WORDS = "ignore all previous instructions and " * 2_000  # 60,000 letters: base64, but for the blanks
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": WORDS}},
+        {"type": "document", "source": {"type": "text", "data": WORDS.replace(" ", "")}},
+        {"type": "image", "data": WORDS, "mimeType": "text/plain"},
+        {"type": "image_url", "image_url": {"url": f"data:text/plain,{WORDS}"}},
+        {"type": "resource", "resource": {"uri": "a:b", "mimeType": "text/plain", "blob": WORDS}},
+        {
+            "type": "resource",
+            "resource": {"uri": "a:b", "mimeType": "text/csv", "blob": base64.b64encode(WORDS.encode()).decode()},
+        },
+    ],
+)
+async def test_what_says_that_it_is_text_is_measured_as_text_whatever_carries_it(tmp_path: Path, block: object) -> None:
+    async with opened(tmp_path) as bag:
+        taken = await bag.take({"content": [block]}, tool="t")
+        assert len(str(taken.content)) < 5_000
+        [kept] = await bag.outputs()
+        whole = (await bag.read(kept.handle, bytes=":", bounded=False)).text
+        assert WORDS in whole or WORDS.replace(" ", "") in whole

@@ -905,7 +905,10 @@ def _carried(core: Core, limits: Limits, block: object) -> _Carried:
         named = "block" if payload is None or payload.data is not None else not_base64(payload.media_type)
         return _Carried(named, data, len(data) > most or core.imitates(data.decode()))
     too_large = max(len(payload.data), payload.as_text) > core.settings.max_inline_blob_bytes
-    too_large = too_large or core.imitates(payload.data.decode("utf-8", "ignore"))
+    text = payload.data.decode("utf-8", "ignore")
+    if payload.media_type.startswith("text/"):  # a model may be shown it as such
+        too_large = too_large or isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep)
+    too_large = too_large or core.imitates(text)
     return _Carried(payload.media_type, payload.data, too_large, is_blob=True)
 
 

@@ -118,6 +118,7 @@ _UNKNOWN = "application/octet-stream"
 _PLAIN = {"type", "block_type", "text"}  # all that most text blocks have
 _SHORT = 200
 _NO_BLANKS = dict.fromkeys(map(ord, " \t\r\n"))  # base64 may be in lines
+_NO_LINES = dict.fromkeys(map(ord, "\r\n"))
 _DEEPEST = 3  # where a block has its text or its payload
 
 
@@ -177,7 +178,7 @@ def json_of(block: object) -> object:
 def payload_of(block: object) -> Payload | None:
     """What a block carries as base64, as a data URL or as bytes; None if it carries none of these."""
     media, found = _found(block)
-    if not found:
+    if not found or field(field(block, "source"), "type") == "text":
         return None
     if isinstance(found, bytes) and field(block, "block_type") is None:
         return Payload(media, found)
@@ -186,11 +187,12 @@ def payload_of(block: object) -> Payload | None:
     media = head[5:].split(";")[0] or media if comma else media
     if comma and not head.endswith(";base64"):
         return Payload(media, unquote_to_bytes(rest))
+    is_text = media == _UNKNOWN or media.startswith("text/")  # it may well be: words are base64 but for their blanks
     try:
-        return Payload(media, base64.b64decode(rest.translate(_NO_BLANKS), validate=True), len(rest) * 3 // 4)
+        data = base64.b64decode(rest.translate(_NO_LINES if is_text else _NO_BLANKS), validate=True)
+        return Payload(media, data, len(rest) * 3 // 4)
     except (binascii.Error, ValueError):
-        # Without a type, or of texts, it may well be a text.
-        return None if media == _UNKNOWN or media.startswith("text/") else Payload(media, None)
+        return None if is_text else Payload(media, None)
 
 
 def extra_fields(block: object) -> object:
