@@ -36,11 +36,13 @@ _Event = Mapping[str, Any]
 class _Found(NamedTuple):
     """What a tool gave, or a file with it; `put` makes the response that has something else in its place.
 
-    `put` is told the rest of the response beside it, which is masked by then where it has to be.
+    `put` is told the rest of the response beside it, which is masked by then where it has to be. `around` is the fence
+    of the agent, which a notice does not need.
     """
 
     value: str | list[object] | IO[bytes]
     put: "_Put"
+    around: tuple[str, str] = ("", "")
 
 
 _Put = Callable[[object, Any], object]
@@ -155,7 +157,8 @@ def _claude_text(event: _Event, text: str) -> object:
 # Gemini CLI: a text in place of the result, which the agent shows its model as an error.
 
 
-_WRAPPED = lazy_pattern(r"<untrusted_context>\n(.*)\n</untrusted_context>\s*", re.DOTALL)
+_FENCE = ("<untrusted_context>\n", "\n</untrusted_context>")
+_WRAPPED = lazy_pattern(rf"{_FENCE[0]}(.*){_FENCE[1]}\s*", re.DOTALL)
 
 
 def _gemini_names(event: _Event) -> Iterator[tuple[str, str]]:
@@ -178,8 +181,9 @@ def _of_gemini(event: _Event) -> _Found | None:
     if len(texts) < len(blocks):
         return _Found(cast("list[object]", blocks), _under("llmContent")) if texts else None
     text = "".join(texts)
-    wrapped = _WRAPPED.fullmatch(text)
-    return _Found(wrapped[1] if wrapped is not None else text, _under("llmContent"))
+    if (wrapped := _WRAPPED.fullmatch(text)) is not None:
+        return _Found(wrapped[1], _under("llmContent"), _FENCE)
+    return _Found(text, _under("llmContent"))
 
 
 def _block_of(part: object) -> dict[str, str]:
@@ -230,8 +234,10 @@ def _of_opencode(event: _Event) -> _Found | None:
         return _Found(cast("list[object]", content), _under("content"))
     text, about = response.get("output"), response.get("metadata")
     metadata = cast("dict[str, Any]", about) if isinstance(about, dict) else {}
-    if isinstance(path := metadata.get("outputPath"), str):
-        file = _opened(path, 0)
+    if isinstance(path := metadata.get("outputPath"), str):  # which a server may have named
+        data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+        is_own = os.path.dirname(path) == os.path.join(data, "opencode", "tool-output")
+        file = _opened(path, 0) if is_own else None
         return None if file is None else _Found(file, _under("output"))
     if not isinstance(text, str) or metadata.get("truncated"):  # cut, and nobody says where the rest is
         return None
@@ -347,7 +353,7 @@ async def _taken(
 ) -> object | None:
     from holdall.bag import Holdall
     from holdall.text.escape import shell_quoted
-    from holdall.values.outputs import Unkept
+    from holdall.values.outputs import Inline, Unkept
     from holdall.wire.dialects import dialect_of
 
     # Nobody announces a mark to the model of an agent, so its notices have none.
@@ -371,4 +377,6 @@ async def _taken(
         return None if rest is response else by.told(event, rest)
     if isinstance(content, bytes):  # read from a file
         content = content.decode("utf-8", "replace")
+    if isinstance(new, Inline) and isinstance(content, str):
+        content = content.join(result.around)
     return by.told(event, result.put(content, rest))
