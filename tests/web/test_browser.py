@@ -190,6 +190,25 @@ def _focused(page: Any) -> str:
     return str(page.evaluate("document.activeElement.innerText"))
 
 
+def test_a_word_in_an_output_of_any_session_is_found_from_the_first_page(
+    served: tuple[Viewer, Told], watched: Watched
+) -> None:
+    at, _ = served
+    watched.visit(at.address)
+    page = watched.page
+    page.get_by_role("searchbox").fill("SVG/onload")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Search every byte of all outputs").click()
+    inside = page.get_by_role("region", name="In outputs")
+    inside.get_by_text("That is all of").wait_for()
+    assert inside.locator("mark").all_inner_texts() == ["svg/onload"]
+    inside.get_by_role("link").click()
+    page.get_by_text("1 of 100").wait_for()
+    page.locator("mark.current").first.wait_for()
+    assert "".join(page.locator("mark.current").all_inner_texts()) == "svg/onload", "it may be on two rows"
+    watched.is_calm()
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_their_window_and_can_be_read(

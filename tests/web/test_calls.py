@@ -132,6 +132,55 @@ async def test_the_search_finds_what_only_the_record_of_an_output_has(home: Path
     assert f"export {kept.artifact.handle}" in far  # pyright: ignore
 
 
+async def test_what_outputs_hold_is_searched_in_all_sessions_where_a_person_asks_for_it(home: Path) -> None:
+    places: dict[str, str] = {}
+    for session, text in (("one", "x\n"), ("two", "a <b>Needle</b>\n"), ("three", "the needle\nneedles\n")):
+        async with Holdall.open(home=str(home), session=session) as bag:
+            handle = (await bag.keep(text * 3, tool=f"fetch_{session}")).handle
+            places[session] = f"/s/{bag.session.id}/o/{handle}"
+    with client(home) as browser:
+        offer, asked = browser.get("/?q=needle").text, browser.get("/?q=needle&inside=yes").text
+        page = browser.get("/inside?q=NEEDLE").text
+        assert browser.get("/inside?q=").status_code == 200
+        assert browser.get("/inside?q=x&skip=-1").status_code == 400
+        nothing = browser.get("/inside?q=nowhere").text
+    assert 'href="/?q=needle&amp;inside=yes"' in offer
+    assert "/inside" not in offer
+    assert 'hx-get="/inside?q=needle" hx-trigger="load"' in asked
+    assert f'href="{places["two"]}?q=NEEDLE"' in page
+    assert "a &lt;b&gt;<mark>Needle</mark>" in page
+    assert "fetch_one" not in page
+    assert page.index("fetch_three") < page.index("fetch_two"), "the newest session first"
+    assert ">6 matches<" in page
+    assert "That is all of “NEEDLE”" in page
+    assert "<mark>" not in nothing
+
+
+async def test_a_search_in_outputs_continues_where_it_stopped_and_says_what_it_could_not_search(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdall.web.calls._SECONDS_INSIDE", -1.0)
+    for session in ("one", "two"):
+        async with Holdall.open(home=str(home), session=session) as bag:
+            kept = [(await bag.keep(f"needle {at} {session}\n", tool=f"t{at}-{session}")).handle for at in range(3)]
+            if session == "one":
+                await bag.forget(kept[1])
+                facts = await bag.show(kept[2])
+                (home / f"session-{bag.session.id}" / facts.file).write_bytes(b"needle")
+    seen: list[str] = []
+    said = ""
+    with client(home) as browser:
+        address = "/inside?q=needle"
+        while address:
+            page = browser.get(address).text
+            said += page
+            seen += re.findall(r"data-row>(\S+) ", page)
+            following = re.search(r'hx-get="([^"]+)" hx-trigger="load"', page)
+            address = following[1].replace("&amp;", "&") if following else ""
+    assert seen == ["t0-two", "t1-two", "t2-two", "t0-one", "t2-one"]
+    assert said.count("could not be searched: ") == 1
+
+
 async def test_a_search_stops_after_its_time_and_continues_where_it_was(home: Path) -> None:
     for number in range(5):
         async with Holdall.open(home=str(home), session=f"s{number}") as bag:

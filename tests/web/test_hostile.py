@@ -122,7 +122,7 @@ async def test_no_page_that_there_is_makes_code_of_what_a_tool_said(home: Path) 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize(
-    "path", ["/", "/?q={}", "/?page={}", "/s/{}", "/s/{}/live", "/s/{}/o/{}", "/static/{}", "/{}?x={}"]
+    "path", ["/", "/?q={}", "/inside?q={}", "/?page={}", "/s/{}", "/s/{}/live", "/s/{}/o/{}", "/static/{}", "/{}?x={}"]
 )
 async def test_what_stands_in_an_address_comes_back_as_text(home: Path, payload: str, path: str) -> None:
     with client(home) as browser:

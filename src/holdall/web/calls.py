@@ -1,7 +1,8 @@
 """The calls of a session as a list: shown whole, kept, refused or in the background, by any agent, client or program.
 
 It is made of the log, gone over once for each page; only the rows of the page are held. The search over all sessions
-looks into logs and transcripts for as long as a person waits, and continues where it stopped.
+looks into logs, transcripts and, where a person asks for it, all outputs, for as long as a person waits, and continues
+where it stopped.
 """
 
 import asyncio
@@ -25,12 +26,12 @@ from holdall.bag.overview import Mention, Summary
 from holdall.text.escape import one_line
 from holdall.text.numbers import number, whole
 from holdall.values.chat import Assistant, System, ToolResult, User
-from holdall.values.errors import UsageError
+from holdall.values.errors import BadPattern, HoldallError, UsageError
 from holdall.values.events import Event
 from holdall.values.outputs import Facts
 from holdall.values.record import record
-from holdall.web.output_data import RUNNING, UNTIMED
-from holdall.web.state import render, state_of
+from holdall.web.output_data import RUNNING, UNTIMED, search
+from holdall.web.state import ViewerState, render, state_of
 from holdall.web.timeline import FAILED
 
 PAGE = 100  # calls of one answer
@@ -38,6 +39,8 @@ _MOST_CALLS = 50_000  # whose arguments a transcript may have
 _SHORT = 500  # characters of arguments and of reasons
 _AROUND = 120  # characters on each side of what was found
 _LONGEST_SEARCH = 200
+_MOST_INSIDE = 20  # outputs of one answer
+_SECONDS_INSIDE = 2.0  # of one answer, and what the last output takes
 VERDICTS = ("shown whole", "kept", "in the background", "answered", "refused", "not kept", "passed on", "failed")
 SORTS = ("newest", "longest", "largest")
 _VERDICT = {
@@ -312,17 +315,100 @@ def _hit(found: Mention, text: str) -> Hit | None:
     return None
 
 
+@record
+class Inside:
+    """An output that has what was searched for: how often, and the text around the first; or why it could not be
+    searched.
+    """
+
+    session: Summary
+    handle: str = ""
+    tool: str = ""
+    total: int = 0
+    around: tuple[str, ...] = ()
+    problem: str = ""
+
+
+async def inside(request: Request) -> Response:
+    """The outputs of all sessions that have this text: the newest session first, in it the oldest output."""
+    text, _, start = _asked(request)
+    at, skip, hits, is_over = start or 0, _number(request, "skip"), list[Inside](), not text.strip()
+    viewer, deadline = state_of(request), time.monotonic() + _SECONDS_INSIDE
+    now_at = ""
+    while not is_over and len(hits) < _MOST_INSIDE:
+        listed = await asyncio.to_thread(viewer.overview.page, start=at, count=1, seconds=-1.0)
+        if not listed.sessions:
+            is_over = at >= listed.total
+            at, skip = at + 1, 0
+            continue
+        (one,) = listed.sessions
+        looked, is_all = await _inside(viewer, one, text, skip, deadline, _MOST_INSIDE - len(hits))
+        hits += [hit for hit in looked if hit is not None]
+        at, skip, now_at = (at + 1, 0, one.name) if is_all else (at, skip + len(looked), one.name)
+        if time.monotonic() > deadline:
+            break
+    more = "" if is_over else urlencode({"q": text, "before": at, "skip": skip})
+    is_full = len(hits) >= _MOST_INSIDE
+    return render(request, "inside.html", hits=hits, search=text, more=more, is_full=is_full, now_at=now_at)
+
+
+async def _inside(
+    viewer: ViewerState, one: Summary, text: str, skip: int, deadline: float, most: int
+) -> tuple[list[Inside | None], bool]:
+    """Of each output from number `skip` on what was found in it, None for nothing; and whether that are all. At least
+    one is searched, however late it is.
+    """
+    looked: list[Inside | None] = []
+    try:
+        async with viewer.session(one.id) as bag:
+            outputs = (await asyncio.to_thread(bag.store.outputs, bag.session))[skip:]
+            for facts in outputs:
+                looked.append(await _inside_one(bag, one, facts, text))
+                found = sum(hit is not None for hit in looked)
+                if len(looked) < len(outputs) and (found >= most or time.monotonic() > deadline):
+                    return looked, False
+    except BadPattern:
+        raise
+    except HoldallError as problem:
+        looked.append(Inside(one, problem=str(problem)))
+    return looked, True
+
+
+async def _inside_one(bag: Holdall, one: Summary, facts: Facts, text: str) -> Inside | None:
+    if facts.state == "expired":  # its page says since when it is gone
+        return None
+    try:
+        found = await search(bag, facts.handle, text, ignore_case=True, literal=True, start=0, most=1)
+    except BadPattern:
+        raise
+    except HoldallError as problem:
+        return Inside(one, facts.handle, facts.origin.tool, problem=str(problem))
+    if not found["matches"]:
+        return None
+    first = found["matches"][0]
+    around = ["".join(run if isinstance(run, str) else run[0] for run in part) for part in first["t"]]
+    if first.get("cut"):
+        around[0] = f"… {around[0]}"
+    return Inside(one, facts.handle, facts.origin.tool, found["total"], tuple(around))
+
+
 def _asked(request: Request) -> tuple[str, str, int | None]:
     given = request.query_params
-    before, verdict = given.get("before", ""), given.get("verdict", "")
-    if before and (not before.isascii() or not before.isdecimal() or len(before) > 9):
-        raise UsageError("before is a number, from 0.")
+    before, verdict = _number(request, "before") if given.get("before") else None, given.get("verdict", "")
     if verdict and verdict not in VERDICTS:
         raise UsageError(f"a verdict is one of: {', '.join(VERDICTS)}.")
-    return given.get("q", "")[:_LONGEST_SEARCH], verdict, int(before) if before else None
+    return given.get("q", "")[:_LONGEST_SEARCH], verdict, before
+
+
+def _number(request: Request, name: str) -> int:
+    text = request.query_params.get(name) or "0"
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise UsageError(f"{name} is a number, from 0.")
+    return int(text)
 
 
 routes = [
     Route("/s/{session}/calls", calls, name="calls"),
     Route("/calls", everywhere, name="everywhere"),
+    Route("/inside", inside, name="inside"),
 ]

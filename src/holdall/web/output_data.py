@@ -94,9 +94,9 @@ async def place(bag: Holdall, handle: str, *, line: int | None, byte: int | None
 
 
 async def search(
-    bag: Holdall, handle: str, pattern: str, *, ignore_case: bool, literal: bool, start: int
+    bag: Holdall, handle: str, pattern: str, *, ignore_case: bool, literal: bool, start: int, most: int = MATCHES
 ) -> dict[str, Any]:
-    options = {"pattern": pattern, "ignore_case": ignore_case, "literal": literal, "limit": MATCHES, "start": start}
+    options = {"pattern": pattern, "ignore_case": ignore_case, "literal": literal, "limit": most, "start": start}
     bounds = replace(bag.core.bounds(), most_bytes=_MATCH_BYTES, most_tokens=None)
     try:
         found = cast("Found", await bag.fetch.carry_out(Ask("grep", handle, options), bounds))
@@ -105,10 +105,10 @@ async def search(
     every = [one for line in found.matches for one in _each(line)]
 
     def look(reader: Reader) -> list[dict[str, Any]]:
-        return [_match(reader, one) for one in every[:MATCHES]]
+        return [_match(reader, one) for one in every[:most]]
 
     shown = await bag.core.on(handle, look)
-    following = every[MATCHES].byte if len(every) > MATCHES else found.next
+    following = every[most].byte if len(every) > most else found.next
     return {
         "matches": shown, "total": found.total, "unit": found.unit, "next": following, "notes": list(found.notes),
     }  # fmt: skip

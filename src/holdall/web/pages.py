@@ -40,7 +40,8 @@ _LONGEST_SEARCH = 200
 async def sessions(request: Request) -> Response:
     """What is not known yet of a session is fetched by the page itself, once it is shown."""
     listed, search = await _listed(request, seconds=0.02)
-    return render(request, "sessions.html", **_session_values(listed, search))
+    is_inside = bool(request.query_params.get("inside"))
+    return render(request, "sessions.html", **_session_values(listed, search), inside=is_inside)
 
 
 async def rows(request: Request) -> Response:
