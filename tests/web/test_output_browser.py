@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -681,6 +682,62 @@ def test_what_is_marked_or_in_sight_is_copied_as_it_is_kept(site: Site, watched:
     watched.is_calm()
 
 
+def test_in_the_tree_the_value_that_is_chosen_is_copied(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    watched.visit(site.address("json", "?byte=20&to=30"))
+    page.locator("mark.landed").first.wait_for()
+    page.get_by_role("tab", name="Tree").click()
+    page.locator(".tree-name", has_text="meta").click()
+    page.get_by_role("button", name="Copy", exact=True).click()
+    page.locator("[data-part=status]", has_text="Copied the value at this path").wait_for()
+    assert page.evaluate("() => navigator.clipboard.readText()") == '{"page": 1}'
+    watched.is_calm()
+
+
+def test_a_line_past_the_end_is_said_not_to_be_there(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("small"))
+    page.get_by_label("Jump to a line").fill("L9999")
+    page.keyboard.press("Enter")
+    page.get_by_text("There is no line 9,999: this is the last, 300.").wait_for()
+    page.get_by_role("tab", name="SQL").click()
+    page.locator("[data-part=status].is-wrong").wait_for(state="hidden")
+    assert page.locator("[data-part=status]").inner_text() == "", "it is about the text, not about this"
+    watched.is_calm()
+
+
+def test_the_main_array_is_open_although_its_end_was_not_reached_in_time(site: Site, watched: Watched) -> None:
+    page = watched.page
+    page.add_init_script("""
+      const ask = window.fetch;
+      window.fetch = async (address, ...rest) => {
+        const answer = await ask(address, ...rest);
+        if (!String(address).includes("/tree?")) return answer;
+        const level = await answer.json();
+        for (const child of level.children) if (child.plain === "items") child.end = null;
+        return new Response(JSON.stringify(level), { headers: answer.headers });
+      };
+    """)
+    watched.visit(site.address("json", "?view=tree"))
+    page.locator("[data-path='$.items[0]']").wait_for()
+    watched.is_calm()
+
+
+def test_numbers_are_not_broken_on_a_phone(site: Site, watched: Watched) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": 375, "height": 740})
+    columns = ", ".join(f"id + 1234567{at} as c{at}" for at in range(8))
+    asked = urlencode({"view": "sql", "sql": f"select {columns} from t limit 3"})
+    watched.visit(site.address("csv", f"?{asked}"))
+    cells = page.locator("table.answer td.cell-right")
+    cells.first.wait_for()
+    heights = cells.evaluate_all("(all) => all.map((one) => one.getClientRects()[0].height)")
+    assert max(heights) < 30, "one line"
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
+    watched.is_calm()
+
+
 @pytest.mark.parametrize("name", ["small", "long", "hostile", "csv", "json", "story"])
 def test_a_narrow_page_never_scrolls_sideways_and_shows_one_thing_at_a_time(
     site: Site, watched: Watched, name: str
@@ -757,4 +814,8 @@ def test_an_output_is_compared_with_another_by_keys_alone(site: Site, watched: W
     page.locator("#compare-other").wait_for()
     page.locator("#compare-other").select_option(index=1)
     page.locator("#panel-compare [role=status]").wait_for(timeout=60_000)
+    other = page.locator("#compare-other").input_value()
+    assert page.url.endswith(f"?view=compare&other={other}")
+    watched.visit(page.url)
+    page.locator(f"#compare-other option[selected][value={other}]").wait_for(state="attached")
     watched.is_calm()

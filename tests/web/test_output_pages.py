@@ -25,7 +25,7 @@ from holdall.bag import Holdall
 from holdall.bag.records import noticed_key
 from holdall.store.reader import FileReader
 from holdall.store.records import sealed
-from holdall.values.outputs import Facts
+from holdall.values.outputs import Facts, Kept
 from holdall.values.settings import Settings, ToolPolicy
 from tests.requirements import requirement
 from tests.web.stories import FALSE_QUOTE, NEEDLE, REAL_QUOTE, Told, investigation
@@ -697,6 +697,37 @@ def test_how_long_an_output_is_kept_and_how_it_is_removed_is_said(home: Path) ->
     assert f"holdall rm {handle} --session s" in page
     assert "Each is kept for 2 hours." in whole
     assert "holdall rm --session s" in whole
+
+
+def test_of_an_output_that_was_removed_the_notice_is_said_to_be_gone_too(home: Path) -> None:
+    async def kept() -> tuple[str, str]:
+        async with Holdall.open(home=str(home), session="s") as bag:
+            taken = await bag.take("x\n" * 40_000, tool="t")
+            assert isinstance(taken, Kept)
+            await bag.forget(taken.handle)
+            return bag.session.id, taken.handle
+
+    session, handle = asyncio.run(kept())
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}/o/{handle}/notice").text
+    assert "The output is gone, and what a model was given for it with it." in page
+    assert "Not recorded" not in page
+
+
+def test_how_long_a_call_of_an_agent_took_is_beside_its_output(home: Path) -> None:
+    """Its record begins when the call has ended."""
+
+    async def kept() -> str:
+        async with Holdall.open(home=str(home), session="s") as bag:
+            facts = await bag.keep("x\n", tool="t")
+            bag.journal.record("called", handle=facts.handle, tool="t", call_id="c", seconds=91.0, outcome="kept")
+            bag.journal.record("called", handle=facts.handle, tool="read", call_id="d", seconds=2.0, outcome="answer")
+            return bag.session.id
+
+    session = asyncio.run(kept())
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}").text
+    assert '<td data-label="Took" class="num">1 min 31 s</td>' in page
 
 
 def test_what_a_person_kept_on_the_command_line_was_given_to_no_model(home: Path) -> None:

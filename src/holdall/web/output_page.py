@@ -354,13 +354,18 @@ class Seen:
 
 
 def took(events: Iterable[Event]) -> dict[str, float]:
-    """By handle: how long calls took that went to the background."""
-    return {event.handle: number(event.seconds) for event in events if event.kind == "ended"}
+    """By handle: how long calls took that went to the background, and those of an agent."""
+    return {
+        event.handle: number(event.seconds)
+        for event in events
+        if event.kind == "ended" or (event.kind == "called" and event.data.get("outcome") == "kept")
+    }
 
 
 _LONG_LINES = 1000  # bytes of an average line from which on an output is shown by bytes
 _TREE_SECONDS, _MORE_SECONDS, _WAY_SECONDS = 2.0, 30.0, 5.0
 _PIECE = 256 * 1024
+_LONGEST_HANDLE = 300  # of one to compare it with
 _OTHERS = 200  # outputs that it can be compared with by a choice
 _ADDRESS = "/s/{session}/o/{handle}"
 _Ask = Callable[[Request, Holdall, str], Awaitable[dict[str, Any]]]
@@ -377,6 +382,7 @@ async def page(request: Request) -> Response:
             by=_best_view(facts, total), seen=Seen.of(facts, total, coverage, time.time(), logged),
             views=[] if gone else await asking.views(bag, facts), base=_base(request, bag, facts),
             arguments=_written(facts.origin.arguments), expires=_expires(bag, facts),
+            other=request.query_params.get("other", "")[:_LONGEST_HANDLE],
         )  # fmt: skip
 
 
@@ -541,7 +547,8 @@ async def tree(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
 
 @_told
 async def way(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
-    return await asking.way(bag, handle, _number_asked(request, "byte", 0) or 0, _WAY_SECONDS)
+    seconds = _MORE_SECONDS if "patient" in request.query_params else _WAY_SECONDS
+    return await asking.way(bag, handle, _number_asked(request, "byte", 0) or 0, seconds)
 
 
 @_told

@@ -80,7 +80,8 @@ function keepAddress(values) {
 function opened(view) {
   place.hidden = view !== "text" && view !== "table";
   page.dataset.view = view;
-  keepAddress(view === "sql" ? { view, ...sql.last } : view !== "text" ? { view } : text.mark ? { byte: text.mark.from, to: text.mark.to } : {});
+  if (status.classList.contains("is-wrong")) say(""); // it was about another view
+  keepAddress(view === "sql" ? { view, ...sql.last } : view === "compare" ? { view, other } : view !== "text" ? { view } : text.mark ? { byte: text.mark.from, to: text.mark.to } : {});
   if (view === "tree") tree.open();
   if (view === "table") table.open(total);
   if (view === "sql") sql.open();
@@ -231,7 +232,9 @@ async function jumpTo(words) {
   } else if ((found = /^(?:l|lines?)?\s*(\d[\d,_']*)$/.exec(asked))) {
     setFollowing(false);
     showText();
-    await text.landOnLine(Math.max(1, numberIn(found[1])));
+    const wanted = Math.max(1, numberIn(found[1]));
+    const line = await text.landOnLine(wanted);
+    if (line !== wanted) say(`There is no line ${grouped(wanted)}: this is the last, ${grouped(line)}.`, true);
   } else {
     say("Jump to a line (1200 or L1200), a byte (byte 403118, or byte 10 to 20), a share (50%), start or end.", true);
   }
@@ -307,6 +310,14 @@ const sql =
   });
 if (sql && isPhone()) one("sql-columns").open = false;
 
+// Comparing: the address has the other one.
+
+let other = new URLSearchParams(location.search).get("other");
+document.getElementById("panel-compare")?.addEventListener("change", (event) => {
+  other = event.target.value;
+  keepAddress({ view: "compare", other });
+});
+
 // Following what is written
 
 function setFollowing(on) {
@@ -348,10 +359,11 @@ one("copy").addEventListener("click", async () => {
     let words = selected;
     let what = "the selection";
     if (!selected) {
-      const from = text.mark ? text.mark.from : text.firstByte();
-      const to = Math.min(text.mark ? text.mark.to : text.lastByte(), from + 1_000_000);
+      const chosen = page.dataset.view === "tree" ? tree.chosen() : null;
+      const { from, to: end } = chosen ?? text.mark ?? { from: text.firstByte(), to: text.lastByte() };
+      const to = Math.min(end, from + 1_000_000);
       words = await api.bytes(from, to);
-      what = `${text.mark ? "what is marked" : "what is in sight"}, bytes ${grouped(from)} to ${grouped(to)}`;
+      what = `${chosen ? "the value at this path" : text.mark ? "what is marked" : "what is in sight"}, bytes ${grouped(from)} to ${grouped(to)}`;
     }
     await navigator.clipboard.writeText(words);
     say(`Copied ${what}.`);

@@ -115,6 +115,7 @@ export class TextView {
     const place = await this.api.ask("place", { line });
     const next = place.line < this.total.lines ? (await this.api.ask("place", { line: place.line + 1 })).byte : this.total.bytes;
     await this.land(place.byte, Math.max(place.byte + 1, next), options);
+    return place.line;
   }
 
   reveal(element, focus) {

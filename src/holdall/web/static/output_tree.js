@@ -43,10 +43,10 @@ export class Tree {
     }
   }
 
-  // The array, or the object that holds it, which most of an object is.
+  // The array, or the object that holds it, which most of an object is; also one that could not be stepped over in time.
   mainOf(item) {
     if (item.dataset.kind !== "object") return null;
-    const bytes = (one) => Number(one.dataset.end ?? NaN) - Number(one.dataset.at);
+    const bytes = (one) => Number(one.dataset.end ?? Infinity) - Number(one.dataset.at);
     return [...item.querySelectorAll(":scope > ul > [aria-expanded]")].find((one) => bytes(one) > MAIN * bytes(item)) ?? null;
   }
 
@@ -168,10 +168,10 @@ export class Tree {
   }
 
   // Open the tree down to these bytes, and mark them there. False where that cannot be done.
-  async reveal(from, to, { focus = true } = {}) {
+  async reveal(from, to, { focus = true, patient } = {}) {
     const turn = (this.turn = (this.turn ?? 0) + 1);
     await this.open();
-    const { way } = await this.api.ask("way", { byte: from });
+    const { way } = await this.api.ask("way", { byte: from, ...(patient && { patient }) });
     let list = this.root;
     let item = null;
     for (const { at, after } of way) {
@@ -207,6 +207,13 @@ export class Tree {
     fill(line.querySelector(".tree-value"), child.t, child.at, isNamed ? [] : marks);
   }
 
+  // The bytes of the value whose path is told.
+  chosen() {
+    const { at, end } = this.root.querySelector("[role=treeitem][tabindex='0']")?.dataset ?? {};
+    if (!end) throw new Error("where this value ends is not known.");
+    return { from: Number(at), to: Number(end) };
+  }
+
   tellPath(item) {
     if (item) this.form.elements.path.value = item.dataset.path;
   }
@@ -227,7 +234,7 @@ export class Tree {
         return;
       }
       const [from, to] = found.places[0];
-      const isShown = await this.reveal(from, to, { focus: false });
+      const isShown = await this.reveal(from, to, { focus: false, patient: true });
       if (isShown) this.revealed(from, to);
       else {
         await this.land(from, to);
