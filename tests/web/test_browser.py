@@ -190,6 +190,21 @@ def _focused(page: Any) -> str:
     return str(page.evaluate("document.activeElement.innerText"))
 
 
+def test_the_address_of_the_calls_has_what_was_asked(served: tuple[Viewer, Told], watched: Watched) -> None:
+    at, told = served
+    watched.visit(at.address)
+    watched.visit(f"{at.base}/s/{told.session}/calls")
+    page = watched.page
+    page.get_by_label("What became of them").select_option("refused")
+    page.wait_for_url("**/calls?verdict=refused")
+    page.get_by_label("Search the calls").fill("no such call")
+    page.wait_for_url("**/calls?q=no+such+call&verdict=refused")
+    watched.visit(page.url)
+    assert page.get_by_label("What became of them").input_value() == "refused"
+    page.get_by_text("No call is like that.").wait_for()
+    watched.is_calm()
+
+
 def test_a_word_in_an_output_of_any_session_is_found_from_the_first_page(
     served: tuple[Viewer, Told], watched: Watched
 ) -> None:
@@ -200,7 +215,7 @@ def test_a_word_in_an_output_of_any_session_is_found_from_the_first_page(
     page.keyboard.press("Enter")
     page.get_by_role("link", name="Search every byte of all outputs").click()
     inside = page.get_by_role("region", name="In outputs")
-    inside.get_by_text("That is all of").wait_for()
+    inside.get_by_text("All outputs that are kept").wait_for()
     assert inside.locator("mark").all_inner_texts() == ["svg/onload"]
     inside.get_by_role("link").click()
     page.get_by_text("1 of 100").wait_for()

@@ -152,7 +152,7 @@ async def test_what_outputs_hold_is_searched_in_all_sessions_where_a_person_asks
     assert "fetch_one" not in page
     assert page.index("fetch_three") < page.index("fetch_two"), "the newest session first"
     assert ">6 matches<" in page
-    assert "That is all of “NEEDLE”" in page
+    assert "All outputs that are kept were searched for “NEEDLE”" in page
     assert "<mark>" not in nothing
 
 
