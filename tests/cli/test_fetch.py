@@ -1,6 +1,7 @@
 """The commands that show something of a kept output, run for real: what goes to which stream, and the exit codes."""
 
 import asyncio
+import csv
 import hashlib
 import json
 import os
@@ -206,6 +207,28 @@ def test_slice_by_position_and_around_an_anchor(holdall: Program) -> None:
     handle = holdall.put("aé漢😀z aé漢😀z".encode())
     assert holdall("slice", handle, "--start", "1", "--length", "3").text == "é漢😀"
     assert holdall("slice", handle, "--anchor", "漢", "--window", "2", "--match-index", "1").text == "é漢😀"
+
+
+@requirement("cli:query-csv", "cli:query-sql")
+def test_rows_as_csv_are_what_a_reader_of_csv_takes_back(holdall: Program) -> None:
+    handle = holdall.put(LOG)
+    rows = ["plain", "a, b", 'says "x"', "two\nlines", "tab\there", "", None]
+    cells = ", ".join("null" if one is None else f"'{one}'" for one in rows)
+    asked = holdall("query", handle, f'select unnest([{cells}]) as "the, text", 1.5 as n, [1, 2] as l', "--csv")
+    assert asked.code == 0
+    assert asked.text.splitlines()[:2] == ['"the, text",n,l', 'plain,1.5,"[1, 2]"']
+    assert [row[0] for row in csv.reader(asked.text.splitlines(keepends=True))] == [
+        "the, text",
+        *[one or "" for one in rows],
+    ]
+    assert asked.text.endswith('"",1.5,"[1, 2]"\n,1.5,"[1, 2]"\n')  # an empty text, and none
+    alone = holdall("query", handle, "select null as one", "--csv")
+    assert list(csv.reader(alone.text.splitlines())) == [["one"], [""]]
+    all_of_it = holdall("query", handle, "select line_no, text from t", "--csv").text
+    assert all_of_it.startswith("line_no,text\n1,2026-01-01 00:00:00 INFO job 0\n")
+    assert all_of_it.count("\n") == 5001
+    assert "give one of the two" in holdall("query", handle, "select 1", "--csv", "--json").err
+    assert "--csv is for the rows of SQL" in holdall("query", handle, "--path", "$", "--csv").err
 
 
 @requirement("cli:query-sql", "cli:query-path", "cli:query-at")

@@ -324,18 +324,33 @@ async def tail(
         return 0
 
 
-async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int:
+@command(app, QUERY)
+async def query(
+    options: Options,
+    handle: str,
+    csv: Annotated[bool, typer.Option("--csv", help="Rows of SQL as CSV; a missing value is an empty cell.")] = False,
+    **given: Any,
+) -> int:
+    if csv and options.as_json:
+        raise UsageError("--csv and --json are two forms of one answer: give one of the two.")
+    if csv and given["path"] is not None:
+        raise UsageError("--csv is for the rows of SQL; --path prints values as they are stored.")
+    return await _fetch(QUERY, options, handle, csv=csv, **given)
+
+
+async def _fetch(verb: Verb, options: Options, handle: str, *, csv: bool = False, **given: Any) -> int:
     """Any other verb: one call, printed by the kind of its answer."""
     from holdall.wire.tool import Ask
 
     if why := _mistake(verb.name, given):
         raise UsageError(why)
+    rows = screen.csv_rows if csv else screen.rows
     async with options.read_bag() as bag:
         bounds = bag.core.bounds(bounded=False)
         # A person at a terminal gets a page; a pipe gets everything, as it is found.
         stream = None
         if verb in (GREP, QUERY) and given["limit"] is None and not sys.stdout.isatty():
-            stream = screen.Stream(as_json=options.as_json)
+            stream = screen.Stream(as_json=options.as_json, rows=rows)
             bounds = replace(bounds, each=stream.add)
 
         def text(seconds: float) -> str:
@@ -349,11 +364,11 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
         except AnchorNotFound as problem:
             problem.args = (str(problem).replace("match_index", "--match-index"),)
             raise
-        return _print(options, verb, found, stream=stream, **given)
+        return _print(options, verb, found, stream=stream, rows=rows, **given)
 
 
 for _verb in VERBS.values():
-    if _verb not in (READ, TAIL):
+    if _verb not in (READ, TAIL, QUERY):
         command(app, _verb)(functools.partial(_fetch, _verb))
 
 
@@ -393,6 +408,7 @@ def _print(
     group: bool = False,
     start: int = 0,
     stream: screen.Stream | None = None,
+    rows: screen.Rows = screen.rows,
     **_: Any,
 ) -> int:
     """The answer, by its kind, or the rest of it after what was streamed; the exit code."""
@@ -422,16 +438,16 @@ def _print(
             screen.changes(found)
         return 0 if found.total else FOUND_NOTHING
     if not options.as_json:
-        _print_query(found, stream)
+        _print_query(found, stream, rows)
     return 0 if found.total else FOUND_NOTHING
 
 
-def _print_query(found: Table | Nodes, stream: screen.Stream | None) -> None:
+def _print_query(found: Table | Nodes, stream: screen.Stream | None, rows: screen.Rows) -> None:
     from holdall.values.answers import Table
 
     is_table = isinstance(found, Table)
     if stream is None:
-        screen.rows(found) if is_table else screen.nodes(found)
+        rows(found) if is_table else screen.nodes(found)
     for place in [] if is_table else screen.places(stream.first if stream else found, found.total):
         screen.about(place)
     parts = [plural(found.total, "row" if is_table else "value")]

@@ -9,7 +9,7 @@ import codecs
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdall.text.escape import for_people, one_line, without_passwords
@@ -17,6 +17,9 @@ from holdall.text.numbers import grouped, plural
 
 if TYPE_CHECKING:
     from holdall.values.answers import Difference, Found, Match, Nodes, Passage, Table
+
+Rows = Callable[..., None]
+"""Prints a table, the names of its columns first unless `with_names` is False."""
 
 _ESCAPES = "backslashreplace"
 _CODES = {"dim": "2", "bold": "1", "red": "1;31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -141,10 +144,11 @@ def groups(found: Found) -> None:
 class Stream:
     """What grep and query find, printed as it comes, with flat memory; as JSON one object, whose list comes first."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, rows: Rows) -> None:
         self.number = 0  # of what was printed
         self.first: Nodes | None = None
         self._as_json = as_json
+        self._rows = rows
         self._began = False
 
     def add(self, part: Found | Table | Nodes) -> None:
@@ -160,7 +164,7 @@ class Stream:
         elif isinstance(part, Found):
             matches(part)
         elif isinstance(part, Table):
-            rows(part, with_names=not self._began)
+            self._rows(part, with_names=not self._began)
         else:
             nodes(part)
             self.first = self.first or part
@@ -228,6 +232,19 @@ def rows(table: Table, *, with_names: bool = True) -> None:
             print("\t".join(cell.replace("\t", "\\t").replace("\n", "\\n") for cell in row))
         return
     columns([one_line(name, 80) for name in table.columns], [[one_line(cell, 80) for cell in row] for row in cells])
+
+
+def csv_rows(table: Table, *, with_names: bool = True) -> None:
+    """As CSV (RFC 4180) with the line ends of a shell. An empty text has quotes, which a missing value has not."""
+    for row in [table.columns, *table.rows] if with_names else table.rows:
+        cells = ["" if value is None else _csv_cell(_cell(value)) for value in row]
+        line = ",".join(cells) or '""'  # a line of nothing would be no row
+        print(for_people(line) if is_terminal(sys.stdout) else line)
+
+
+def _csv_cell(text: str) -> str:
+    quoted = not text or any(sign in text for sign in ',"\r\n')
+    return '"' + text.replace('"', '""') + '"' if quoted else text
 
 
 def columns(names: Sequence[str], cells: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:

@@ -81,13 +81,14 @@ SQL: query, over any output
   holdall query k3f9 "describe t"             the columns of t
   holdall query k3f9 "from t" --at '$.items'  an array inside of JSON is the table
   holdall query k3f9 "select * from t join p8x2 using (id)" --also p8x2
+  holdall query k3f9 "from t" --csv > all.csv
   holdall query k3f9 "from t join p8x2 using (id)" --at '$.items' --also p8x2    --at is about t alone
 
 JSON, NDJSON, CSV, tables of the terminal, Parquet, Arrow and SQLite are the table t with their own columns; anything
 else is t(line_no, text). --kind csv, tsv, table, json, ndjson or lines reads it as that. The SQL is DuckDB's, one
 SELECT that sees these outputs and nothing else.
 In a pipe there are all rows, below a line with the names of the columns, separated by tabs. A tab or a line end in a
-value is \\t or \\n there, and a missing value NULL; --json has them exactly. For paths: holdall help paths.
+value is \\t or \\n there, and a missing value NULL; --csv and --json have them exactly. For paths: holdall help paths.
 """,
     "paths": """\
 Paths: query --path and --at, into JSON
