@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import gzip
 import hashlib
 import json
 import os
@@ -499,6 +500,32 @@ def test_matches_that_all_lie_before_the_asked_byte_are_told_and_not_shown(holda
     assert ran.err.startswith("2 matches on 2 of 2 lines, 4 bytes · none of them at byte 9,000 or after it")
 
 
+@requirement("cli:grep")
+def test_a_search_in_packed_bytes_says_that_it_was_not_in_what_they_hold(holdall: Program) -> None:
+    archive = holdall.put(zipped({"app/app.log": LOG}))
+    ran = holdall("grep", archive, "job 4321")
+    assert ran.code == 1
+    assert "these are the bytes of a zip, not its files: search HANDLE!NAME; HANDLE! is the list of them" in ran.err
+    assert "bytes of" not in holdall("grep", f"{archive}!app/app.log", "job 4321").err
+    packed = holdall.put(gzip.compress(LOG))
+    assert "bytes of a gzip, not the text that it holds: search HANDLE!" in holdall("grep", packed, "job 4321").err
+    wrong = holdall("read", f"{archive}!app/app.lgo")
+    assert wrong.code == 2
+    assert "no member is called app/app.lgo: it has 1 member, and HANDLE! is the list of them." in wrong.err
+    assert wrong.err.endswith(" There is app/app.log.\n")
+
+
+@requirement("cli:exit-2")
+def test_a_person_is_told_which_other_session_has_the_output(holdall: Program) -> None:
+    holdall.put(b"other\n")
+    handle = holdall.put(b"x\n", "--session", "the build")
+    ran = holdall("cat", handle)
+    assert ran.code == 2
+    assert ran.err.endswith(" It is in session the build: add --session 'the build'\n")
+    assert "It is in" not in holdall("cat", "nope").err
+    assert "It is in" not in holdall("cat", handle, env=FOR_A_MODEL).err
+
+
 @pytest.mark.parametrize("command", ["exec", "read", "extract", "run", "show", "demo", "view", "gateway", ""])
 def test_an_example_in_the_help_is_a_line_that_can_be_copied(holdall: Program, command: str) -> None:
     told = holdall(*command.split(), "--help", env={"COLUMNS": "60"}).text.splitlines()
@@ -520,7 +547,7 @@ def test_commands_take_a_member_of_a_packed_output_as_an_output(holdall: Program
     shown = holdall("show", log, "--json").json
     assert (shown["handle"], shown["bytes"], shown["kind"]) == (log, len(LOG), "log")
     refused = holdall("read", f"{packed}!none")
-    assert (refused.code, refused.err) == (2, "holdall: no member is called none: it has 2 members.\n")
+    assert (refused.code, refused.err) == (2, "holdall: no member is called none: it has 2 members, and HANDLE! is the list of them.\n")  # fmt: skip
 
 
 def test_two_runs_of_a_command_that_failed_are_compared(holdall: Program, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ The module of a command is imported to show its help. So what takes long to impo
 imported inside of the functions that use it, here and in all of them.
 """
 
+import contextlib
 import difflib
 import inspect
 import os
@@ -19,7 +20,15 @@ import typer
 
 from holdall.cli import streams
 from holdall.text.escape import for_people, one_line, shell_quoted, without_passwords
-from holdall.values.errors import HoldallError, NothingFound, NotTrusted, StoreFault, UsageError, json_name
+from holdall.values.errors import (
+    HoldallError,
+    NothingFound,
+    NotTrusted,
+    StoreFault,
+    UnknownHandle,
+    UsageError,
+    json_name,
+)
 from holdall.values.handles import is_uuid
 from holdall.values.record import record
 from holdall.wire.verbs import Verb
@@ -32,6 +41,7 @@ if TYPE_CHECKING:
 
 FOUND_NOTHING, WRONG_USE, FAULT = 1, 2, 3
 _LISTED = 5
+_LOOKED_INTO = 200  # sessions, the newest
 
 Home = Annotated[
     str | None,
@@ -220,7 +230,7 @@ def command(
         def run(ctx: typer.Context, **given: Any) -> None:
             told = {one.name: given.pop(one.name) for one in added}
             options = replace(ctx.obj, **{name: value for name, value in told.items() if value})
-            raise typer.Exit(_exit_code(work(options, **given), as_json=options.as_json))
+            raise typer.Exit(_exit_code(work(options, **given), options))
 
         declared = parameters_of(verb) if verb is not None else []
         known = {one.name for one in declared}
@@ -238,14 +248,17 @@ def command(
     return declare
 
 
-def _exit_code(work: Coroutine[Any, Any, int], *, as_json: bool) -> int:
+def _exit_code(work: Coroutine[Any, Any, int], options: Options) -> int:
     """Run it; an error becomes one line and a code."""
     import asyncio
 
+    as_json = options.as_json
     try:
         code = asyncio.run(work)
         sys.stdout.flush()
     except HoldallError as problem:
+        if isinstance(problem, UnknownHandle):
+            problem.args = (f"{problem}{_elsewhere(options, problem.handle)}",)
         print_error(problem, as_json=as_json)
         if isinstance(problem, streams.StdoutError):
             streams.drop_output()
@@ -260,6 +273,24 @@ def _exit_code(work: Coroutine[Any, Any, int], *, as_json: bool) -> int:
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _elsewhere(options: Options, handle: str) -> str:
+    """Which other session has that output, for a person who has forgotten to name it; a model has its own alone."""
+    from holdall.bag.core import open_existing_store
+    from holdall.policy.folds import PERSON
+
+    found = options.configuration()
+    if reader_in(found.session) != PERSON:
+        return ""
+    with contextlib.suppress(HoldallError, OSError), open_existing_store(found.home, found.settings) as store:
+        if store is None:
+            return ""
+        for one in store.sessions()[:_LOOKED_INTO]:
+            with contextlib.suppress(UnknownHandle):
+                store.resolve(one, handle)
+                return f" It is in session {one_line(one.name, 60)}: add --session {shell_quoted(one.name)}"
+    return ""
 
 
 def print_error(problem: Exception, *, as_json: bool) -> None:

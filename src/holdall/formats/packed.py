@@ -6,6 +6,7 @@ Nothing is ever written, and no name of a member is a path.
 """
 
 import bz2
+import difflib
 import importlib
 import lzma
 import re
@@ -29,6 +30,7 @@ MOST_MEMBERS = 100_000
 PIECE = 256 * 1024  # bytes that are read at once
 _PLAIN_NAME = lazy_pattern(r"[A-Za-z0-9_./@%+=,~:-]{1,60}", re.ASCII)
 _STEP = 1024 * 1024  # bytes that are unpacked at once
+_NAMES_COMPARED, _NAME_COMPARED = 2000, 200  # where a name is wrong: names, and characters of each
 
 STREAMS = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "bzip2": b"BZh", "xz": b"\xfd7zXZ\0"}
 ARCHIVES = ("zip", "tar")
@@ -617,9 +619,11 @@ def member_named(listing: Listing, wanted: str) -> tuple[Member, str | None]:
     if found:
         return found[0], wanted[longest + 1 :] if len(wanted) > longest else None
     name = wanted.partition("!")[0]
-    near = [one.name for one in listing.members if name and one.name.endswith("/" + name)]
+    names = [one.name for one in listing.members if one.name]
+    near = [one for one in names if name and one.endswith("/" + name)]
+    near = near or difflib.get_close_matches(name[:_NAME_COMPARED], names[:_NAMES_COMPARED], n=1)
     hint = f" There is {named(near[0])}." if len(near) == 1 else ""
-    raise BadMember(f"no member is called {named(name)}: {_how_many(listing)}.{hint}")
+    raise BadMember(f"no member is called {named(name)}: {_how_many(listing)}, and HANDLE! is the list of them.{hint}")
 
 
 def _how_many(listing: Listing) -> str:

@@ -15,6 +15,7 @@ from itertools import islice, takewhile
 from math import inf, isfinite
 from typing import Any
 
+from holdall.formats.kinds import PACKED_STREAMS
 from holdall.search.pattern import Pattern, read_pattern
 from holdall.search.ripgrep import (
     LONG_VALUE,
@@ -191,7 +192,7 @@ class _Search:
             searched = f"searched {UNCHECKED}"
         else:
             searched = _damage_note(self.damage)
-        by_line = "lines are counted, for the pattern can match nothing at all"
+        by_line = "lines are counted, for the pattern can match nothing at all" if self.pattern.can_be_empty else ""
         return Found(
             handle=self.reader.facts.handle,
             matches=(),
@@ -200,8 +201,17 @@ class _Search:
             totals=totals,
             unit="lines" if self.pattern.can_be_empty else "matches",
             state=state,
-            notes=(*([searched] if searched else []), *([by_line] if self.pattern.can_be_empty else []), *notes),
+            notes=tuple(filter(None, (searched, _packed_note(self.reader.facts.measure.kind), by_line, *notes))),
         )
+
+
+def _packed_note(kind: str) -> str:
+    """That what is packed is not found in its bytes. A tar has its files as they are."""
+    if kind in PACKED_STREAMS or kind == "pdf":
+        return f"these are the bytes of a {kind}, not the text that it holds: search HANDLE!"
+    if kind == "zip":
+        return "these are the bytes of a zip, not its files: search HANDLE!NAME; HANDLE! is the list of them"
+    return ""
 
 
 def _damage_note(damage: Sequence[Span]) -> str:
