@@ -51,7 +51,8 @@ async def test_the_types_of_the_one_object(tmp_path: Path) -> None:
         assert_type(bag.instructions(), str)
         assert_type(await bag.read(handle, lines=(1, 2)), Passage)
         assert_type(await bag.grep(handle, "w"), Found)
-        assert_type(await bag.query(handle, "select count(*) from t"), Table | Nodes)
+        assert_type(await bag.query(handle, "select count(*) from t"), Table)
+        assert_type(await bag.query((await bag.keep({"a": 1})).handle, path="$.a"), Nodes)
         assert_type(await bag.outputs(), Sequence[Facts])
         assert_type(bag.system_notice(turn=1, max_turns=2, tokens_used=1, window=10), str)
 

@@ -10,15 +10,17 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from holdall import bag
 from holdall.background import Portal
 from holdall.bag import sessions as pool
+from holdall.bag.fetch import Querying
 from holdall.bag.sessions import IDLE_SECONDS, MAX_OPEN
 from holdall.llm.protocol import Model
 from holdall.store.protocol import OutputStore
 from holdall.text.tokens import Tokenizer
+from holdall.values.answers import Nodes, Table
 from holdall.values.settings import Settings
 from holdall.wire.dialect import Dialect
 
@@ -241,7 +243,7 @@ class Holdall(KeptNames):
     slice = _waiting(bag.Holdall.slice)
     grep = _waiting(bag.Holdall.grep)
     diff = _waiting(bag.Holdall.diff)
-    query = _waiting(bag.Holdall.query)
+    query = cast("Querying[Table, Nodes]", _waiting(cast("Any", bag.Holdall.query)))
     extract = _waiting(bag.Holdall.extract)
     show = _waiting(bag.Holdall.show)
     outputs = _waiting(bag.Holdall.outputs)

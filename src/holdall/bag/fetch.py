@@ -11,7 +11,7 @@ import importlib
 import itertools
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Protocol, TypeVar, cast, overload
 
 from holdall.bag.core import Core
 from holdall.bag.take import earlier_of, kept_earlier, settle
@@ -31,8 +31,33 @@ from holdall.wire.answers import with_messages_note
 from holdall.wire.tool import Ask
 from holdall.wire.verbs import DEFAULT_LINES, DEFAULT_WINDOW, VERBS
 
+RowsT_co = TypeVar("RowsT_co", covariant=True)
+ValuesT_co = TypeVar("ValuesT_co", covariant=True)
 _OF_MESSAGES = frozenset(("read", "tail", "slice", "grep"))  # verbs that look into what a call says on its way
 _MOST_OPTIONS, _MAX_NAME, _MAX_ASKED = 20, 40, 500  # of what was asked, in its event
+
+
+class Querying(Protocol[RowsT_co, ValuesT_co]):
+    """What `query` gives by how it is called; on the bag of `holdall.blocking` without an await."""
+
+    @overload
+    def __call__(
+        self, handle: str, sql: str, *, path: None = None, at: str | None = None, also: Sequence[str] = (),
+        kind: str | None = None, limit: int | None = None, bounded: bool = True,
+    ) -> RowsT_co: ...  # fmt: skip
+
+    @overload
+    def __call__(
+        self, handle: str, sql: None = None, *, path: str, limit: int | None = None, skip: int = 0,
+        bounded: bool = True,
+    ) -> ValuesT_co: ...  # fmt: skip
+
+    @overload
+    def __call__(
+        self, handle: str, sql: str | None = None, *, path: str | None = None, at: str | None = None,
+        also: Sequence[str] = (), kind: str | None = None, limit: int | None = None, skip: int = 0,
+        bounded: bool = True,
+    ) -> RowsT_co | ValuesT_co: ...  # fmt: skip
 
 
 class Fetch:
@@ -50,12 +75,13 @@ class Fetch:
         chars: Range | None = None,
         bounded: bool = True,
     ) -> Passage:
-        """A range: `lines` from 1, both ends included; `bytes` and `chars` from 0, the end not; none, the beginning.
+        """A range: `lines` from 1, both ends included; `bytes` and `chars` from 0, the end not; none, from its start.
 
         Written as text or as a pair: `"10:20"`, `"10:"`, `"-5:"` (the last five), `(10, 20)`, `(10, None)`.
 
-        `bounded`, here and in the others: the answer is for a model. It is no longer than the settings allow, says how
-        to continue, and counts as shown to the model (`records.coverage`). Without it, it is for the program.
+        `bounded`, here and in the others: the answer is for a model. It is no longer than the settings allow, `next`
+        says how to continue, and it counts as shown to the model (`records.coverage`). With `bounded=False` it is for
+        the program: whole, and not counted. `fetch.stream` gives bytes that are too many for memory.
         """
         return cast("Passage", await self._verb("read", handle, bounded, lines=lines, bytes=bytes, chars=chars))
 
@@ -95,8 +121,11 @@ class Fetch:
         start: int = 0,
         bounded: bool = True,
     ) -> Found:
-        """Lines that match (`limit`: 100), with their numbers and bytes, each once; with `last` from the end; with
-        `count` how many, with `group` how often each captured value."""
+        """Lines that match, with their numbers and bytes, each once; with `last` from the end; with `count` how many,
+        with `group` how often each captured value.
+
+        At most `limit` of them (100; all with `bounded=False`, see `read`); `total` counts every match.
+        """
         options = {
             "pattern": pattern, "ignore_case": ignore_case, "literal": literal, "context": context, "before": before,
             "after": after, "limit": limit, "count": count, "group": group, "last": last, "start": start,
@@ -119,7 +148,8 @@ class Fetch:
         """SQL over the table `t`, or the values that a JSONPath or JSON Pointer names.
 
         `also` names further outputs, each a table under its handle; `kind` (csv, lines, …) says how SQL reads `t`.
-        At most `limit` rows or values (`query_max_rows`); `next` is the OFFSET or the `skip` to continue with.
+        At most `limit` rows or values (`query_max_rows`; all with `bounded=False`, see `read`); `total` counts all of
+        them, `next` is the OFFSET or the `skip` to continue with.
         """
         options = {"sql": sql, "path": path, "at": at, "also": also, "kind": kind, "limit": limit, "skip": skip}
         return cast("Table | Nodes", await self._verb("query", handle, bounded, **options))
@@ -256,7 +286,8 @@ class Fetch:
     # Inside
 
     async def _verb(self, verb: str, handle: str, bounded: bool, **options: Any) -> Fetched:
-        found = await self.carry_out(Ask(verb, handle, options), self._core.bounds(bounded=bounded))
+        bounds = self._core.bounds() if bounded else replace(self._core.bounds(bounded=False), whole=True)
+        found = await self.carry_out(Ask(verb, handle, options), bounds)
         if bounded and not self._core.journal.reader:
             for data in seen_by(found):
                 self._core.journal.record("retrieved", verb=verb, asked=asked_for(options), **data)

@@ -9,15 +9,16 @@ Everything above uses this class: no adapter, command or page touches a store, a
 
 import asyncio
 import functools
+import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from holdall.bag.care import Care, remove_outputs
 from holdall.bag.core import Core, Parts, opened
-from holdall.bag.fetch import Fetch
+from holdall.bag.fetch import Fetch, Querying
 from holdall.bag.messages import Messages
 from holdall.bag.records import Records
 from holdall.bag.run import Dispatch, PassedOutput, passed_outputs, read_call
@@ -31,6 +32,7 @@ from holdall.policy.route import Ceiling
 from holdall.store.opening import default_home, open_store
 from holdall.store.protocol import OutputReader, OutputStore, Progress, Removal
 from holdall.text.tokens import Tokenizer
+from holdall.values.answers import Nodes, Table
 from holdall.values.errors import NothingFound
 from holdall.values.extraction import Extraction, Mode
 from holdall.values.handles import is_uuid
@@ -61,7 +63,15 @@ def _part(name: str, method: Callable[Concatenate[Any, Given], Result]) -> Calla
         self.core.check_in_use()
         return method(getattr(self, name), *args, **kwargs)
 
-    return delegated
+    if not inspect.iscoroutinefunction(method):
+        return delegated
+
+    @functools.wraps(method)
+    async def awaited(self: "Holdall", *args: Given.args, **kwargs: Given.kwargs) -> Any:
+        return await cast("Any", delegated(self, *args, **kwargs))
+
+    # help() says then that it is awaited.
+    return cast("Callable[Concatenate[Any, Given], Result]", awaited)
 
 
 class Preview:
@@ -408,7 +418,7 @@ class Holdall(KeptNames):
     tail = _part("fetch", Fetch.tail)
     slice = _part("fetch", Fetch.slice)
     grep = _part("fetch", Fetch.grep)
-    query = _part("fetch", Fetch.query)
+    query = cast("Querying[Coroutine[Any, Any, Table], Coroutine[Any, Any, Nodes]]", _part("fetch", Fetch.query))
     diff = _part("fetch", Fetch.diff)
     call = _part("_tools", ToolCalls.call)
 

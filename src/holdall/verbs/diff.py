@@ -9,6 +9,7 @@ looked like) is compared by lines; where a line is too long, or the time is over
 
 import csv
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
@@ -70,7 +71,8 @@ def diff(
     if key and by == "lines":
         raise UsageError("key tells rows or elements apart; by lines there are none.")
     first = whole_number(skip, name="skip")
-    most = whole_number(_LIMIT if limit is None else limit, name="limit", least=1)
+    unsaid = sys.maxsize if bounds.whole else _LIMIT
+    most = whole_number(unsaid if limit is None else limit, name="limit", least=1)
     seconds = (bounds.settings or Settings()).grep_seconds
     with bounds.open(other) as later, within(seconds):
         if (reader.facts.id, reader.facts.handle) == (later.facts.id, later.facts.handle):  # members share an id

@@ -68,6 +68,7 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     total_bytes: int | None = None,
     seconds: float = 60.0,
     each: Callable[[Found], object] | None = None,
+    whole: bool = False,
 ) -> Found:
     """Search all of an output.
 
@@ -77,16 +78,17 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     them. `count` shows none. `group` shows how often each captured value (or each match, where nothing is captured)
     occurs instead.
     `total_bytes`: so many for all that is shown, where only one match has to fit into `max_bytes`. `each` gets all
-    matches in parts, as they are found; the answer then has none.
+    matches in parts, as they are found; the answer then has none. With `whole` no `limit` means all of them.
     """
     around = _number("context", context, 0, MAX_CONTEXT)
     room = None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=_SMALLEST_ROOM)
+    shown = _number("limit", DEFAULT_SHOWN if limit is None else limit, 1, MAX_SHOWN)
     search = _Search(
         reader,
         read_pattern(pattern, literal=literal, ignore_case=ignore_case),
         before=around if before is None else _number("before", before, 0, MAX_CONTEXT),
         after=around if after is None else _number("after", after, 0, MAX_CONTEXT),
-        limit=None if each is not None else _number("limit", DEFAULT_SHOWN if limit is None else limit, 1, MAX_SHOWN),
+        limit=None if each or (whole and limit is None) else shown,
         last=last,
         start=whole_number(start, name="start"),
         room=room,
@@ -105,7 +107,8 @@ def grep_bounded(reader: OutputReader, *, bounds: Bounds, **options: Any) -> Fou
     seconds = (bounds.settings or Settings()).grep_seconds
     total = bounds.most_bytes if bounds.counted_later else None
     most = bounds.share(reader.facts.measure)
-    return grep(reader, max_bytes=most, total_bytes=total, seconds=seconds, each=bounds.each, **options)
+    options = {"total_bytes": total, "seconds": seconds, "each": bounds.each, "whole": bounds.whole, **options}
+    return grep(reader, max_bytes=most, **options)
 
 
 def _number(name: str, value: object, least: int, most: int) -> int:

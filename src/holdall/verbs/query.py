@@ -5,6 +5,7 @@ memory, and gives each value exactly as it is stored.
 """
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -55,7 +56,7 @@ def query(  # noqa: PLR0913 - what the declaration has
 ) -> Table | Nodes:
     """By the path where there is one, else by SQL, within what a session allows."""
     settings, most = bounds.settings or Settings(), bounds.share(reader.facts.measure)
-    rows = limit or settings.query_max_rows
+    rows = limit or (sys.maxsize if bounds.whole else settings.query_max_rows)
     if path is not None:
         if sql:
             raise BadQuery("give sql or a path, not both; at is the path of the table that sql reads.")

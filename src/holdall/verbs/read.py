@@ -43,7 +43,7 @@ class Bounds:
     session's process for SQL; `open` gives another output of the session. `each` gets all that grep and query find, in
     parts, as it is found: then there is no limit, and the answer has only the totals. With `counted_later` the caller
     counts the tokens of what is found and leaves out what is too much, so that only one match, value or row has to fit
-    by the estimate.
+    by the estimate. With `whole` what the caller sets no limit to has none.
     """
 
     most_bytes: int | None = 16 * 1024
@@ -54,6 +54,7 @@ class Bounds:
     counted_later: bool = False
     open: Callable[[str], AbstractContextManager[OutputReader]] | None = None
     each: "Callable[[Found | Table | Nodes], object] | None" = None
+    whole: bool = False
 
     def fits(self, data: bytes) -> bool:
         if self.most_bytes is not None and len(data) > self.most_bytes:
