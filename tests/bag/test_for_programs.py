@@ -1,11 +1,17 @@
 """What a program reads for itself: all of it, where a model gets an answer of bounded length."""
 
+import asyncio
+import base64
 import inspect
 import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import assert_type
 
+import pytest
+
 from holdall import Holdall as AsyncHoldall
-from holdall import MemoryStore, Nodes, Table
+from holdall import Inline, Kept, MemoryStore, Nodes, SessionClosed, Table
 from holdall.blocking import Holdall
 from tests.requirements import requirement
 
@@ -41,3 +47,49 @@ def test_help_says_what_is_awaited() -> None:
     plain = {"instructions", "open", "owns", "system_notice", "tools", "turn"}
     names = {name for name in vars(AsyncHoldall) if name[0] != "_" and callable(getattr(AsyncHoldall, name))}
     assert names - plain == {name for name in names if inspect.iscoroutinefunction(getattr(AsyncHoldall, name))}
+
+
+class Picture:
+    """As Pillow's image: a notebook asks it for a file."""
+
+    def __init__(self, size: int) -> None:
+        self.palette, self.file = None, b"\x89PNG\r\n\x1a\n" + bytes(size)
+
+    def _repr_png_(self) -> bytes:
+        return self.file
+
+
+@requirement("api:take")
+def test_an_image_of_a_library_is_its_file() -> None:
+    small, large = Picture(10), Picture(200_000)
+    with Holdall.open(store=MemoryStore()) as bag:
+        shown = bag.take(small, tool="chart")
+        assert isinstance(shown, Inline)
+        assert (shown.content, shown.text) == (small, "[image/png, 18 bytes: not text, and not shown here]")
+        kept = bag.take(large, tool="chart")
+        assert isinstance(kept, Kept)
+        assert "(PNG image). Kept whole." in kept.text
+        assert (
+            b"".join(bag.fetch.stream(kept.handle)) == b"".join(bag.fetch.stream(bag.keep(large).handle)) == large.file
+        )
+        inside = bag.read(bag.keep({"chart": small}).handle).text
+        assert base64.b64decode(json.loads(inside)["chart"]) == small.file
+
+
+@requirement("api:leaving-ends-session")
+def test_a_session_that_is_over_says_so(tmp_path: Path) -> None:
+    async def use(call: Callable[[AsyncHoldall], Awaitable[object]]) -> None:
+        async with AsyncHoldall.open(home=str(tmp_path)) as bag:
+            await bag.keep("text")
+        with pytest.raises(SessionClosed):
+            await call(bag)
+
+    async def history(bag: AsyncHoldall) -> object:
+        return bag.records.history()
+
+    asyncio.run(use(lambda bag: bag.take("small")))
+    asyncio.run(use(lambda bag: bag.outputs()))
+    asyncio.run(use(lambda bag: bag.show("zzzz")))
+    asyncio.run(use(lambda bag: bag.records.counters()))
+    asyncio.run(use(lambda bag: bag.records.coverage("zzzz")))
+    asyncio.run(use(history))

@@ -391,7 +391,7 @@ class Core:
 
     def check_in_use(self) -> None:
         """Raises SessionClosed after `detach`, too."""
-        if self.is_left:
+        if self.is_left or self.is_closed:
             raise SessionClosed
         if self.is_forked:
             raise SessionForked

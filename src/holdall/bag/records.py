@@ -73,16 +73,17 @@ class Records:
         return Noticed.in_line(self._core.store.recall(self._core.session, *noticed_key(facts)) or b"")
 
     def transcript_lines(self) -> Iterator[bytes]:
-        """The same, however long it is: one line at a time."""
+        """The lines of the transcript, however many they are."""
         for found in self._core.store.log_lines(self._core.session, "transcript"):
             yield from believed(found, "transcript").split(b"\n")
 
     def history(self) -> list[Event]:
         """Every event of the session so far, by any process."""
+        self._core.check_open()
         return list(self.events())
 
     def events(self, newest_bytes: int | None = None) -> Iterator[Event]:
-        """The same one after the other, however many they are; or those in the last bytes of the log."""
+        """The events of the session one by one, however many they are; or those in the last bytes of the log."""
         return self._core.journal.events(newest_bytes)
 
     def log_bytes(self) -> int:
@@ -111,11 +112,13 @@ class Records:
 
     async def coverage(self, handle: str) -> Coverage:
         """The ledger of one output: what of it was shown to the model, scanned for it, passed on by reference."""
+        self._core.check_open()
         facts = await asyncio.to_thread(self._core.store.resolve, self._core.session, handle)
         return await asyncio.to_thread(self._core.journal.coverage, facts.handle)
 
     async def counters(self) -> Counters:
         """What this session has done so far, by every process that works in it."""
+        self._core.check_open()
         return await asyncio.to_thread(self._core.journal.counters)
 
     def tree(self) -> Tree:

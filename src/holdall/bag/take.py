@@ -23,7 +23,7 @@ from holdall.formats.registry import format_of
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_fence_tag, new_tag
 from holdall.store.protocol import OutputReader, Progress
-from holdall.store.sources import Pump, Source, check_repeats, json_text, surrogate_notes
+from holdall.store.sources import Pump, Source, check_repeats, json_text, png_of, shows_png, surrogate_notes
 from holdall.text.json import equal
 from holdall.text.numbers import plural
 from holdall.text.utf8 import Surrogates, decode, encode
@@ -332,6 +332,7 @@ _NO_LIMITS = Limits()
 _MARKER_TOKENS = 40  # of what says how much is gone
 _MAX_HELD = 1024 * 1024  # of a stream whose limits do not bound its bytes
 _BYTES = (bytes, bytearray, memoryview)
+_PNG = "image/png"
 _SCALARS = (bool, int, float, type(None))
 
 
@@ -380,10 +381,14 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
                 head = cast("str", await in_thread(redaction.text, {"text": head}))
             return Prepared(head, origin, limits, Keep("bytes"), head, read_ahead.parts, is_part=True, started=started)
         value = read_ahead.value
+    image, png = value, await in_thread(png_of, {"value": value}) if shows_png(value) else None
+    if png is not None:
+        value = png
     if told is None:
         value = with_an_end(value)
     if redaction is None:
-        return _measured(core, value, origin, limits, started, told)
+        measured = _measured(core, value, origin, limits, started, told)
+        return measured if png is None else replace(measured, output=image)
     # In threads of their own: masking may take seconds, and the others of the pool are for everybody.
     value, hidden = cast("tuple[object, int]", await in_thread(redaction.value, {"output": value}))
     origin = cast("Origin", await in_thread(redaction.origin, {"origin": origin}))
@@ -443,6 +448,8 @@ def text_and_notes(output: object) -> tuple[str, tuple[str, ...]]:
         return (
             (not_text("binary data", len(output)), ()) if not exact and 0 in output else (text, not_utf8(exact=exact))
         )
+    if (png := png_of(output)) is not None:
+        return not_text(_PNG, len(png)), ()
     return (path_note(str(output)), ()) if isinstance(output, PurePath) else value_text(output)
 
 
@@ -855,6 +862,8 @@ async def text_of_result(core: Core, taken: Taken | Answer, tool: str, call_id: 
         data = bytes(cast("bytes", content))
         text, exact = decode(data)
         return text if exact else await _kept_apart(core, origin, "binary data", data)
+    if (png := png_of(content)) is not None:
+        return await _kept_apart(core, origin, _PNG, png)
     return _encodable(value_as_text(content))
 
 

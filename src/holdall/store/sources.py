@@ -147,6 +147,8 @@ class Source:
             return self._file(value)
         if isinstance(value, Iterator):
             return self._iterated(cast("Iterator[object]", value))
+        if (png := png_of(value)) is not None:
+            return _slices(memoryview(png))
         return self._text("".join(json_text(value, self._objects)))
 
     def _text(self, text: str) -> Iterator[bytes]:
@@ -472,6 +474,21 @@ _TEXTS = ("text", "content", "body", "data")
 _WORDS = 40  # characters
 
 
+def shows_png(value: object) -> bool:
+    """Whether it is an image of a library, as Pillow's, that a notebook would show."""
+    return callable(getattr(type(value), "_repr_png_", None))
+
+
+def png_of(value: object) -> bytes | None:
+    """The image as a file; None for all else, and for one that PNG cannot hold."""
+    if not shows_png(value):
+        return None
+    with contextlib.suppress(Exception):  # a method of that name may be anything
+        shown = cast("Any", value)._repr_png_()
+        return shown if isinstance(shown, bytes) else None
+    return None
+
+
 def _data_of(value: object) -> object:
     """The value as data, where its class says what that is."""
     if isinstance(value, enum.Enum):
@@ -480,6 +497,8 @@ def _data_of(value: object) -> object:
         return sorted(cast("AbstractSet[object]", value), key=repr)
     if isinstance(value, _BYTES):
         return base64.b64encode(bytes(cast("bytes", value))).decode("ascii")
+    if (png := png_of(value)) is not None:
+        return base64.b64encode(png).decode("ascii")
     if any((one.__module__, one.__qualname__) in _AS_TEXT for one in type(value).__mro__):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
