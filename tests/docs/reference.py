@@ -4,10 +4,8 @@ what Holdall is built on.
 `./dev docs` writes them into docs/reference before it builds the site. They are not committed.
 """
 
-import ast
 import dataclasses
 import inspect
-import itertools
 import json
 import re
 import typing
@@ -21,7 +19,7 @@ import holdall
 from holdall.bag import Background, Care, Fetch, Preview, Records
 from holdall.bag.holdall import KeptNames
 from holdall.cli.app import app
-from holdall.values.settings import Settings, ToolPolicy, default_of, rule_of
+from holdall.values.settings import Settings, ToolPolicy, default_of, rule_of, texts_of_fields
 from holdall.wire.dialects import DIALECTS
 from tests.house import release
 
@@ -245,25 +243,12 @@ def settings() -> str:
 
 def _settings(of: type[Settings] | type[ToolPolicy]) -> list[str]:
     rows = ["| setting | default | meaning | also called |", "|---|---|---|---|"]
-    about = docstrings_of_fields(of)
+    about = texts_of_fields(of)
     for one in dataclasses.fields(of):
         also = ", ".join(f"`{name}`" for name in one.metadata["also"])
         rule = rule_of(one).replace("it must", "It must")
         rows.append(f"| `{one.name}` | {_default(one)} | {about[one.name]} {rule}. | {also} |")
     return rows
-
-
-def docstrings_of_fields(of: type) -> dict[str, str]:
-    """The text below each field of a class. Python does not keep it, so it is read from the source, as editors do."""
-    [declared] = ast.parse(inspect.cleandoc(inspect.getsource(of))).body
-    found: dict[str, str] = {}
-    for one, below in itertools.pairwise(typing.cast("ast.ClassDef", declared).body):
-        match one, below:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                found[name] = " ".join(text.split())
-            case _:
-                pass
-    return found
 
 
 def _default(one: "dataclasses.Field[typing.Any]") -> str:

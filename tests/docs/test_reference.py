@@ -1,6 +1,7 @@
 """The reference pages can be built, hold every command, tool, public name and setting, and are not committed."""
 
 import dataclasses
+import pydoc
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import holdall
-from holdall.values.settings import Settings, ToolPolicy
+from holdall.values.settings import Settings, ToolPolicy, texts_of_fields
 from holdall.wire.dialects import DIALECTS
 from tests.docs import reference
 
@@ -50,7 +51,7 @@ def test_the_page_of_settings_has_every_setting() -> None:
 def test_every_setting_has_a_docstring_which_is_what_the_page_says() -> None:
     page = reference.settings()
     for of in (Settings, ToolPolicy):
-        about = reference.docstrings_of_fields(of)
+        about = texts_of_fields(of)
         assert list(about) == [one.name for one in dataclasses.fields(of)]
         assert all(text[0].isupper() and text.endswith(".") and text in page for text in about.values())
 
@@ -78,3 +79,9 @@ def _paths(nav: list[dict[str, Any]]) -> list[str]:
         for target in entry.values():
             found += [target] if isinstance(target, str) else _paths(target)
     return found
+
+
+def test_help_has_the_text_of_every_setting() -> None:
+    for of in (Settings, ToolPolicy):
+        told = pydoc.plain(pydoc.render_doc(of))
+        assert [name for name, text in texts_of_fields(of).items() if f"{name}: {text} It must be " not in told] == []

@@ -219,6 +219,44 @@ class Settings:
         object.__setattr__(self, "tools", dict(self.tools))
 
 
+def texts_of_fields(of: type) -> dict[str, str]:
+    """The text below each field of a class. Python does not keep it, so it is read from the source, as editors do."""
+    import ast  # noqa: PLC0415 - only for who asks for help
+    import inspect  # noqa: PLC0415
+    import itertools  # noqa: PLC0415
+
+    [declared] = ast.parse(inspect.cleandoc(inspect.getsource(of))).body
+    found: dict[str, str] = {}
+    for one, below in itertools.pairwise(cast("ast.ClassDef", declared).body):
+        match one, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
+            case _:
+                pass
+    return found
+
+
+class _Help:
+    """The docstring of a class, with that of each of its fields, for `help()`."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __get__(self, _instance: object, of: type) -> str:
+        try:
+            about = texts_of_fields(of)
+        except OSError:  # the source is not here
+            return self._text
+        told = [
+            f"    {one.name}: {about[one.name]} {rule_of(one).replace('it must', 'It must')}." for one in fields(of)
+        ]
+        return "\n".join([self._text, "", *told])
+
+
+for _one in (Settings, ToolPolicy):
+    setattr(_one, "__doc__", _Help(_one.__doc__ or ""))  # noqa: B010 - to a type checker it is a str
+
+
 def by_name(of: "type[Settings | ToolPolicy]" = Settings) -> Mapping[str, "Field[Any]"]:
     """Every accepted spelling, our own and the documents', to its field."""
     names: dict[str, Field[Any]] = {}
