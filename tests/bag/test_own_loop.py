@@ -109,11 +109,12 @@ async def test_a_tool_that_a_model_invented_is_an_error_for_the_model_and_none_f
     [
         ('{"day": ', "The arguments are not valid JSON: Expecting value: line 1 column 9 (char 8)."),
         ("[1]", "The arguments must be a JSON object."),
+        (["Sunday"], "The arguments must be a JSON object."),
         ('{"night": 1}', "TypeError: _day() got an unexpected keyword argument 'night'"),
     ],
 )
 async def test_arguments_may_be_the_json_that_the_model_wrote_and_what_is_wrong_with_it_is_said_to_it(
-    written: str, said: str
+    written: str | list[str], said: str
 ) -> None:
     async with Holdall.open(store=MemoryStore()) as bag:
         assert (await bag.run(_day, tool="day", arguments='{"day": "Sunday"}')).content == "Sunday"

@@ -59,7 +59,7 @@ from holdall.values.outputs import Ended, Facts, Origin, Running, State
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.read import locate, passage
-from holdall.wire.answers import json_arguments, not_offered, plain_refusal, with_handles
+from holdall.wire.answers import NOT_AN_OBJECT, json_arguments, not_offered, plain_refusal, with_handles
 from holdall.wire.clamp import clamp_error, traceback_of
 from holdall.wire.dialect import View
 from holdall.wire.notes import CANCELLED_BY_CALLER, TOOL_SAID_FAILED, not_all_kept, unreadable
@@ -566,9 +566,12 @@ def read_call(call: object, tool: str, arguments: Any) -> tuple[object, Any]:
     """
     if call is None:
         return partial(_refuse, not_offered(tool)), arguments
-    if not isinstance(arguments, str | bytes) or not callable(call) or isinstance(call, Command):
+    written: object = arguments
+    if written is None or isinstance(written, Mapping) or not callable(call) or isinstance(call, Command):
         return call, arguments
-    problem, given = json_arguments(arguments)
+    if not isinstance(written, str | bytes):
+        return partial(_refuse, NOT_AN_OBJECT), arguments
+    problem, given = json_arguments(written)
     return (partial(_refuse, problem), arguments) if problem else (call, given)
 
 
