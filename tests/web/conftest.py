@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Dialog, Page
+    from playwright.sync_api import Browser, BrowserContext, Dialog, Page, ViewportSize
 
 _ARGUMENTS = [
     "--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
@@ -57,10 +58,33 @@ class Watched:
         self.page.goto(address, wait_until="networkidle")
 
 
+_SIZE: "ViewportSize" = {"width": 1100, "height": 900}
+
+
 @pytest.fixture
 def watched(browser: "Browser") -> Generator[Watched]:
     """A browser window of its own. Dialogs, errors, refused content and requests that leave the origin are noted."""
-    context = browser.new_context(viewport={"width": 1100, "height": 900})
+    with _opened(browser) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def _one_window(browser: "Browser") -> Generator[Watched]:
+    with _opened(browser) as made:
+        yield made
+
+
+@pytest.fixture
+def window(_one_window: Watched) -> Watched:
+    """A window that other tests have used: for those that only visit a page, which is half as much work without a new one."""
+    _one_window.troubles.clear()
+    _one_window.page.set_viewport_size(_SIZE)
+    return _one_window
+
+
+@contextmanager
+def _opened(browser: "Browser") -> Generator[Watched]:
+    context = browser.new_context(viewport=_SIZE)
     context.set_default_timeout(90_000)  # ms: the machine may be busy
     page = context.new_page()
     made = Watched(page, context)

@@ -268,16 +268,16 @@ def test_matches_are_listed_and_stepped_through_both_ways(site: Site, watched: W
     ],
 )  # fmt: skip
 def test_a_deep_link_lands_on_its_bytes_with_the_focus(
-    site: Site, watched: Watched, name: str, asked: str, text: str
+    site: Site, window: Watched, name: str, asked: str, text: str
 ) -> None:
-    page = watched.page
+    page = window.page
     page.goto(site.address(name, asked))
     marked = page.locator("mark.landed").first
     marked.wait_for()
     assert re.fullmatch(text, marked.inner_text())
     page.locator(".row:focus mark.landed").first.wait_for()
     assert _is_in_sight(page, marked)
-    watched.is_calm()
+    window.is_calm()
 
 
 def _is_in_sight(page: "Page", one: "Locator") -> bool:
@@ -613,15 +613,15 @@ def test_the_panel_beside_the_output_is_folded_away(site: Site, watched: Watched
 
 
 @pytest.mark.parametrize("height", [667, 740, 844])
-def test_on_a_phone_at_most_a_fifth_of_the_screen_is_not_the_output(site: Site, watched: Watched, height: int) -> None:
-    page = watched.page
+def test_on_a_phone_at_most_a_fifth_of_the_screen_is_not_the_output(site: Site, window: Watched, height: int) -> None:
+    page = window.page
     page.set_viewport_size({"width": 375, "height": height})
     for name, tab, part in (
         ("log", "Text", ".pane"),
         ("json", "Tree", "[data-part=tree]"),
         ("csv", "Table", "#panel-table"),
     ):
-        watched.visit(site.address(name))
+        window.visit(site.address(name))
         page.get_by_role("tab", name=tab, exact=True).click()
         box = page.locator(f"{part} >> visible=true").first.bounding_box()
         assert box is not None
@@ -633,7 +633,7 @@ def test_on_a_phone_at_most_a_fifth_of_the_screen_is_not_the_output(site: Site, 
     page.keyboard.type("n, 77")
     page.keyboard.press("Enter")
     page.locator("[data-part=search-status]", has_text="1 of").wait_for()
-    watched.is_calm()
+    window.is_calm()
 
 
 def test_everything_is_reached_by_keys(site: Site, watched: Watched) -> None:
@@ -740,9 +740,9 @@ def test_numbers_are_not_broken_on_a_phone(site: Site, watched: Watched) -> None
 
 @pytest.mark.parametrize("name", ["small", "long", "hostile", "csv", "json", "story"])
 def test_a_narrow_page_never_scrolls_sideways_and_shows_one_thing_at_a_time(
-    site: Site, watched: Watched, name: str
+    site: Site, window: Watched, name: str
 ) -> None:
-    page = watched.page
+    page = window.page
     page.set_viewport_size({"width": 375, "height": 740})
     page.goto(site.address(name))
     rows(page).first.locator(".text").wait_for()
@@ -757,7 +757,7 @@ def test_a_narrow_page_never_scrolls_sideways_and_shows_one_thing_at_a_time(
     sides.first.click()
     assert page.locator(".output-main").is_visible()
     assert not page.locator("#panel-matches").is_visible()
-    watched.is_calm()
+    window.is_calm()
 
 
 def test_every_control_has_a_name(site: Site, watched: Watched) -> None:
