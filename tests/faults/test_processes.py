@@ -94,7 +94,7 @@ def test_four_processes_keep_a_hundred_outputs_in_one_session_and_each_has_its_o
 
 @requirement("store:several-processes")
 def test_processes_that_make_the_same_session_at_once_get_one_session(tmp_path: Path) -> None:
-    for number in range(12 if FULL else 3):
+    for number in range(12 if FULL else 2):
         home = tmp_path / str(number)
         with crowd(*(("opens", str(home), "the same", str(who)) for who in range(5))) as members:
             told = [member.rest()[0] for member in members]
