@@ -11,6 +11,8 @@ PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md",
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as in a notebook
 
+WRONG = "from holdall import Holdall\nasync with Holdall.open() as bag:\n    print((await bag.take(1)).contents)\n"
+
 _FETCH = "def fetch(name: str) -> str:\n    return name\n"
 _MODEL = 'model = ""\n'
 # LangChain and Strands leave types of their own open.
@@ -44,6 +46,18 @@ def write_all(folder: Path) -> list[Path]:
         if is_installed(framework):
             files += write_of(framework, folder)
     return files
+
+
+def write_with_a_mistake(folder: Path) -> None:
+    """The same, and one in which something is wrong: a type checker that does not see it has seen nothing."""
+    assert len(write_all(folder)) > 20
+    (folder / "wrong.py").write_text(as_module(WRONG), "utf-8")
+
+
+def without_the_mistake(lines: list[str]) -> list[str]:
+    """Of the lines that a type checker has printed, those about other examples."""
+    assert any("wrong.py" in line and "contents" in line for line in lines), lines
+    return [line for line in lines if "wrong.py" not in line]
 
 
 def write_of(framework: str, folder: Path) -> list[Path]:
