@@ -386,16 +386,16 @@ async def test_an_answer_keeps_to_the_room_that_is_left(tmp_path: Path) -> None:
 
 @requirement("extract:model-unusable", "extract:fallback-warns")
 @pytest.mark.parametrize(
-    ("model", "why"),
+    ("model", "why", "mode"),
     [
-        ("", "no model is configured for extraction"),
-        ("nonsense", "the model for extraction cannot be used"),
-        ("gguf:/nowhere/secret.gguf", "the model for extraction cannot be used"),
-        ("openai:gpt-nonexistent", "the model for extraction cannot be used"),
-        ("foo:bar", "the model for extraction cannot be used"),
+        ("", "no model is configured for extraction", "auto"),
+        ("", "no model is configured for extraction", "read-grep"),
+        ("nonsense", "the model for extraction cannot be used", "auto"),
+        ("gguf:/nowhere/secret.gguf", "the model for extraction cannot be used", "auto"),
+        ("openai:gpt-nonexistent", "the model for extraction cannot be used", "read-grep"),
+        ("foo:bar", "the model for extraction cannot be used", "auto"),
     ],
 )
-@pytest.mark.parametrize("mode", ["auto", "read-grep"])
 async def test_where_no_model_can_be_asked_a_model_gets_both_ends_and_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, model: str, why: str, mode: str
 ) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import io
 import random
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pypdf
@@ -22,6 +23,12 @@ from tests.support import in_effort, reader_of
 
 PAGES = [f"Chapter {number}\nThe answer of page {number} is {number * 7}." for number in range(1, 41)]
 PDF = pdf(*PAGES)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[SqlWorker]:
+    with SqlWorker() as shared:
+        yield shared
 
 
 def compressed(data: bytes) -> bytes:
@@ -98,25 +105,23 @@ HOSTILE = {
 
 @requirement("packed:pdf-hostile")
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_pdf_made_to_do_harm_ends_nothing_but_its_call(name: str) -> None:
+def test_a_pdf_made_to_do_harm_ends_nothing_but_its_call(name: str, worker: SqlWorker) -> None:
     data = HOSTILE[name] or bomb()
-    with SqlWorker() as worker:
-        with contextlib.suppress(BadMember, WorkerFault):
-            assert len(b"".join(pages_of(reader_of(data), "", worker, 8.0))) < 20_000_000
-        assert b"Chapter 2" in b"".join(pages_of(reader_of(PDF), "page-2", worker, 60.0))
+    with contextlib.suppress(BadMember, WorkerFault):
+        assert len(b"".join(pages_of(reader_of(data), "", worker, 8.0))) < 20_000_000
+    assert b"Chapter 2" in b"".join(pages_of(reader_of(PDF), "page-2", worker, 60.0))
 
 
 @requirement("packed:pdf-hostile")
-def test_damaged_pdfs_are_read_or_refused() -> None:
+def test_damaged_pdfs_are_read_or_refused(worker: SqlWorker) -> None:
     chance = random.Random(3)
-    with SqlWorker() as worker:
-        for _ in range(12):
-            broken = bytearray(PDF)
-            for _ in range(40):
-                broken[chance.randrange(9, len(broken) - 6)] = chance.randrange(256)
-            formats_pdf.pdf_outline(take(reading(bytes(broken)), len(broken), 1), Room(400))
-            with contextlib.suppress(BadMember, WorkerFault):
-                list(pages_of(reader_of(bytes(broken)), "page-1", worker, 8.0))
+    for _ in range(12):
+        broken = bytearray(PDF)
+        for _ in range(40):
+            broken[chance.randrange(9, len(broken) - 6)] = chance.randrange(256)
+        formats_pdf.pdf_outline(take(reading(bytes(broken)), len(broken), 1), Room(400))
+        with contextlib.suppress(BadMember, WorkerFault):
+            list(pages_of(reader_of(bytes(broken)), "page-1", worker, 8.0))
 
 
 @pytest.mark.parametrize("part", [b"/Type/Pages", b"/Type/ObjStm>>stream\n"])

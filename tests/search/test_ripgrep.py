@@ -70,7 +70,7 @@ def offsets_only(output: bytes) -> bytes:
 
 
 @requirement("grep:same-answers")
-@settings(max_examples=max(200, settings().max_examples))
+@settings(max_examples=max(80, settings().max_examples))
 @given(patterns, texts, st.booleans())
 def test_any_pattern_finds_in_any_bytes_what_the_reference_finds(text: str, data: bytes, ignore_case: bool) -> None:
     pattern = read(text, ignore_case=ignore_case)
@@ -122,7 +122,7 @@ EVERY_LINE = [
 
 
 @requirement("grep:same-answers", "grep:several-in-a-line", "grep:byte-offsets")
-@settings(max_examples=max(300, settings().max_examples))
+@settings(max_examples=max(120, settings().max_examples))
 @given(st.one_of(_misleading, _misleading, _left_alone), st.sampled_from(["", "", "^", r"\b"]), st.booleans())
 def test_patterns_that_mislead_ripgrep_find_what_pythons_own_re_finds(text: str, edge: str, ignore_case: bool) -> None:
     pattern = read(f"{edge}(?:{text})" if edge else text, ignore_case=ignore_case)

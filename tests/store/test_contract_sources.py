@@ -153,6 +153,7 @@ def test_json_is_written_with_its_own_letters_and_in_its_own_order(store: Output
 
 
 @requirement("store:source-json-value", "read:deep-json")
+@pytest.mark.parametrize("make_store", ["directory"], indirect=True)  # it is written in the same way for each
 def test_a_list_of_100_000_levels_is_kept_to_its_last_bracket(store: OutputStore, session: SessionInfo) -> None:
     value: list[Any] = []
     for _ in range(99_999):
