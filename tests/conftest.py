@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.database import DirectoryBasedExampleDatabase
 
@@ -20,9 +20,10 @@ _HYPOTHESIS = Path(__file__).parents[1] / ".dev" / "hypothesis"
 set_hypothesis_home_dir(_HYPOTHESIS)
 
 # No deadline: two workers share two cores with whatever else runs, and a slow example is not a wrong one.
-settings.register_profile("here", max_examples=60, deadline=None, database=DirectoryBasedExampleDatabase(_HYPOTHESIS))
+settings.register_profile("busy", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("here", settings.get_profile("busy"), database=DirectoryBasedExampleDatabase(_HYPOTHESIS))
 # A build server sees the same examples each time: a red build is red for a reason that is in the commit.
-settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True, database=None)
+settings.register_profile("ci", settings.get_profile("busy"), derandomize=True, database=None)
 settings.register_profile("full", settings.get_profile("here"), max_examples=1000)
 
 if os.environ.get("HOLDALL_TEST_FULL"):

@@ -57,13 +57,11 @@ def in_effort(most: float, work: Callable[[], _Result]) -> _Result:
     a second on a quiet machine, that is done before and after it. Seconds would tell how busy the machine is.
     """
     spent, found = list[float](), list[_Result]()
+    gc.collect()
     gc.freeze()  # what the tests before have left is not to be looked through
-    try:
-        while len(spent) < _TRIES and (not spent or spent[-1] > most):
-            before = _processor(_unit)
-            own = _processor(lambda: found.append(work()))
-            spent.append(own / max(before, _processor(_unit)))
-    finally:
-        gc.unfreeze()
+    while len(spent) < _TRIES and (not spent or spent[-1] > most):
+        before = _processor(_unit)
+        own = _processor(lambda: found.append(work()))
+        spent.append(own / max(before, _processor(_unit)))
     assert spent[-1] <= most, f"it is the work of {min(spent):.0f} units, at most {most} are allowed"
     return found[-1]
