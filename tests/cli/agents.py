@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).parent
 def fetch_log() -> str:
     """The log of the day."""
     print("a tool that prints")
-    return "".join(f"line {n} of the log {'FAILED' if n == 777 else 'ok'}\\n" for n in range(20_000))
+    return "".join(f"line {n} of the log {'FAILED' if n == 777 else 'ok'}\\n" for n in range(4_000))
 
 
 def small(word: str = "a small result") -> str:

@@ -1,21 +1,25 @@
 """The real program in a process of its own, as a user runs it.
 
 A run is a fork of a process that has imported the program already: the import is most of what a short command costs.
-What Python reads when it starts (`PYTHONPATH`, the language) and what happens around the process (signals, terminals,
-a shell's pipes) needs the installed command, PROGRAM.
+`started_as` is one with streams and signals of its own, for terminals and a shell's pipes. What Python reads when it starts
+(`PYTHONPATH`, the language), and what the process itself has (its id, its memory, its umask, streams that are closed)
+needs the installed command, PROGRAM.
 """
 
 import functools
 import json
 import os
+import shlex
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.golden.commands import Commands, commands, started
+from tests.upstream.launch import sdk_server
 
 ENDS = ExitStack()
 """Closed at the end of the tests."""
@@ -27,6 +31,24 @@ def _forking() -> Commands:
 
 
 PROGRAM = os.path.join(os.path.dirname(sys.executable), "holdall")
+
+
+def started_as(*arguments: str) -> list[str]:
+    """The words to start the program with."""
+    return [*sdk_server(PROGRAM), *arguments]
+
+
+def in_a_shell(*arguments: str) -> str:
+    """The same as a part of a script."""
+    return shlex.join(started_as(*arguments))
+
+
+def until(holds: Callable[[], object], seconds: float = 60.0) -> None:
+    """What another process does sets no event here."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it never came to it"
+        time.sleep(0.01)
 
 
 @dataclass(frozen=True)
@@ -50,11 +72,17 @@ class Program:
 
     home: Path
 
-    def __call__(self, *arguments: str, stdin: bytes | None = None, env: Mapping[str, str | None] | None = None) -> Ran:
+    def __call__(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        env: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+    ) -> Ran:
         surroundings = self.environment(env)
         plain = not any(name.startswith(("PYTHON", "LANG", "LC_")) for name in env or {})
         run = _forking().run if plain else started
-        ran = run(arguments, surroundings, Path.cwd(), stdin or b"")
+        ran = run(arguments, surroundings, cwd or Path.cwd(), stdin or b"")
         return Ran(ran.code, ran.out, ran.err.decode("utf-8"))
 
     def environment(self, more: Mapping[str, str | None] | None = None) -> dict[str, str]:

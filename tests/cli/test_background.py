@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import PROGRAM, Program
+from tests.cli.program import Program, started_as
 from tests.requirements import requirement
 
 
@@ -35,8 +35,8 @@ def test_a_command_in_the_background_outlives_its_shell_and_is_read_while_it_run
     assert holdall("wait", handle, "--pattern", "fir.t").code == 0
     assert holdall("tail", handle).text == "first\n"
     assert f"{handle}    sh    running" in holdall("ls").text
-    waiting = subprocess.Popen([PROGRAM, "wait", handle], env=holdall.environment(), stdout=subprocess.PIPE)
-    following = subprocess.Popen([PROGRAM, "tail", "-f", handle], env=holdall.environment(), stdout=subprocess.PIPE)
+    waiting = subprocess.Popen(started_as("wait", handle), env=holdall.environment(), stdout=subprocess.PIPE)
+    following = subprocess.Popen(started_as("tail", "-f", handle), env=holdall.environment(), stdout=subprocess.PIPE)
     gate.write_text("from the gate\n")
     out, _ = waiting.communicate(timeout=60)
     assert out.decode().startswith(f"{handle} failed: exit code 3 · 29 bytes, 3 lines · ")

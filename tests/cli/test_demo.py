@@ -56,26 +56,27 @@ def test_on_a_plain_install_an_agent_finds_the_right_answer_and_every_byte_is_re
 
 
 @requirement("cli:demo")
-def test_it_tells_what_happens_and_what_it_took(holdall: Program) -> None:
-    ran = holdall("demo", "--session", "tour")
-    assert ran.code == 0, ran.err
+def test_it_tells_what_happens_and_what_it_took(
+    holdall: Program, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo_shop, "_LOG_BYTES", 1_000_000)
+    assert asyncio.run(demo.demo(Options(home=str(holdall.home), session="tour"))) == 0
+    shown = capsys.readouterr().out
     for told in (
         "The question\n  Customers say that their orders were refused today.",
         "finder, turn 1\n  says: I fetch the log",
         "crawl_runbook is still running. What it writes is kept",
         "    accountant, turn 1\n      → export_orders()\n",
-        " with 2 lines added (10,484,700 bytes, 91,431 lines).\n",
+        " with 2 lines added (999,004 bytes, 8,722 lines).\n",
         "      + 2026-11-15T00:00:00.412 payments-3 INFO  gateway eu-2 has a new certificate\n",
         "The report\n  The orders fail with PAY-417 at the gateway eu-2. 41 orders were refused with PAY-417, 6953.50 EUR.\n",
         "  To do: payctl rotate-cert eu-2\n",
-        "\nReachable\n  100 %: 24,771,592 of 24,771,592 bytes read back in ",
+        "\nReachable\n  100 %: 5,800,080 of 5,800,080 bytes read back in ",
         " bounded answers, as the tools returned it (sha256)\n",
         "; the report is right\n",
     ):
-        assert told in ran.text
-    assert re.search(
-        r"finder +without Holdall ~8\.\d+M tokens, \d\d times its window · with it [234],\d{3}\n", ran.text
-    )
+        assert told in shown
+    assert re.search(r"finder +without Holdall ~8\d\dk tokens, \d times its window · with it [234],\d{3}\n", shown)
     tree = holdall("show", "--tree", "tour").text
     assert "agent accountant" in tree
     assert "tool crawl_runbook" in tree

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from tests.cli.program import PROGRAM, Program, Ran
+from tests.cli.program import Program, Ran, started_as
 from tests.requirements import requirement
 
 LOG = b"".join(b"2026-01-01 job %d %s\n" % (n, b"FAILED disk 7" if n == 2000 else b"done") for n in range(3000))
@@ -412,7 +412,7 @@ class Terminal:
         self.ours, theirs = pty.openpty()
         env = holdall.environment({"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "150"})
         out = subprocess.PIPE if piped else theirs
-        self.process = subprocess.Popen([PROGRAM, *arguments], env=env, stdin=theirs, stdout=out, stderr=theirs)
+        self.process = subprocess.Popen(started_as(*arguments), env=env, stdin=theirs, stdout=out, stderr=theirs)
         os.close(theirs)
         self.seen = b""
         self.until_when = time.monotonic() + 100  # before the test itself is ended

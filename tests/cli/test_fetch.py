@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdall import Holdall, Running, Settings
-from tests.cli.program import PROGRAM, Program
+from tests.cli.program import Program, in_a_shell, started_as
 from tests.packed import zipped
 from tests.requirements import requirement
 
@@ -400,13 +400,13 @@ def test_names_of_columns_and_errors_of_tools_are_escaped_too(holdall: Program) 
 @requirement("cli:broken-pipe")
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(holdall: Program) -> None:
     handle = holdall.put(b"x\n" * 3_000_000)
-    for command, first in (
+    for words, first in (
         (f"cat {handle}", b"x\n"),
         (f"grep {handle} x", b"1:0:x\n"),
         (f"query {handle} 'select text from t'", b"text\n"),
     ):
         ran = subprocess.run(
-            ["bash", "-c", f"set -o pipefail; {PROGRAM} {command} | head -n 1"],
+            ["bash", "-c", f"set -o pipefail; {in_a_shell()} {words} | head -n 1"],
             env=holdall.environment(), capture_output=True, check=False, timeout=60,
         )  # fmt: skip
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, first, b"")
@@ -423,7 +423,10 @@ def test_a_pattern_that_looks_like_a_flag_comes_after_two_dashes(holdall: Progra
 def _on_a_terminal(holdall: Program, *arguments: str) -> bytes:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [PROGRAM, *arguments], env=holdall.environment({"TERM": "xterm", "NO_COLOR": "1"}), stdout=theirs, stderr=theirs
+        started_as(*arguments),
+        env=holdall.environment({"TERM": "xterm", "NO_COLOR": "1"}),
+        stdout=theirs,
+        stderr=theirs,
     )
     os.close(theirs)
     seen = b""

@@ -9,19 +9,18 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from holdall import Holdall, Kept, Settings
-from tests.cli.program import PROGRAM, Program
+from tests.cli.program import PROGRAM, Program, in_a_shell, started_as, until
 from tests.faults.namespaces import way_in
 from tests.requirements import requirement
 
-LOG = b"".join(b"2026-01-01 00:00:00 INFO job %d done\n" % number for number in range(20_000))
+LOG = b"".join(b"2026-01-01 00:00:00 INFO job %d done\n" % number for number in range(4_000))
 
 
 @requirement("cli:put", "cli:put-tool", "cli:put-call-id", "cli:json-put", "store:command-line-stores-all")
@@ -62,15 +61,15 @@ def test_the_next_calls_of_put_are_commands_that_run_as_they_are(holdall: Progra
 def test_put_of_a_large_output_prints_the_notice_on_standard_output(holdall: Program) -> None:
     ran = holdall("put", "--tool", "fetch_logs", stdin=LOG)
     lines = ran.text.split("\n")
-    assert lines[0].startswith(f"fetch_logs returned {len(LOG):,} bytes · 20,000 lines · ")
+    assert lines[0].startswith(f"fetch_logs returned {len(LOG):,} bytes · 4,000 lines · ")
     assert lines[0].endswith("tokens (log). Kept whole.")
     handle = lines[1].removeprefix("handle: ")
     assert holdall("cat", handle).out == LOG
     # The exact texts of notices are snapshots beside the code that words them.
     assert lines[-2].startswith(f"Next: holdall grep {handle} ")
-    assert "20,000 × INFO job <n> done" in lines
-    assert "2026-01-01 00:00:00 INFO job 19999 done" in ran.text
-    assert "2026-01-01 00:00:00 INFO job 19999 done" in ran.text
+    assert "4,000 × INFO job <n> done" in lines
+    assert "2026-01-01 00:00:00 INFO job 3999 done" in ran.text
+    assert "2026-01-01 00:00:00 INFO job 3999 done" in ran.text
 
 
 def test_put_of_a_small_output_prints_it_as_it_is_and_still_keeps_it(holdall: Program) -> None:
@@ -91,11 +90,11 @@ def test_put_of_a_small_output_prints_it_as_it_is_and_still_keeps_it(holdall: Pr
         ),
         (
             "extract",
-            "Tool output is too large (788890 bytes, 20000 lines, TOKENS tokens).",
+            "Tool output is too large (154890 bytes, 4000 lines, TOKENS tokens).",
             "Provide precise and detailed instructions in `extract` about what you are looking for.",
         ),
         ("clamp", "2026-01-01 00:00:00 INFO job 0 done", "[all of it is kept; handle: HANDLE]"),
-        ("legacy", "2026-01-01 00:00:00 INFO job 0 done", "2026-01-01 00:00:00 INFO job 19999 done"),
+        ("legacy", "2026-01-01 00:00:00 INFO job 0 done", "2026-01-01 00:00:00 INFO job 3999 done"),
     ],
     ids=["refs", "extract", "clamp", "legacy"],
 )
@@ -165,10 +164,9 @@ def test_put_of_nothing_is_kept_as_nothing(holdall: Program) -> None:
 
 @requirement("store:source-pipe")
 def test_put_reads_a_real_pipe_to_its_end(holdall: Program) -> None:
-    command = f"head -c 3000000 /dev/urandom | base64 -w0 | tee {holdall.home.parent}/sent | {PROGRAM} put --json"
-    ran = subprocess.run(
-        ["bash", "-c", command], env=holdall.environment(), capture_output=True, check=True, timeout=60
-    )
+    put = in_a_shell("put", "--json")
+    script = f"head -c 3000000 /dev/urandom | base64 -w0 | tee {holdall.home.parent}/sent | {put}"
+    ran = subprocess.run(["bash", "-c", script], env=holdall.environment(), capture_output=True, check=True, timeout=60)
     handle = json.loads(ran.stdout)["handle"]
     assert holdall("cat", handle).out == (holdall.home.parent / "sent").read_bytes()
 
@@ -194,7 +192,7 @@ def test_exec_keeps_both_streams_in_the_order_in_which_they_came(holdall: Progra
 def test_exec_shows_the_output_on_a_terminal_as_it_comes(holdall: Program) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [PROGRAM, "exec", "--", "sh", "-c", "echo visible; read word; printf 'red\\033[31m\\n'"],
+        started_as("exec", "--", "sh", "-c", "echo visible; read word; printf 'red\\033[31m\\n'"),
         env=holdall.environment({"TERM": "xterm"}),
         stdin=subprocess.PIPE,
         stdout=theirs,
@@ -256,7 +254,7 @@ def test_while_exec_runs_its_output_can_be_read_tailed_and_searched(holdall: Pro
 @requirement("cli:tail-f", "tail:follow", "async:same-handle-whole")
 def test_tail_f_follows_another_process_to_its_end(holdall: Program) -> None:
     with _slow(holdall) as (handle, running):
-        follow = subprocess.Popen([PROGRAM, "tail", "-f", handle], env=holdall.environment(), stdout=subprocess.PIPE)
+        follow = subprocess.Popen(started_as("tail", "-f", handle), env=holdall.environment(), stdout=subprocess.PIPE)
         assert follow.stdout is not None
         assert follow.stdout.readline() == b"first\n"
         assert follow.stdout.readline() == b"second\n"
@@ -268,7 +266,7 @@ def test_tail_f_follows_another_process_to_its_end(holdall: Program) -> None:
 
 @requirement("async:crash-interrupted", "async:never-run-twice")
 def test_a_killed_exec_is_interrupted_and_keeps_what_had_been_written(holdall: Program) -> None:
-    with _slow(holdall) as (_, running):
+    with _slow(holdall, [PROGRAM]) as (_, running):
         running.kill()
         running.wait(timeout=100)
     listed = holdall("ls", "--json").json["outputs"]
@@ -303,11 +301,11 @@ def test_a_full_disk_names_the_handle_under_which_a_part_is_kept(holdall: Progra
 
 
 @contextmanager
-def _slow(holdall: Program) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
+def _slow(holdall: Program, program: Sequence[str] = ()) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
     """An `exec` that has written two lines, which are kept, and waits for a word on its standard input."""
     script = "echo first; echo second; read word; echo last"
     process = subprocess.Popen(
-        [PROGRAM, "exec", "--", "sh", "-c", script],
+        [*(program or started_as()), "exec", "--", "sh", "-c", script],
         env=holdall.environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -323,13 +321,12 @@ def _slow(holdall: Program) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
 
 
 def _once_kept(holdall: Program, data: bytes) -> str:
-    """The handle of the only output, as soon as it holds `data`. Each look is a process of its own: nothing sleeps."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        for facts in holdall("ls", "--json").json["outputs"]:
-            if holdall("cat", facts["handle"]).out == data:
-                return str(facts["handle"])
-    raise AssertionError("the command's output was not kept in time")
+    """The handle of the only output, as soon as it holds `data`. Each look is a process of its own."""
+    until(lambda: list(holdall.home.glob("session-*/*.record")))
+    (facts,) = holdall("ls", "--json").json["outputs"]
+    handle = str(facts["handle"])
+    until(lambda: holdall("cat", handle).out == data)
+    return handle
 
 
 def _say(process: "subprocess.Popen[bytes]") -> None:

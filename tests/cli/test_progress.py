@@ -9,7 +9,7 @@ import pytest
 
 from holdall.cli import ask, progress
 from holdall.policy.route import Forecast
-from tests.cli.program import PROGRAM, Program
+from tests.cli.program import Program, started_as, until
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,7 @@ def test_bytes_that_are_done_are_told_with_pace_and_rest(monkeypatch: pytest.Mon
     monkeypatch.setattr("sys.stderr", err := io.StringIO())
     with progress.bytes_done("keeping a.log", 4000) as tick:
         tick(1000)
-        while "\n" not in err.getvalue():
-            pass
+        until(lambda: "\n" in err.getvalue())
     assert err.getvalue().startswith("keeping a.log · ")
     assert " of 4.0 kB · " in err.getvalue()
 
@@ -60,7 +59,7 @@ def test_a_wait_tells_what_it_waits_for(holdall: Program, tmp_path: Path, more: 
     os.mkfifo(gate)
     handle = holdall("exec", "--background", "--json", "--", "sh", "-c", f"echo x; cat {gate}").json["handle"]
     waiting = subprocess.Popen(
-        [PROGRAM, "wait", handle, "--pattern", "do[n]e", *more],
+        started_as("wait", handle, "--pattern", "do[n]e", *more),
         env=holdall.environment({progress.VARIABLE: "0"}), stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert waiting.stderr is not None

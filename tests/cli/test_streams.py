@@ -5,12 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.program import PROGRAM, Program
+from tests.cli.program import PROGRAM, Program, in_a_shell, started_as, until
 from tests.requirements import requirement
 
 LINES = b"".join(b"line %d\n" % number for number in range(200))
@@ -18,8 +17,9 @@ FULL = "holdall: standard output cannot be written: No space left on device."
 
 
 def _shell(holdall: Program, script: str) -> "subprocess.CompletedProcess[str]":
-    """`holdall` in the script is the program."""
-    words = ["bash", "-c", f'holdall() {{ "{PROGRAM}" "$@"; }}; {script}']
+    """`holdall` in the script is the program: the installed one where it gets no stream that a fork could be given."""
+    program = PROGRAM if "&-" in script else in_a_shell()
+    words = ["bash", "-c", f'holdall() {{ {program} "$@"; }}; {script}']
     return subprocess.run(words, env=holdall.environment(), capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -28,7 +28,7 @@ def test_a_put_that_is_ended_by_a_signal_ends_at_once_and_keeps_what_came_as_not
     holdall: Program, number: signal.Signals
 ) -> None:
     putting = subprocess.Popen(
-        [PROGRAM, "put", "--tool", "part"],
+        started_as("put", "--tool", "part"),
         env=holdall.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert putting.stdin is not None
@@ -53,16 +53,12 @@ def test_a_put_that_is_ended_by_a_signal_ends_at_once_and_keeps_what_came_as_not
 
 def _once_it_reads(holdall: Program) -> None:
     """From then on what we have written stands in its pipe or is taken already, and signals are its own."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if list(holdall.home.glob(f"session-*/.incoming-{'?' * 36}")):  # a UUID: the file of an output
-            return
-    raise AssertionError("it never began to read")
+    until(lambda: list(holdall.home.glob(f"session-*/.incoming-{'?' * 36}")))  # a UUID: the file of an output
 
 
 def test_a_put_that_is_ended_by_a_signal_is_json_where_json_was_asked_for(holdall: Program) -> None:
     putting = subprocess.Popen(
-        [PROGRAM, "put", "--json"], env=holdall.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        started_as("put", "--json"), env=holdall.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert putting.stdin is not None
     assert putting.stdout is not None
@@ -79,11 +75,9 @@ def test_a_put_that_is_ended_by_a_signal_is_json_where_json_was_asked_for(holdal
 
 def test_an_import_from_standard_input_ends_with_the_first_signal(holdall: Program) -> None:
     importing = subprocess.Popen(
-        [PROGRAM, "import", "-"], env=holdall.environment(), stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        started_as("import", "-"), env=holdall.environment(), stdin=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    deadline = time.monotonic() + 30
-    while not holdall.home.exists() and time.monotonic() < deadline:
-        pass
+    until(holdall.home.exists)
     importing.send_signal(signal.SIGINT)
     assert importing.wait(timeout=100) == 130
     assert importing.stdin is not None
@@ -155,7 +149,7 @@ def test_a_standard_error_that_is_full_changes_nothing(holdall: Program) -> None
 def test_a_command_whose_terminal_is_gone_is_still_kept_whole(holdall: Program) -> None:
     ours, theirs = os.openpty()
     running = subprocess.Popen(
-        [PROGRAM, "exec", "--", "sh", "-c", "echo first; read word; seq 1 1000"],
+        started_as("exec", "--", "sh", "-c", "echo first; read word; seq 1 1000"),
         env=holdall.environment({"TERM": "xterm"}), stdin=subprocess.PIPE, stdout=theirs, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     os.close(theirs)
