@@ -111,7 +111,7 @@ _TABLES = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=max(120, settings().max_examples))
 @given(st.dictionaries(_KEYS, _TOML_SCALARS, min_size=1, max_size=4), _TABLES)
 def test_what_is_read_of_toml_is_what_its_parser_reads(
     first: dict[str, str], tables: list[tuple[list[str], bool, dict[str, str]]]
