@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.support import Wire, gateway, text_of, wire
+from tests.gateway.support import WAITS, Wire, gateway, text_of, wire
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +46,7 @@ def raw(folder: Path) -> list[str]:
 @pytest.fixture(scope="module")
 async def shared(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Wire]:
     folder = tmp_path_factory.mktemp("raw")
-    async with wire(gateway(folder, server=raw(folder))) as one:
+    async with wire(gateway(folder, before=WAITS, server=raw(folder))) as one:
         await one.greet()
         yield one
 

@@ -9,7 +9,7 @@ import pytest
 from mcp.types import TextContent
 
 from tests.gateway.servers.plain_server import NEEDLE, SHAPED, items
-from tests.gateway.support import Wire, gateway, official, plain, text_of, wire
+from tests.gateway.support import WAITS, Wire, gateway, official, plain, text_of, wire
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ def handle_in(notice: str) -> str:
 async def test_ten_mebibytes_on_one_line_travel_as_a_notice_and_come_back_whole(tmp_path: Path, mode: str) -> None:
     whole = items(110_000, 77_777)
     assert len(whole) > 10 * 1024 * 1024
-    async with official(gateway(tmp_path, server=plain()), mode) as client:
+    async with official(gateway(tmp_path, before=WAITS, server=plain()), mode) as client:
 
         async def said(tool: str, **arguments: Any) -> str:
             result = await client.call_tool(tool, arguments)

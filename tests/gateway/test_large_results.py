@@ -10,13 +10,12 @@ import pytest
 from tests.gateway.servers.odd_server import result as answered
 from tests.gateway.servers.odd_server import rows_of
 from tests.gateway.servers.odd_server import text_of as written
-from tests.gateway.support import HERE, Wire, gateway, text_of, wire
+from tests.gateway.support import HERE, WAITS, Wire, gateway, text_of, wire
 from tests.gateway.test_keeping import handle_in
 from tests.upstream.launch import unforked
 from tests.upstream.support import http_server
 
 pytestmark = pytest.mark.anyio
-WAITS = ["--set", "slow_after_seconds=600"]  # however busy the machine is
 SIZE = 1_100_000  # from a megabyte on a text is taken out of its message
 
 

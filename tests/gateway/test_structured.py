@@ -12,7 +12,7 @@ from mcp import Client, types
 
 from tests.gateway.servers import structured_server
 from tests.gateway.servers.structured_server import NEEDLE, table, text
-from tests.gateway.support import Wire, gateway, official, text_of, wire
+from tests.gateway.support import WAITS, Wire, gateway, official, text_of, wire
 from tests.gateway.test_as_it_came import raw
 from tests.gateway.test_keeping import handle_in
 from tests.requirements import requirement
@@ -20,7 +20,6 @@ from tests.upstream.launch import sdk_server
 
 pytestmark = pytest.mark.anyio
 
-WAITS = ["--set", "slow_after_seconds=600"]  # however busy the machine is
 HUGE, LARGE, SMALL = 40_000, 4_000, 2  # rows; from a megabyte on a text is taken out of its message
 LINES = ("a_text", "wrapped_alone", "wrapped_without_schema", "another_wrapped")
 """Their text is what is kept, and nothing else."""
