@@ -1,5 +1,6 @@
 """What every test gets: one event loop, hypothesis with its files in `.dev/`, and no real language model."""
 
+import atexit
 import gc
 import os
 import signal
@@ -62,6 +63,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+        atexit.register(gc.unfreeze)  # the end of Python frees it, or libraries would say that it was forgotten
 
 
 def pytest_unconfigure() -> None:
