@@ -172,9 +172,12 @@ def serve(place: str) -> None:
 
 def _import_everything() -> None:
     """What servers, gateways and viewers import, also once they run."""
-    for module in ("mcp.server.mcpserver", "uvicorn.protocols.http.auto", "uvicorn.lifespan.on", "uvicorn.loops.auto"):
+    for module in (
+        "mcp.server.mcpserver", "uvicorn.protocols.http.auto", "uvicorn.lifespan.on", "uvicorn.loops.auto",
+        "anyio._backends._asyncio", "holdall.config",
+    ):  # fmt: skip
         importlib.import_module(module)
-    for package in ("holdall.cli", "holdall.mcp", "holdall.web"):
+    for package in ("holdall.cli", "holdall.mcp", "holdall.web", "holdall.wire", "holdall.policy", "holdall.verbs"):
         for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             importlib.import_module(found.name)
     for name in holdall.__all__:
