@@ -290,7 +290,7 @@ def test_a_session_holds_one_conversation(holdall: Program, agents: Agents) -> N
 
 @requirement("runtime:tools-mcp-stdio", "way:mcp-results")
 def test_the_tools_of_a_real_mcp_server_are_those_of_the_agent(holdall: Program, agents: Agents) -> None:
-    front = f"servers: {agents.servers(small={})}"
+    front = f"servers: {agents.servers(small={})}\nslow_after_seconds: 600"  # however busy the machine is
     file = agents.agent(
         calls(("big", {}, "rows"), ("shout", {"text": "quiet"})),
         calls(("context_grep", {"handle": "rows", "pattern": "row 777 "})),
