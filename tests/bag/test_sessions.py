@@ -86,7 +86,7 @@ class Held:
 
 
 @requirement("api:sessions", "api:sessions-close")
-def test_forty_conversations_at_once_have_one_sql_process_one_thread_and_one_store(tmp_path: Path) -> None:
+def test_forty_conversations_at_once_have_few_sql_processes_one_thread_and_one_store(tmp_path: Path) -> None:
     before, threads = descriptors(), set(portals())
     seen: set[int] = set()
     stores: set[int] = set()
@@ -109,7 +109,7 @@ def test_forty_conversations_at_once_have_one_sql_process_one_thread_and_one_sto
             assert len(sessions.open_names) == 40, "their calls run"
 
     asyncio.run(main())
-    assert len(seen) == 1
+    assert 1 <= len(seen) <= 4
     assert len(stores) == 1
     assert set(portals()) == threads
     assert not sql_processes() & seen
@@ -568,7 +568,7 @@ def test_threads_without_a_loop_share_one_pool(tmp_path: Path) -> None:
         sessions.tidy(now=1e12)
         assert sessions.open_names == ()
     sessions.close()
-    assert len(seen) == 1
+    assert len(seen) <= 4
     assert set(portals()) == before
 
 
@@ -604,3 +604,21 @@ def test_a_portal_that_is_closed_ends_what_still_runs_on_it() -> None:
     assert held.cancelled.is_set()
     with pytest.raises(SessionClosed):
         portal.call(held())
+
+
+@pytest.mark.anyio
+async def test_a_query_that_never_ends_keeps_no_other_conversation_from_its_own(tmp_path: Path) -> None:
+    async with Sessions.open(home=str(tmp_path)) as sessions, sessions.of("a") as one, sessions.of("b") as other:
+        body = "".join(f"line {number}\n" for number in range(20_000))
+        first, second = [(await bag.take(body, tool="t")).handle for bag in (one, other)]
+        endless = "with recursive r(a) as (select 1 union all select a + 1 from r) select max(a) from r"
+        running = asyncio.create_task(one.query(first, sql=endless))
+        async with asyncio.timeout(60):
+            while one.core.shared.sql.pid is None:  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
+        found = await other.query(second, sql="select count(*) from t")
+        assert "20000" in str(found)
+        assert not running.done()
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running

@@ -117,7 +117,7 @@ class Models:
 class Shared:
     """What sessions have in common that one process serves together. A session that was opened alone has its own.
 
-    The store, the outputs that are open, the process that runs SQL, the models that were given by name; and in a pool
+    The store, the outputs that are open, the processes that run SQL, the models that were given by name; and in a pool
     the loop that outlives requests: whatever belongs to one loop (calls, waits, connections to models) lives there.
     """
 
@@ -370,7 +370,7 @@ class Core:
     def _pages(self, reader: OutputReader, wanted: str) -> Iterator[bytes]:
         from holdall.sql.pdf import pages_of  # noqa: PLC0415 - few outputs are PDFs
 
-        return pages_of(reader, wanted, self.shared.sql, self.settings.query_seconds)
+        return pages_of(reader, wanted, self.shared.sql.of(self.session.id), self.settings.query_seconds)
 
     def messages_of(self, facts: Facts) -> bytes:
         """What a call has said that has no output, if anything."""

@@ -316,7 +316,9 @@ class Fetch:
         if verb is None:
             raise UsageError(f"{ask.verb} is not a verb that fetches.")
         core = self._core
-        within = replace(bounds, settings=core.settings, worker=lambda: core.shared.sql, open=core.lease)
+        within = replace(
+            bounds, settings=core.settings, worker=lambda: core.shared.sql.of(core.session.id), open=core.lease
+        )
         return functools.partial(_function(verb.work), bounds=within, **ask.options)
 
 

@@ -1,4 +1,4 @@
-"""Many conversations in one process: a pool of open sessions with one store, one SQL process and one loop for all.
+"""Many conversations in one process: a pool of open sessions with one store, a few SQL processes and one loop for all.
 
     async with Sessions.open(home="/var/lib/agent") as sessions:
         async with sessions.of("conversation 17") as bag:
@@ -160,7 +160,7 @@ class Sessions:
         await asyncio.to_thread(self._tidy, time.monotonic() if now is None else now)
 
     async def close(self) -> None:
-        """End every session that this pool has opened, then close the store, the SQL process and the loop.
+        """End every session that this pool has opened, then close the store, the SQL processes and the loop.
 
         Calls in the background have their grace, then they are cancelled. Where outputs are kept for the session only,
         they are removed; `detach` leaves them.

@@ -3,6 +3,7 @@ and one request on its way, with what it reads instead where its source cannot b
 """
 
 import contextlib
+import copy
 import json
 import os
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -25,14 +27,17 @@ from holdall.values.errors import OutOfTime, WorkerFault
 
 # The process that runs SQL, as the rest of Holdall sees it: started when first needed, used again, killed when late.
 #
-# SQL may take any time and any memory, and only the end of its process stops it for sure. One query runs at a time;
-# others wait their turn. A process that was killed or died is replaced by the next query. This module knows nothing of
-# SQL: it carries a request and descriptors over, and answers back.
+# SQL may take any time and any memory, and only the end of its process stops it for sure. One query of a session runs
+# at a time; in a pool those of some sessions, and no session keeps the others from their turn. A process that was
+# killed or died is replaced by the next query. This module knows nothing of SQL: it carries a request and descriptors
+# over, and answers back.
 
 
 _LENGTH_BYTES = 4
 _SEND_SECONDS = 30.0  # for a request to be read by an idle process
 _COUNTING = 0.75  # of what is left of the time
+_AT_ONCE = 4  # queries of a pool
+_REMEMBERED = 1000  # sessions
 _GRACE = 2.0  # seconds between the end of the connection and the end of the process
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from holdall.sql.child import main; main()"
 
@@ -40,28 +45,91 @@ Answer = dict[str, Any]
 Each = Callable[[Answer], object]
 
 
+class Turns:
+    """A process, or room for one, for each query that runs. Next is the session whose last turn is longest ago, however
+    often another asks.
+    """
+
+    def __init__(self) -> None:
+        self.rooms: tuple[list[_Process], ...] = tuple([] for _ in range(_AT_ONCE))  # each has one process, or none
+        self._free = [*self.rooms]
+        self.waiting: list[tuple[str, object]] = []
+        self._busy: set[str] = set()
+        self._before: OrderedDict[str, None] = OrderedDict()  # who has had a turn, the last one last
+        self._changed = threading.Condition()
+
+    def take(self, whose: str, deadline: Deadline) -> "list[_Process]":
+        """Raises OutOfTime where the turn of this session does not come in time."""
+        me = whose, object()
+        with self._changed:
+            self.waiting.append(me)
+            try:
+                while self._next() is not me:
+                    self._changed.wait(deadline.wait_seconds())
+                return self._taken(whose)
+            finally:
+                self.waiting.remove(me)
+                self._changed.notify_all()
+
+    def take_now(self, whose: str) -> "list[_Process] | None":
+        with self._changed:
+            is_free = self._free and not self.waiting and whose not in self._busy
+            return self._taken(whose) if is_free else None
+
+    def _taken(self, whose: str) -> "list[_Process]":
+        self._busy.add(whose)
+        self._before[whose] = None
+        self._before.move_to_end(whose)
+        if len(self._before) > _REMEMBERED:
+            self._before.popitem(last=False)
+        return self._free.pop()
+
+    def give(self, whose: str, room: "list[_Process]") -> None:
+        with self._changed:
+            self._busy.discard(whose)
+            self._free.append(room)  # which is used first: mostly one process is enough
+            self._changed.notify_all()
+
+    def over(self) -> None:
+        """Until nothing runs."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._free) == len(self.rooms))
+
+    def _next(self) -> tuple[str, object] | None:
+        ready = [one for one in self.waiting if one[0] not in self._busy] if self._free else []
+        turns = {whose: number for number, whose in enumerate(self._before)} if len(ready) > 1 else {}
+        return min(ready, key=lambda one: turns.get(one[0], -1), default=None)
+
+
 class SqlWorker:
-    """Close it when the session ends; where that is forgotten, the process ends with this one."""
+    """Close it when the session ends, or the pool; where that is forgotten, its processes end with this one."""
 
     def __init__(self) -> None:
         self.last_sources = LastSources()
-        self._turn = threading.Lock()
-        self._running: list[_Process] = []  # one, or none
-        self._closed = False
-        self._finalizer = weakref.finalize(self, _end_all, self._running)
+        self._whose = ""
+        self.turns = Turns()
+        self._closed = threading.Event()
+        self._finalizer = weakref.finalize(self, _end_each, self.turns.rooms)
+
+    def of(self, session: str) -> "SqlWorker":
+        """The same, for queries of this session."""
+        own = copy.copy(self)
+        own._whose = session
+        return own
 
     @property
     def pid(self) -> int | None:
-        """The process that runs; None if there is none yet, or none any more."""
-        return self._running[0].pid if self._running else None
+        """A process that runs; None if there is none yet, or none any more."""
+        return next((one.pid for room in self.turns.rooms for one in room), None)
 
     def start(self) -> None:
         """Begin to start the process where there is none: meanwhile what it reads is prepared."""
-        if self._turn.acquire(blocking=False):
+        room = self.turns.take_now(self._whose)
+        if room is not None:
             try:
-                self._ensure_process()
+                self._ensure_process(room)
             finally:
-                self._turn.release()
+                self.turns.give(self._whose, room)
 
     def ask(
         self, request: dict[str, Any], descriptors: Sequence[int], *, deadline: Deadline, each: Each | None = None
@@ -70,25 +138,32 @@ class SqlWorker:
 
         `each` gets the answer with its first rows, then further `rows` as they come, for a request without `max_rows`.
 
-        Raises OutOfTime after `deadline`, and WorkerFault where the process dies.
+        Raises OutOfTime after `deadline`, and WorkerFault where the process dies or its turn never came.
         """
-        while not self._turn.acquire(timeout=deadline.wait_seconds()):
-            pass
         try:
-            return self._ask(json.dumps(request).encode(), descriptors, deadline, each)
+            room = self.turns.take(self._whose, deadline)
+        except OutOfTime as late:
+            if deadline.is_cancelled:
+                raise
+            raise WorkerFault(
+                f"other queries ran for {late.seconds:g} s, all that this one had: it did not begin. Try again."
+            ) from None
+        try:
+            return self._ask(room, json.dumps(request).encode(), descriptors, deadline, each)
         except BaseException:
-            _end_all(self._running)  # it may still be at work on what nobody waits for
+            _end_all(room)  # it may still be at work on what nobody waits for
             raise
         finally:
-            self._turn.release()
+            self.turns.give(self._whose, room)
 
     def close(self) -> None:
-        """End the process, also in the middle of a query."""
-        self._closed = True
-        for process in self._running:
-            process.hang_up()
-        with self._turn:
-            self._finalizer()
+        """End the processes, also in the middle of a query."""
+        self._closed.set()
+        for room in self.turns.rooms:
+            for process in tuple(room):
+                process.hang_up()
+        self.turns.over()
+        self._finalizer()
         self.last_sources.close()
 
     def __enter__(self) -> Self:
@@ -99,8 +174,10 @@ class SqlWorker:
     ) -> None:
         self.close()
 
-    def _ask(self, request: bytes, descriptors: Sequence[int], deadline: Deadline, each: Each | None) -> Answer:
-        process = self._send(request, descriptors, deadline)
+    def _ask(
+        self, room: "list[_Process]", request: bytes, descriptors: Sequence[int], deadline: Deadline, each: Each | None
+    ) -> Answer:
+        process = self._send(room, request, descriptors, deadline)
         answer = process.receive(deadline)
         if each is not None and "error" not in answer:
             return self._passed_on(process, answer, each, deadline)
@@ -112,7 +189,7 @@ class SqlWorker:
             except OutOfTime:
                 if deadline.is_cancelled:
                     raise
-                _end_all(self._running)
+                _end_all(room)
         return answer
 
     def _passed_on(self, process: "_Process", answer: Answer, each: Each, deadline: Deadline) -> Answer:
@@ -129,18 +206,20 @@ class SqlWorker:
             total = part.get("total")
             part = answer | {"rows": part.get("rows", [])}
 
-    def _ensure_process(self) -> "_Process":
-        if self._closed:
+    def _ensure_process(self, room: "list[_Process]") -> "_Process":
+        if self._closed.is_set():
             raise WorkerFault("the session has ended; no more queries are run.")
-        if not self._running or not self._running[0].is_usable():
-            _end_all(self._running)
-            self._running.append(_Process())
-        return self._running[0]
+        if not room or not room[0].is_usable():
+            _end_all(room)
+            room.append(_Process())
+        return room[0]
 
-    def _send(self, request: bytes, descriptors: Sequence[int], deadline: Deadline) -> "_Process":
+    def _send(
+        self, room: "list[_Process]", request: bytes, descriptors: Sequence[int], deadline: Deadline
+    ) -> "_Process":
         """Hand the request over to a process that confirms it. One that died while it was idle is replaced."""
         for again in (True, False):
-            process = self._ensure_process()
+            process = self._ensure_process(room)
             try:
                 process.send(request, descriptors, deadline)
                 process.receive(deadline)
@@ -148,7 +227,7 @@ class SqlWorker:
             except OutOfTime:
                 raise
             except WorkerFault:
-                _end_all(self._running)
+                _end_all(room)
                 if not again:
                     raise
         raise AssertionError("the loop returns or raises")
@@ -241,6 +320,11 @@ class _Process:
 def _end_all(processes: "list[_Process]") -> None:
     while processes:
         processes.pop().end()
+
+
+def _end_each(rooms: "Sequence[list[_Process]]") -> None:
+    for room in rooms:
+        _end_all(room)
 
 
 def _import_paths() -> list[str]:
