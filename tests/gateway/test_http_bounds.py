@@ -327,6 +327,19 @@ async def test_a_body_of_very_many_values_is_refused_before_it_is_read(tmp_path:
         assert "250,000" not in (await ask(ALICE, content=text, **given)).text
 
 
+@requirement("gateway:http-bounds")
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [({"transfer-encoding": "chunked", "content-length": "10"}, 400), ({"x": "y" * 20_000}, 431)],
+)
+async def test_a_request_whose_end_or_head_others_may_see_elsewhere_is_refused_and_its_connection_closed(
+    tmp_path: Path, headers: dict[str, str], status: int
+) -> None:
+    async with application(tmp_path) as (_, ask):
+        refused = await ask(ALICE, content=b'{"a": "b"}', headers={"content-type": "application/json", **headers})
+        assert (refused.status_code, refused.headers["connection"]) == (status, "close")
+
+
 @requirement("gateway:http-bounds", "gateway:principal")
 async def test_a_batch_has_a_bound(tmp_path: Path) -> None:
     params = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}

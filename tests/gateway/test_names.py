@@ -39,6 +39,17 @@ def test_servers_of_like_names_are_told_apart() -> None:
     assert shown == ["a_b__echo", "a_b2__echo", "server__echo"]
 
 
+def test_no_server_takes_a_name_of_one_whose_name_begins_like_its_own() -> None:
+    names = Names(["a", "a__b", "a2"])
+    assert names.meant("a__b__c") == ("a__b", "c")
+    assert [names.shown("a", "b__c"), names.shown("a__b", "c"), names.shown("a2", "c")] == [
+        "a3__b__c",
+        "a__b__c",
+        "a2__c",
+    ]
+    assert names.meant("a__b__c") == ("a__b", "c")
+
+
 def test_a_long_prefix_gives_way_to_the_name() -> None:
     names = Names(["s" * 80, "t"])
     shown = names.shown("s" * 80, "n" * 60)

@@ -19,7 +19,7 @@ import typer
 from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, Options, command, lasting
 from holdall.cli.trust import Trust, agreement, agreements
-from holdall.text.escape import for_people, one_line
+from holdall.text.escape import one_line
 from holdall.values.errors import NotTrusted, UsageError, short
 
 if TYPE_CHECKING:
@@ -541,13 +541,16 @@ def _servers(ask: GatewayOptions) -> Configured:
     return found
 
 
+_LONGEST_WARNING = 1000  # signs: a server may have said what is in it
+
+
 class _Handler(logging.Handler):
     """One line for each warning, safe to look at."""
 
     def emit(self, record: logging.LogRecord) -> None:
         fault = record.exc_info[1] if record.exc_info else None
         why = f" ({type(fault).__name__}: {fault})" if fault is not None else ""
-        sys.stderr.write(f"holdall: {for_people(record.getMessage() + why)}\n")
+        sys.stderr.write(f"holdall: {one_line(record.getMessage() + why, _LONGEST_WARNING)}\n")
         sys.stderr.flush()
 
 

@@ -35,6 +35,7 @@ from holdall.values.record import record
 # id says which session, never whose: that is for the token to say.
 
 
+_LONGEST_HEAD = 16 * 1024
 _ONCE = frozenset(
     ("host", "origin", "authorization", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name",
      "content-type", "last-event-id")
@@ -44,10 +45,11 @@ _SCHEME = "bearer "
 
 
 class Denied(Exception):
-    """`status` is HTTP's."""
+    """`status` is HTTP's. `closes`: what else comes on this connection cannot be told apart."""
 
-    def __init__(self, status: int, why: str) -> None:
+    def __init__(self, status: int, why: str, *, closes: bool = False) -> None:
         self.status = status
+        self.closes = closes
         super().__init__(why)
 
 
@@ -67,6 +69,10 @@ class Guard:
             if key in headers and (key in _ONCE or key.startswith(_PARAMS)):
                 raise Denied(400, f"the header {key} stands twice")
             headers[key] = value.decode("latin-1")
+        if sum(len(name) + len(value) for name, value in raw) > _LONGEST_HEAD:
+            raise Denied(431, f"the head of a request has at most {_LONGEST_HEAD // 1024} KiB", closes=True)
+        if "transfer-encoding" in headers and "content-length" in headers:  # a proxy may believe the other one
+            raise Denied(400, "a body has a length, or is chunked", closes=True)
         if headers.get("host", "").lower() not in self.hosts:
             raise Denied(421, "this host is not served here; allow it with --allow-host")
         if "origin" in headers and headers["origin"].lower() not in self.origins:
@@ -414,7 +420,8 @@ class HttpApp:
             if not exchange.gone:  # else it was the client that left, and nobody has to be told
                 raise
         except Denied as denied:
-            exchange.extra = [*exchange.extra, *self._refusals.headers(scope)]
+            closing = [(b"connection", b"close")] if denied.closes else self._refusals.headers(scope)
+            exchange.extra = [*exchange.extra, *closing]
             await exchange.answer(denied.status, {"error": str(denied)})
         except Refusal as refusal:
             status = protocol.HTTP_STATUS.get(refusal.code, 400)

@@ -105,11 +105,17 @@ def _as_models_see_it(name: str) -> str:
 
 
 def _distinct(servers: Sequence[str], template: str) -> dict[str, str]:
+    """The prefix of each. None is how another begins: what `a` calls `b__c` is not what `a__b` calls `c`."""
     found: dict[str, str] = {}
-    for server in servers:
-        plain = _ODD.sub("_", server).strip("_") or "server"
+    plains = {server: _ODD.sub("_", server).strip("_") or "server" for server in servers}
+    usual = [template.replace("{server}", plain) for plain in plains.values()]
+    for server, plain in plains.items():
         prefix, number = template.replace("{server}", plain), 1
-        while "{server}" in template and prefix in found.values():
+        while "{server}" in template and (
+            prefix in found.values()
+            or (number > 1 and prefix in usual)
+            or any(one != prefix and one.startswith(prefix) for one in usual)
+        ):
             number += 1
             prefix = template.replace("{server}", f"{plain}{number}")
         found[server] = prefix
