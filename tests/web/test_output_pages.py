@@ -382,7 +382,23 @@ def test_a_table_that_is_none_is_told_beside_those_there_are(home: Path) -> None
 
 
 def test_all_rows_come_as_csv_and_none_is_a_formula(home: Path) -> None:
-    texts = ["=1+1", "+1+1", "-1+1", "@x", " =1", "\ufeff=1", "\uff1d1", "\t1", "a;=1", "-5", "plain", 'a "b", c', "ü"]
+    texts = [
+        "=1+1",
+        "+1+1",
+        "-1+1",
+        "@x",
+        " =1",
+        "\ufeff=1",
+        "\uff1d1",
+        "\t1",
+        "\u2060=1",
+        "a;=1",
+        "a\n\u00ad@b",
+        "-5",
+        "plain",
+        'a "b", c',
+        "ü",
+    ]
     records = [{"n": at - 500, "text": texts[at % len(texts)], "list": [1]} for at in range(1000)]
     output = kept(home, "".join(json.dumps(one) + "\n" for one in records))
     with client(home) as browser:
@@ -392,13 +408,14 @@ def test_all_rows_come_as_csv_and_none_is_a_formula(home: Path) -> None:
         path = browser.get(f"{output}/csv", params={"sql": "$[*]"})
     assert answer.headers["content-type"].startswith("text/csv")
     assert answer.headers["content-disposition"] == f'attachment; filename="{output.rpartition("/")[2]}.csv"'
-    names, *rows = csv.reader(answer.text.splitlines())
+    names, *rows = csv.reader(io.StringIO(answer.text, newline=""))
     assert names == ["n", "text", "list"]
     assert [row[0] for row in rows] == [str(one["n"]) for one in records]
     shown = {text: row[1] for text, row in zip(texts, rows, strict=False)}
-    assert [text for text in texts if shown[text] != text] == texts[:8]
-    assert all(shown[text] == f"'{text}" for text in texts[:8])
-    assert '"a;=1"' in answer.text  # in quotes also where a semicolon is what separates cells
+    assert [text for text in texts if shown[text] != text] == texts[:11]
+    assert all(shown[text] == f"'{text}" for text in texts[:9])
+    # Where semicolons separate cells, quotes inside a line say nothing.
+    assert [shown[text] for text in texts[9:11]] == ["a;'=1", "a\n\u00ad'@b"]
     assert by_number.text.splitlines()[:2] == ['"\'=n"', "499"]
     assert refused.status_code == 400
     assert "<b>" not in refused.text

@@ -15,7 +15,7 @@ from holdall.policy.folds import Coverage
 from holdall.values.events import Event
 from holdall.values.spans import Span
 from holdall.web.figures import ContextChart, Turn, context_chart, coverage_bar
-from holdall.web.timeline import Proof, Quote, linked
+from holdall.web.timeline import Proof, Quote, Reported, linked
 from tests.requirements import requirement
 from tests.web.stories import FALSE_QUOTE, LOG, NEEDLE, REAL_QUOTE, investigation, plain
 from tests.web.support import client
@@ -362,3 +362,9 @@ async def test_a_run_whose_process_was_killed_is_interrupted_and_so_is_all_that_
     assert [(one.data.get("state"), one.seconds) for one in turn.children if one.kind == "tool"] == [
         ("interrupted", 5.0)
     ]
+
+
+def test_of_a_forged_end_of_a_run_no_more_is_drawn_than_one_page_holds() -> None:
+    found = Reported.of({"status": "ok", "seen": {f"h{number}": 1.0 for number in range(10_000)}})
+    assert found is not None
+    assert len(found.seen) == 500

@@ -58,7 +58,10 @@ _MOST_TABLES = 200
 _ROW = "holdall_row"
 _CSV_BYTES = 1024**3
 _now = time.monotonic
-_FORMULA = lazy_pattern("[\\s\0\u200b\ufeff]*[=+@\uff1d\uff0b\uff20\uff0d-]|[\t\r\n]")
+_BLANKS = "[\\s\0-\x1f\u00ad\u180e\u200b-\u200f\u2060\ufeff]*"  # and what looks like nothing
+_SIGNS = "[=+@\uff1d\uff0b\uff20\uff0d-]"
+_FORMULA = lazy_pattern(f"{_BLANKS}{_SIGNS}|[\t\r\n]")
+_LATER_FORMULA = lazy_pattern(f"([;\t\r\n]{_BLANKS})(?={_SIGNS})")
 _NUMBER = lazy_pattern(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _WAIT_SECONDS = 20.0
 RUNNING = ("running", "queued")
@@ -364,7 +367,11 @@ def _csv_cell(value: object) -> str | float:
             text = value
         case _:
             text = json.dumps(value, ensure_ascii=False, default=str)
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+    if _NUMBER.fullmatch(text):
+        return text
+    # Where a list is separated by semicolons, what is behind one, or in the next line, is a cell of its own.
+    text = _LATER_FORMULA.sub(r"\1'", text)
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def _nodes(nodes: Nodes) -> dict[str, Any]:

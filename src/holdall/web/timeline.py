@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import islice
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -26,6 +27,7 @@ from holdall.values.spans import Span
 SCALE = 1000.0
 _LEAST = 3.0  # or a short call could not be seen
 _PREVIEW = 160
+_MAX_SEEN = 500
 _TOLD_WITHIN = 1.0  # seconds: a call is logged when the others of its turn have ended too
 LONGEST_TEXT = 20_000  # characters of a task or a report; the transcript has the rest
 _END_OF_LINE = 2  # bytes
@@ -319,7 +321,7 @@ class Reported:
     status: str
     synthetic: bool
     why: str
-    seen: Mapping[str, float]
+    seen: Mapping[str, float]  # of the first some hundred
 
     @staticmethod
     def of(data: object) -> "Reported | None":
@@ -330,7 +332,7 @@ class Reported:
         seen: Mapping[str, Any] = shares if isinstance(shares, Mapping) else {}  # type: ignore[reportUnknownVariableType]
         return Reported(
             str(given.get("status", "")), bool(given.get("synthetic")), str(given.get("why", "")),
-            {handle: number(share) for handle, share in seen.items()},
+            {handle: number(share) for handle, share in islice(seen.items(), _MAX_SEEN)},
         )  # fmt: skip
 
 
