@@ -14,6 +14,7 @@ from inline_snapshot import snapshot
 from holdall.agent import loop
 from holdall.agent.loop import run_agent
 from holdall.agent.toolbox import Agent, Report
+from holdall.agent.transcript import Beside, entry_in
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, ToolCall
@@ -339,3 +340,8 @@ async def test_a_model_that_cannot_be_asked_ends_the_run_with_its_error_and_the_
     assert returned(again.requests[0])[0].text == "a small result"
     assert found.turns == 3, "every turn counts, also those before"
     assert "This is turn 3 of 32." in again.requests[0].messages[-1].text
+
+
+def test_tools_of_a_request_that_are_no_list_are_none() -> None:
+    assert entry_in(b'{"role":"request","notice":"n","tools":["a","b"]}') == Beside("n", ("a", "b"))
+    assert entry_in(b'{"role":"request","notice":"n","tools":"aaaa"}') == Beside("n")

@@ -129,3 +129,16 @@ def test_of_many_bad_lines_the_first_are_named_and_the_others_counted(tmp_path: 
         assert len(told) == 101
         assert (told[0].number, told[-1].number) == (2, 5001)
         assert told[-1].why == "it has no checksum; so it is with 4,899 lines before it that are not listed"
+
+
+def test_the_log_of_the_process_names_a_few_bad_lines_and_counts_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(DirectoryStore(str(tmp_path))) as store:
+        session = store.open_session("s1")
+        store.append_events(session, b'{"at":1.0,"event":"turn"}\n')
+        log = next(tmp_path.glob("session-*/events.ndjson"))
+        log.write_bytes(log.read_bytes() + b"{}\n" * 5000)
+        assert len(list(logged_events(store, session))) == 1
+    assert len(caplog.messages) == 6
+    assert caplog.messages[-1] == "so it is with 4995 more lines of it; `holdall verify` tells of them"

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from holdall.bag.journal import events_in
 from holdall.policy.retention import Retention
+from holdall.store.bundle import restore
 from holdall.store.bundle.export import SessionChanged, export_session
 from holdall.store.bundle.stream import new_file
 from holdall.store.directory import upkeep
@@ -23,6 +25,7 @@ from holdall.values.outputs import Origin
 from tests.requirements import requirement
 from tests.store.bundles import everything, exported, filled, imported, taken_apart
 from tests.store.support import keep, tree
+from tests.support import in_effort
 
 
 @pytest.fixture
@@ -407,3 +410,16 @@ def test_nobody_says_for_us_that_quotes_are_verified(tmp_path: Path, times: int,
     assert events[3]["why"] == "verified: e"
     (turn,) = json.loads(saved)["children"]
     assert turn["children"] == [{"op": "extraction", "name": "x", "snippets": 7}]
+
+
+def test_ids_of_sessions_are_replaced_wherever_they_stand_with_work_that_does_not_grow_with_their_number() -> None:
+    old = [str(uuid.UUID(int=number << 90 | number)) for number in range(1, 2001)]
+    renamed = {one: str(uuid.UUID(int=number)) for number, one in enumerate(old)}
+    first, second = old[7], old[8]
+    # One that looks like an id and is none may end where another begins.
+    text = f"{first} {first[:24]}abcd{second} x{second}"
+    for size in (1, 7, 1000):
+        chunks = [text.encode()[at : at + size] for at in range(0, len(text), size)]
+        found = b"".join(restore.with_new_ids(chunks, renamed)).decode()
+        assert found == text.replace(first, renamed[first]).replace(second, renamed[second])
+    in_effort(60, lambda: list(restore.with_new_ids([b"0123456789abcdef" * 12_500], renamed)))

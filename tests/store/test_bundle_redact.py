@@ -52,6 +52,7 @@ SECRETS: dict[str, tuple[str, str]] = {
     "a password in YAML": (f"db:\n  password: {PASSWORD}\n  host: x", PASSWORD),
     "a key in a header": ("X-Api-Key: 0123456789abcdef0123", "0123456789abcdef0123"),
     "a password in a URL": (f"postgres://admin:{PASSWORD}@db.example:5432/x", PASSWORD),
+    "a password with signs in a URL": ("postgres://app:pa:ss@AbCd9f@db/prod", "AbCd9f"),
     "a short password in a URL": ("redis://:pw@cache/0", ":pw@"),
     "a connection string": (f"Server=db;User Id=sa;Password={PASSWORD};Encrypt=true", PASSWORD),
     "a key of a storage account": ("AccountName=x;AccountKey=" + "Ab1+" * 21 + "AbC=;", "Ab1+" * 21),

@@ -300,6 +300,7 @@ LIES: dict[str, tuple[Lie, str]] = {
     "many notes": (_measure(notes=("",) * 1000), "longer than any that we write"),
     "many surrogates": (_measure(surrogates="x" * 2_000_000), "longer than any that we write"),
     "a number without end": (_field(created=float("inf")), "another type"),
+    "a time beyond every calendar": (_field(created=4e18), "another type"),
     "a time that is none": (_field(created=float("nan")), "another type"),
     "a flag that is a number": (_origin(terminal=1), "another type"),
     "a tool that is an object": (_origin(tool={"a": 1}), "another type"),

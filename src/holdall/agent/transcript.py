@@ -122,7 +122,8 @@ def _entry(flat: Mapping[str, Any]) -> Message | Beside | None:
                 return ToolResult(str(flat["call_id"]), str(flat["name"]), str(flat["text"]), bool(flat["is_error"]))
             case "request":
                 tools = flat.get("tools")
-                return Beside(str(flat["notice"]), None if tools is None else tuple(map(str, tools)))
+                names = tuple(map(str, cast("list[object]", tools))) if isinstance(tools, list) else None
+                return Beside(str(flat["notice"]), names)
             case _:
                 return None
     except (KeyError, TypeError):

@@ -224,10 +224,15 @@ def _line(event: "Event | _Whole", by: str) -> bytes:
     return _ENCODE(event.to_json()).encode("ascii") + b"\n"
 
 
+_MAX_BAD_LINES = 5  # told of one piece of a log
+
+
 def believed(found: LogLines, log: Log) -> bytes:
     """The lines that prove themselves. Of the others the process's log tells, each time: none goes without a word."""
-    for bad in found.bad:
+    for bad in found.bad[:_MAX_BAD_LINES]:
         _LOG.warning("%s", bad.told(log))
+    if (more := len(found.bad) - _MAX_BAD_LINES) > 0:
+        _LOG.warning("so it is with %d more lines of it; `holdall verify` tells of them", more)
     return found.lines
 
 

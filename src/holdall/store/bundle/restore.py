@@ -6,7 +6,6 @@ when the last byte was read and proved do the sessions get their places, all at 
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -40,6 +39,7 @@ from holdall.values.bundles import MAX_RATIO, MAX_WAS, Bundle, BundledSession, I
 from holdall.values.errors import BundleRefused, SessionExists, StoreFault, StoreFull, UsageError
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts, Measure, Origin
+from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import BlockTable
 
 # Records that came from outside: looked at field by field, and compared with the bytes that came with them.
@@ -48,6 +48,7 @@ from holdall.values.spans import BlockTable
 
 
 _MOST = 1 << 62
+_LAST_TIME = 1 << 37  # seconds: the year 6325, which every calendar here can write
 _LONGEST_TEXT, _LONGEST_TRACEBACK = 8192, 70_000  # characters in a record
 _MOST_NOTES = 100
 _SHORT, _LONGEST_TOGETHER = 4096, 64 << 20  # characters that any record may have, and beyond that all of a session
@@ -190,7 +191,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_time(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -_MOST < value < _MOST
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_LAST_TIME < value < _LAST_TIME
 
 
 def _refusal(handle: str, why: str) -> BundleRefused:
@@ -356,7 +357,7 @@ class IncomingSession:
             lines = (resealed(line, change, self._told.format) for line in whole_lines(checked()))
             self._staged.write_log(log, joined(lines))
         else:
-            self._staged.write_log(log, _replaced(checked(), self._renamed))
+            self._staged.write_log(log, with_new_ids(checked(), self._renamed))
         if last != b"\n":
             raise BundleRefused(f"{entry.name} of this bundle ends in the middle of a line.")
 
@@ -378,19 +379,27 @@ class IncomingSession:
         return without_verdict(self._with_ids(line))
 
     def _with_ids(self, data: bytes) -> bytes:
-        return b"".join(_replaced([data], self._renamed))
+        return b"".join(with_new_ids([data], self._renamed))
 
 
-def _replaced(chunks: Iterable[bytes], renamed: dict[str, str]) -> Iterator[bytes]:
+# Any id at any place, looked up: to compare every place with each of ten thousand ids would take hours.
+_ANY_ID = lazy_pattern(rb"(?=([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))")
+
+
+def with_new_ids(chunks: Iterable[bytes], renamed: dict[str, str]) -> Iterator[bytes]:
     """The ids of sessions that have other ones here, wherever they stand. They are all of one length."""
     if not renamed:
         yield from chunks
         return
     table = {old.encode("ascii"): new.encode("ascii") for old, new in renamed.items()}
-    pattern = re.compile(b"|".join(map(re.escape, table)))
     held = b""
     for chunk in chunks:
-        held = pattern.sub(lambda match: table[match[0]], held + chunk)
+        data = held + chunk
+        new = bytearray(data)
+        for match in _ANY_ID.finditer(data):
+            if match[1] in table:
+                new[match.start() : match.start() + _UUID] = table[match[1]]
+        held = bytes(new)
         if len(held) > _UUID:
             yield held[: 1 - _UUID]
             held = held[1 - _UUID :]

@@ -57,7 +57,13 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Private Key", r"Private-Lines: ?[0-9]+((?:(?:\\[rn]|\s)+[A-Za-z0-9+/=]{20,})+)"),
     ("Private Key", r"AGE-SECRET-KEY-1[0-9A-Z]{50,60}"),
     ("JSON Web Token", r"eyJ[A-Za-z0-9_=-]{8,}\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_.+/=-]*)?"),
-    ("Credentials in a URL", r"(?i)[a-z][a-z0-9+.-]{1,30}://[^\s/:@\"'<>\\]*:([^\s/@\"'<>\\]{1,500})@"),
+    (  # up to the last @ before the host, as programs read it
+        "Credentials in a URL",
+        (
+            r"(?i)[a-z][a-z0-9+.-]{1,30}://[^\s/:@\"'<>\\]*:"
+            r"([^\s/@\"'<>\\]{1,500}(?:@[^\s/@?#&=;,\"'<>\\]{1,200})*)@"
+        ),
+    ),
     ("Authorization Header", r"(?i)authorization[\\\"']*\s*[:=]\s*[\\\"']*(?:[a-z]+\s+)?([A-Za-z0-9._~+/=:-]{8,})"),
     ("Bearer Token", r"(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})"),
     ("Cookie", r"(?i)\b(?:set-)?cookie[\\\"']*\s*:\s*[\\\"']*([^\r\n\"'\\]{8,})"),
