@@ -1,5 +1,6 @@
 """query by SQL: what the table t is for each kind of output, and what comes back."""
 
+import contextlib
 import gzip
 import json
 from collections.abc import Iterator
@@ -646,3 +647,13 @@ def test_an_error_that_quotes_a_cell_of_blanks_is_shortened_at_once(sign: str) -
     assert in_few_words("ConversionException", short, "/proc/self/fd/3") == (
         "Conversion Error: Could not convert string 'x' to INT32"
     )
+
+
+def test_random_numbers_are_others_in_each_query(ask: Ask) -> None:
+    found = [rows(ask(b"a,b\n1,2\n", "select random(), uuid()", kind="csv")) for _ in range(3)]
+    assert len({str(one) for [[one, _]] in found}) == len({str(one) for [[_, one]] in found}) == 3
+
+
+def test_a_mebibyte_of_empty_lines_before_a_table_is_an_answer_or_a_refusal(ask: Ask) -> None:
+    with contextlib.suppress(BadQuery):
+        ask(b"\n" * 1_100_000 + b"a,b\n1,2\n", "select * from t", kind="csv")

@@ -484,7 +484,7 @@ def _sampled_records(sample: Sample, sign: str) -> tuple[list[list[str]], bool]:
     pieces = _pieces(sample, min(1.0, most / max(1, sample.lines)))
     share = max(20, most // max(1, len(pieces)))
     found = records_of(_text(pieces[0][1]), sign, share)
-    if len(found) < share and len(pieces) > 1:
+    if found and len(found) < share and len(pieces) > 1:
         found.pop()  # it may be cut
     width = len(found[0]) if found else 0
     for start, data in pieces[1:]:

@@ -1132,7 +1132,8 @@ def _serve(
     if "pdf" in request:
         _send(connection, importlib.import_module("holdall.sql.pdf").extracted(request, descriptors[0]))
         return
-    duck = ready or _new_database(engine)
+    # A connection of its own: its random numbers begin anew, where those of a copy would be the same in every query.
+    duck = _new_database(engine) if ready is None else _settled(engine, ready.cursor())
     _confine(duck, request["memory_bytes"], *map(path_of, descriptors))
     try:
         query = Query(engine, duck, request, descriptors, known)
@@ -1204,6 +1205,10 @@ def _new_database(engine: Any) -> Any:
         duck = engine.connect(config=_CONFIG | {"async_threads": 0})
     except engine.Error:  # before 2.0 there are none
         duck = engine.connect(config=_CONFIG)
+    return _settled(engine, duck)
+
+
+def _settled(engine: Any, duck: Any) -> Any:
     with contextlib.suppress(engine.Error):  # other versions may not know it, and not need it
         # It moves a cast into the reader, where try_cast fails on the first value that it should turn into null.
         duck.execute("set disabled_optimizers='type_pushdown'")
