@@ -80,11 +80,12 @@ async def test_a_server_can_ask_its_client_over_http(tmp_path: Path) -> None:
         assert (answer["action"], answer["content"]) == ("accept", {"name": "who?"})
 
 
-async def test_no_neighbour_gets_the_tokens_of_clients_that_come_by_the_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+async def test_no_neighbour_gets_the_tokens_of_clients_that_come_by_the_name(tmp_path: Path, host: str) -> None:
     """`localhost` is two addresses: who had our port at the other one would be sent what is meant for us."""
-    words = gateway(tmp_path, "--http", "localhost:0", server=plain())
+    words = gateway(tmp_path, "--http", f"{host}:0", server=plain())
     async with served(words, HOLDALL_GATEWAY_TOKEN=TOKEN) as (url, _, _):
-        assert url.startswith("http://localhost:")
+        assert url.startswith(f"http://{host}:")
         port = int(url.split(":")[2].partition("/")[0])
         for address, family in (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)):
             with pytest.raises(OSError, match=r"already in use|not available|Cannot assign|not supported"):

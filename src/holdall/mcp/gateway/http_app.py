@@ -661,7 +661,9 @@ async def serve_http(
     """Until a signal. `ready` is told the URL once it is served."""
     set_mmap_threshold()
     host = address.host.lower()
-    listening = listen(LOOPBACK if host == "localhost" else (host,), address.port)
+    # Under `localhost` a client may look at either first, and who had our port there would get its token.
+    held = [host, *(LOOPBACK if is_loopback(host) else ())]
+    listening = listen([one for one in dict.fromkeys(held) if one != "localhost"], address.port)
     port: int = listening[0].getsockname()[1]
     bags = _Bags(bag_of)
     hosts = hosts_of(address.host, port, address.hosts)
