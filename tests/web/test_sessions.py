@@ -267,3 +267,13 @@ def test_a_session_page_names_damaged_lines_and_removed_outputs(home: Path) -> N
     assert "line 1 of the events (at byte 0) is left out: it does not match its checksum." in page
     assert ">removed</span>" in page
     assert ">removed</span>" in output
+
+
+async def test_outputs_that_are_gone_are_counted_beside_those_that_are_kept(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="cleared") as bag:
+        for text in ("one\n", "two\n"):
+            await bag.forget((await bag.keep(text, tool="t")).handle)
+    with client(home) as browser:
+        page = browser.get("/sessions/rows").text
+    assert "<li>0 outputs</li>" in page
+    assert "<li>2 outputs removed or expired</li>" in page

@@ -41,6 +41,7 @@ class Summary:
     is_known: bool = False
     outputs: int = 0
     bytes: int = 0
+    gone: int = 0  # outputs that were removed or have expired
     tokens_kept_out: int = 0
     model_tokens: int = 0
     cost: float = 0.0
@@ -304,7 +305,8 @@ def _families(sessions: Mapping[str, Summary]) -> list[Summary]:
 
 
 def _summary(store: OutputStore, info: SessionInfo) -> Summary:
-    outputs = [facts for facts in store.outputs(info) if facts.state != "expired"]
+    every = store.outputs(info)
+    outputs = [facts for facts in every if facts.state != "expired"]
     counters = Counters()
     status, model, is_open, first, last = "", "", False, math.inf, -math.inf
     for event in logged_events(store, info):
@@ -324,8 +326,8 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     return Summary(
         info.id, info.name, info.created, info.parent, is_known=True,
         outputs=len(outputs), bytes=sum(facts.measure.bytes for facts in outputs),
-        tokens_kept_out=counters.tokens_kept_out, model_tokens=counters.model_tokens, cost=cost,
-        unpriced=counters.unpriced_calls,
+        gone=len(every) - len(outputs), tokens_kept_out=counters.tokens_kept_out, model_tokens=counters.model_tokens,
+        cost=cost, unpriced=counters.unpriced_calls,
         turns=counters.turns, agents=counters.agents, tools=_tools(outputs), running=running,
         last=last if math.isfinite(last) else info.created,
         status=status, is_open=is_open, model=model, task=_task(store, info),
