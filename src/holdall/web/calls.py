@@ -333,20 +333,19 @@ async def inside(request: Request) -> Response:
     """The outputs of all sessions that have this text: the newest session first, in it the oldest output."""
     text, _, start = _asked(request)
     at, skip, hits, is_over = start or 0, _number(request, "skip"), list[Inside](), not text.strip()
-    viewer, deadline = state_of(request), time.monotonic() + _SECONDS_INSIDE
-    now_at = ""
-    while not is_over and len(hits) < _MOST_INSIDE:
-        listed = await asyncio.to_thread(viewer.overview.page, start=at, count=1, seconds=-1.0)
-        if not listed.sessions:
-            is_over = at >= listed.total
-            at, skip = at + 1, 0
-            continue
-        (one,) = listed.sessions
-        looked, is_all = await _inside(viewer, one, text, skip, deadline, _MOST_INSIDE - len(hits))
-        hits += [hit for hit in looked if hit is not None]
-        at, skip, now_at = (at + 1, 0, one.name) if is_all else (at, skip + len(looked), one.name)
-        if time.monotonic() > deadline:
-            break
+    viewer, deadline, now_at, is_late = state_of(request), time.monotonic() + _SECONDS_INSIDE, "", False
+    while not (is_over or is_late or len(hits) >= _MOST_INSIDE):
+        listed = await asyncio.to_thread(viewer.overview.page, start=at, count=_MOST_INSIDE, seconds=-1.0)
+        for one in listed.sessions:
+            looked, is_all = await _inside(viewer, one, text, skip, deadline, _MOST_INSIDE - len(hits))
+            hits += [hit for hit in looked if hit is not None]
+            at, skip, now_at = at + is_all, 0 if is_all else skip + len(looked), one.name
+            is_late = time.monotonic() > deadline
+            if not is_all or is_late or len(hits) >= _MOST_INSIDE:
+                break
+        else:  # some may be gone by now
+            at = listed.start + _MOST_INSIDE
+        is_over = at >= listed.total
     more = "" if is_over else urlencode({"q": text, "before": at, "skip": skip})
     is_full = len(hits) >= _MOST_INSIDE
     return render(request, "inside.html", hits=hits, search=text, more=more, is_full=is_full, now_at=now_at)
