@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from holdall.text.json import find
 from holdall.values.answers import Nodes
 from holdall.values.errors import BadQuery, BadRange, OutputDamaged
 from holdall.values.spans import Span
@@ -260,3 +262,59 @@ def test_values_that_are_passed_on_in_parts_are_those_of_one_answer(path: str) -
         for skip in range(0, 5_000, 1_000)
         for node in query_path(reader, path, skip=skip, limit=1_000, max_bytes=1 << 30).nodes
     ]
+
+
+ROWS = b"".join(b'{"n": %d, "tags": ["a", {"n": %d}]}\n' % (n, n * 2) for n in range(900))
+
+
+@pytest.mark.parametrize(
+    ("data", "path"),
+    [
+        (b"[%s]" % b",".join(b"%d" % n for n in range(1000)), "$[*]"),
+        (b"[%s]" % b",".join(ROWS.splitlines()), "$[*].tags[1].n"),
+        (b"[%s]" % b",".join(ROWS.splitlines()), "$..n"),
+        (b"[%s]" % b",".join(ROWS.splitlines()), "$..*"),  # values inside of one another
+        (b"[%s]" % b",".join(ROWS.splitlines()), "$[?@.n>=300]"),
+        (b"[%s]" % b",".join(ROWS.splitlines()), "$[?@.n>=300].tags[*]"),
+        (ROWS, "$[*].n"),
+        (ROWS, "$..*"),
+        (ROWS[:-20] + b"\n" + ROWS, "$[*].tags"),  # with a line that is not JSON
+        (ROWS[:-20] + b"\n" + ROWS, "$..*"),
+        (b"[[%s, {" % ROWS.splitlines()[0], "$..n"),  # broken
+        (b"[1, 2] [3, 4]", "$[*][*]"),
+        (b'{"a": [1, 2]} and some text', "$.a[*]"),
+        (b'{"a": [1, 2]}', "$.b"),
+    ],
+)
+@pytest.mark.parametrize("skip", [0, 1, 700])
+@requirement("query:path-bounded-memory")
+def test_values_are_passed_on_whatever_the_text_is_and_the_path(
+    data: bytes, path: str, skip: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = query_path(reader_of(data), path, limit=100_000, skip=skip, max_bytes=None)
+    monkeypatch.setattr("holdall.text.json.find._WAITING", 50)
+    parts: list[Nodes] = []
+    last = query_path(reader_of(data), path, skip=skip, each=parts.append)
+    assert [node for part in parts for node in part.nodes] == list(whole.nodes)
+    assert (last.nodes, last.total, last.next) == ((), whole.total, None)
+    assert last.notes == whole.notes
+
+
+def test_passing_on_takes_two_passes_however_many_values_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = 0
+
+    class Counted(find.Scan):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            nonlocal passes
+            passes += 1
+            super().__init__(*arguments, **options)
+
+    monkeypatch.setattr(find, "Scan", Counted)
+    given = 0
+
+    def add(part: Nodes) -> None:
+        nonlocal given
+        given += len(part.nodes)
+
+    query_path(reader_of(b"[%s]" % b",".join([b"1"] * 50_000)), "$[*]", each=add)
+    assert (given, passes) == (50_000, 2)

@@ -56,7 +56,7 @@ def test_a_query_over_its_time_is_killed_and_the_next_one_runs(worker: SqlWorker
     counted(worker)
     late = worker.pid
     assert late is not None
-    with pytest.raises(WorkerFault, match=r"stopped after 1 s, its limit\. Ask for less"):
+    with pytest.raises(WorkerFault, match=r"stopped after 1 s, its limit \(query_seconds\)\. Ask for less"):
         query_sql(reader_of(LOG), FOREVER, seconds=1, worker=worker)
     assert not is_alive(late)
     assert worker.pid is None

@@ -37,7 +37,6 @@ _LONGEST_SQL = 100_000  # characters
 _NODE_COST = 48  # bytes that a value costs besides its path and its text
 _LATE = "As lines all of it can be read (kind: lines)."
 _AT_ONCE = 256  # values that are passed on together
-_PAGE = 100_000  # values of a path that are looked up at once: some 30 MB
 _WINDOW = 1 << 20  # bytes that are read at once for values near each other
 _MIN_TEXT = 200  # bytes of a value that are worth showing; where they do not fit, the value is left for the next page
 
@@ -139,8 +138,8 @@ def query_sql(
             table = _table(reader, *asked.answer(), memory_bytes)
         except OutOfTime as late:
             raise WorkerFault(
-                f"the query was stopped after {late.seconds:g} s, its limit. Ask for less: fewer rows (a WHERE, a "
-                f"LIMIT), a smaller table (at), or no join of t with itself.{_not_all(given)}"
+                f"the query was stopped after {late.seconds:g} s, its limit (query_seconds). Ask for less: fewer rows "
+                f"(a WHERE, a LIMIT), a smaller table (at), or no join of t with itself.{_not_all(given)}"
             ) from None
         except (BadQuery, WorkerFault) as fault:
             raise type(fault)(f"{fault}{_not_all(given)}") from None
@@ -151,8 +150,8 @@ def query_sql(
     return replace(table, also=scanned)
 
 
-def _not_all(given: int) -> str:
-    return f" What was given before that, {plural(given, 'row')}, is not the whole answer." if given else ""
+def _not_all(given: int, what: str = "row") -> str:
+    return f" What was given before that, {plural(given, what)}, is not the whole answer." if given else ""
 
 
 def _parts(first: Part, also: Sequence[OutputReader]) -> list[Part]:
@@ -224,29 +223,47 @@ def query_path(
     NDJSON counts as an array of its records: `$[3].name`, `$[*].name`, `/3/name`. `each` gets all of
     them, in parts; the answer then has none.
     """
+    passed = _Passed(reader, each) if each is not None else None
     with within(seconds):
         try:
-            if each is not None:
-                return _pass_on(reader, path, skip, each)
-            return _query_path(reader, path, limit, skip, max_bytes)
+            page = _query_path(reader, path, limit, skip, max_bytes, passed)
+            while passed is not None and page.next is not None:  # one pass does, but for values inside of one another
+                page = _query_path(reader, path, limit, page.next, max_bytes, passed)
         except OutOfTime as late:
             raise WorkerFault(
-                f"the path was stopped after {late.seconds:g} s, its limit. Ask for less: a path without .. that "
-                "names where its values are, or SQL."
+                f"the path was stopped after {late.seconds:g} s, its limit (query_seconds). Ask for less: a path "
+                f"that names where its values are, or SQL.{_not_all(passed.number if passed else 0, 'value')}"
             ) from None
-
-
-def _pass_on(reader: OutputReader, path: str, skip: int, each: Callable[[Nodes], object]) -> Nodes:
-    """Pages, each a pass over the output: what is left out is counted far faster than it is told."""
-    page = _query_path(reader, path, _PAGE, skip, None, each)
-    while page.next is not None:
-        page = _query_path(reader, path, _PAGE, page.next, None, each)
     return page
+
+
+class _Passed:
+    """Values on their way to the one who gets them in parts, as they are found."""
+
+    def __init__(self, reader: OutputReader, each: Callable[[Nodes], object]) -> None:
+        self.number = 0
+        self.shortened = False
+        self._reader, self._each = reader, each
+        self._waiting: list[Hit] = []
+
+    def take(self, hit: Hit) -> None:
+        self.shortened = self.shortened or hit.shortened
+        self._waiting.append(hit)
+        if len(self._waiting) == _AT_ONCE:
+            self.pass_on()
+
+    def pass_on(self) -> None:
+        if self._waiting:
+            nodes = _nodes(self._reader, self._waiting, None)
+            self._each(Nodes(self._reader.facts.handle, nodes, 0, self._reader.totals))
+            self.number += len(nodes)
+            self._waiting.clear()
+            renew()
 
 
 def _query_path(
     reader: OutputReader, path: str, limit: int, skip: int, max_bytes: int | None,
-    each: Callable[[Nodes], object] | None = None,
+    passed: _Passed | None,
 ) -> Nodes:  # fmt: skip
     whole_number(limit, name="limit", least=1)
     whole_number(skip, name="skip")
@@ -256,28 +273,28 @@ def _query_path(
         _check_is_json(reader)
     most = limit if max_bytes is None else min(limit, max(1, max_bytes // _NODE_COST))
     look = find if is_plain(parsed) else find_filtered
-    found = look(reader.read, total_bytes, parsed, lines=kind == "ndjson", first=skip, limit=most)
+    take = passed.take if passed is not None else None
+    found = look(reader.read, total_bytes, parsed, lines=kind == "ndjson", first=skip, limit=most, take=take)
     if found.fault and not found.total:
         raise BadQuery(f"{_described_kind(kind)}: {found.fault}. No value of the path stands before that.")
     nodes: Sequence[Node] = ()
-    if each is None:
+    if passed is None:
         nodes = _nodes(reader, found.hits, max_bytes)
     else:
-        for at in range(0, len(found.hits), _AT_ONCE):
-            each(Nodes(reader.facts.handle, _nodes(reader, found.hits[at : at + _AT_ONCE], None), 0, reader.totals))
-            renew()
-    notes = _path_notes(found, nodes, skip)
+        passed.pass_on()
+    notes = _path_notes(found, nodes, skip, shortened=passed is not None and passed.shortened)
     if not found.total:
         told = found.looked_at and f"None of {plural(found.looked_at, 'value')} passes the filter."
         path_to = with_wildcard(parsed)
         notes.append(told or explain_no_match(reader.read, total_bytes, path_to, found.scan, layout=found.layout))
-    after = skip + (len(nodes) if each is None else len(found.hits))
+    shown = found.given or len(nodes)
+    after = skip + shown
     return Nodes(
         handle=reader.facts.handle,
         nodes=tuple(nodes),
         total=found.total,
         totals=reader.totals,
-        next=after if found.hits and after < found.total else None,
+        next=after if shown and after < found.total else None,
         notes=tuple(notes),
     )
 
@@ -332,7 +349,7 @@ def _node(reader: OutputReader, hit: Hit, cap: int) -> Node:
     return Node(hit.path, span, lines_of(reader, span), decode(kept)[0], cut=len(kept) < hit.end - hit.start)
 
 
-def _path_notes(found: Finding, nodes: Sequence[Node], skip: int) -> list[str]:
+def _path_notes(found: Finding, nodes: Sequence[Node], skip: int, *, shortened: bool) -> list[str]:
     notes: list[str] = []
     if found.text_from is not None:
         notes.append(f"Other text follows the JSON from byte {found.text_from:,} on; it was not searched.")
@@ -343,10 +360,10 @@ def _path_notes(found: Finding, nodes: Sequence[Node], skip: int) -> list[str]:
     if found.scan.broken:
         lines = f"Lines that are not JSON: {found.scan.broken:,}; of those only what stands before the fault is found."
         notes.append(f"{lines} The first: {found.scan.first_fault}.")
-    if any(hit.shortened for hit in found.hits):
+    if shortened or any(hit.shortened for hit in found.hits):
         notes.append("Some paths are too long to show and have … inside; read those values by their bytes.")
     if any(node.cut for node in nodes):
         notes.append("Some values are longer than shown (cut); read the rest by their bytes.")
-    if found.total and not found.hits and skip:
+    if found.total and not found.hits and not found.given and skip:
         notes.append(f"There are {plural(found.total, 'value')}; {skip:,} are skipped.")
     return notes

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-from holdall.text.json.find import Finding, Hit, Scan, find
+from holdall.text.json.find import Finding, Hit, Scan, Take, find
 from holdall.text.json.path import (
     AllOf,
     AnyOf,
@@ -53,8 +53,9 @@ _BREATH = 512  # values that are tried between two reads, at most
 
 
 def find_filtered(
-    read: Read, size: int, path: JsonPath, *, lines: bool, first: int = 0, limit: int | None = None
-) -> Finding:
+    read: Read, size: int, path: JsonPath, *, lines: bool, first: int = 0, limit: int | None = None,
+    take: Take | None = None,
+) -> Finding:  # fmt: skip
     """As `find`."""
     at = next(at for at, segment in enumerate(path.segments) if _filter_of(segment))
     chosen, rest = cast("Filter", _filter_of(path.segments[at])), path.segments[at + 1 :]
@@ -66,8 +67,9 @@ def find_filtered(
     far, read = read, _near(read)
     behind = JsonPath(path.text, rest) if rest else None
     kept: list[Hit] = []
+    keep = take or kept.append
     total = looked_at = 0
-    last = None if limit is None else first + limit
+    last = None if limit is None or take else first + limit
     fault: JsonFault | None = None
     candidates = _whole(scan, any(segment.descendants for segment in lead.segments))
     try:
@@ -80,18 +82,22 @@ def find_filtered(
                 continue
             if behind is None:
                 if first <= total and (last is None or total < last):
-                    kept.append(hit)
+                    keep(hit)
                 total += 1
                 continue
             skipped = max(0, first - total)
             room = None if last is None else max(0, last - max(total, first))
             look = find if is_plain(behind) else find_filtered
-            found = look(inside, hit.end - hit.start, behind, lines=False, first=skipped, limit=room)
-            kept += [_moved(one, hit) for one in found.hits]
+            found = look(inside, inside.size, behind, lines=False, first=skipped, limit=room)
+            for one in found.hits:
+                keep(_moved(one, hit))
             total += found.total
     except JsonFault as broken:
         fault = broken
-    return replace(sized, hits=tuple(kept), total=total, scan=scan, fault=fault or sized.fault, looked_at=looked_at)
+    return replace(
+        sized, hits=tuple(kept), total=total, scan=scan, fault=fault or sized.fault, looked_at=looked_at,
+        given=max(0, total - first) if take else 0,
+    )  # fmt: skip
 
 
 def _filter_of(segment: Segment) -> Filter | None:

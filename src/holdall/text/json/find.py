@@ -14,6 +14,7 @@ refuses (cut off, broken, very deep) to the exact one. Both give the same answer
 import difflib
 import json
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from json.scanner import make_scanner
@@ -73,8 +74,8 @@ class SeveralValues(Exception):
 class Hit:
     """A value that the path names. `step` is its own name or index, None for the whole text.
 
-    `end` is known when the next hit comes; for a value that holds further hits, at the end of the scan. It stays -1
-    where the value turns out to be broken.
+    `end` is known when the next hit comes; for a value that holds further hits, when that is over. Until then it is
+    -1, and below that where the value turns out to be broken.
     """
 
     path: str
@@ -94,6 +95,8 @@ class Reached:
     is_scalar: bool
 
 
+_BROKEN = -2  # the end of a value that has none
+_WAITING = 20_000  # hits that are held until one before them has its end
 _DEEPEST = 1_000_000  # levels that a path may enter; stepping over has no limit
 _LONGEST_NAME = 64 * 1024  # bytes; a longer name is neither compared nor shown
 _TOO_LONG = "…".encode()
@@ -352,6 +355,14 @@ class Scan:
     def _forget_open_values(self) -> None:
         """They were counted when they began, and have no end."""
         self.total -= sum(frame.counted for frame in self._stack)
+        for frame in self._stack:
+            if frame.hit:
+                frame.hit.end = _BROKEN
+
+    def stop_showing(self) -> None:
+        """From here on hits are only counted."""
+        self._after = self.total
+        self._window.resume()
 
     def _walk(self, depth: int) -> Iterator[Hit]:
         """Go on until the containers above `depth` are closed."""
@@ -382,7 +393,11 @@ class Scan:
             self._note_how_far(further, is_scalar=not is_container)
             if is_container and self._enter(sign == OPEN_OBJECT, further, hit, matched):
                 return hit
-        cursor.pass_value()
+        try:
+            cursor.pass_value()
+        except JsonFault:
+            self.total -= matched  # it was counted, and has no end
+            raise
         if hit:
             hit.end = cursor.place
         return hit
@@ -597,16 +612,31 @@ class Finding:
     fault: JsonFault | None = None  # where the text stops being JSON; nothing after it was searched
     text_from: int | None = None  # where other text begins after the one value; it was not searched
     looked_at: int = 0  # values that a filter was tried on
+    given: int = 0  # hits that were passed on one by one, and are not among `hits`
 
 
-def find(read: Read, size: int, path: JsonPath, *, lines: bool, first: int = 0, limit: int | None = None) -> Finding:
+Take = Callable[[Hit], object]
+"""Gets hits as they are found, in their order."""
+
+
+def find(
+    read: Read, size: int, path: JsonPath, *, lines: bool, first: int = 0, limit: int | None = None,
+    take: Take | None = None,
+) -> Finding:  # fmt: skip
     """The hits from number `first` on, at most `limit`. `lines`: each line is a value, and all of them an array.
 
     A text that turns out to be several values is searched again as such; one value with other text after it, without
-    that text.
+    that text. `take` gets the hits, with flat memory: all of them, or, where too many stand inside of one another, the
+    first ones; `limit` does not count then.
     """
     if lines:
-        return _find(read, size, path, "lines", first, limit)
+        return _find(read, size, path, "lines", first, limit, take)
+    if take is not None:  # what kind of text it is must be known before the first one is passed on
+        sized = find(read, size, path, lines=False, limit=1)
+        if sized.total <= first:
+            return replace(sized, hits=())
+        found = _find(read, sized.scan.size, path, sized.layout, first, None, take)
+        return replace(found, text_from=sized.text_from)
     try:
         return _find(read, size, path, "one", first, limit)
     except SeveralValues as more:
@@ -616,17 +646,34 @@ def find(read: Read, size: int, path: JsonPath, *, lines: bool, first: int = 0, 
         return replace(found, text_from=more.after)
 
 
-def _find(read: Read, size: int, path: JsonPath, layout: Layout, first: int, limit: int | None) -> Finding:
+def _find(
+    read: Read, size: int, path: JsonPath, layout: Layout, first: int, limit: int | None, take: Take | None = None
+) -> Finding:
     scan = Scan(read, size, path, layout=layout)
-    hits: list[Hit] = []
+    hits: deque[Hit] = deque()
+    given = 0
     fault: JsonFault | None = None
     try:
-        for hit in scan.hits(first, limit):
+        for hit in scan.hits(first, None if take else limit):
             hits.append(hit)  # one by one: what came before a fault stays
+            while take is not None and hits and hits[0].end != -1:
+                given += _given(hits.popleft(), take)
+            if take is not None and len(hits) == _WAITING:
+                scan.stop_showing()
     except JsonFault as found:
         fault = found
+    if take is not None:
+        given += sum(_given(hit, take) for hit in hits)
+        hits.clear()
     whole = tuple(hit for hit in hits if hit.end >= 0)
-    return Finding(whole, scan.total, layout, scan, fault)
+    return Finding(whole, scan.total, layout, scan, fault, given=given)
+
+
+def _given(hit: Hit, take: Take) -> bool:
+    if hit.end < 0:
+        return False
+    take(hit)
+    return True
 
 
 # ── Why a path found nothing ────────────────────────────────────────────────────────────────────────────────
