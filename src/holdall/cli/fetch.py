@@ -338,13 +338,13 @@ async def query(
     return await _fetch(QUERY, options, handle, csv=csv, **given)
 
 
-async def _fetch(verb: Verb, options: Options, handle: str, *, csv: bool = False, **given: Any) -> int:
+async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int:
     """Any other verb: one call, printed by the kind of its answer."""
     from holdall.wire.tool import Ask
 
     if why := _mistake(verb.name, given):
         raise UsageError(why)
-    rows = screen.csv_rows if csv else screen.rows
+    rows = screen.csv_rows if given.pop("csv", False) else screen.rows
     async with options.read_bag() as bag:
         bounds = bag.core.bounds(bounded=False)
         # A person at a terminal gets a page; a pipe gets everything, as it is found.
