@@ -32,7 +32,9 @@ def test_a_command_in_the_background_outlives_its_shell_and_is_read_while_it_run
 ) -> None:
     gate = _gate(tmp_path)
     handle = _started(holdall, f"echo first; cat {gate}; echo 'error: 7'; exit 3")
-    assert holdall("wait", handle, "--pattern", "fir.t").code == 0
+    seen = holdall("wait", handle, "--pattern", "fir.t")
+    assert (seen.code, seen.err) == (0, f"{handle}: the pattern is there: holdall grep {handle} fir.t\n")
+    assert f"holdall grep {handle} '(f|$HOME)ir'" in holdall("wait", handle, "--pattern", "(f|$HOME)ir").err
     assert holdall("tail", handle).text == "first\n"
     assert f"{handle}    sh    running" in holdall("ls").text
     waiting = subprocess.Popen(started_as("wait", handle), env=holdall.environment(), stdout=subprocess.PIPE)

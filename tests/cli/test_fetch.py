@@ -210,6 +210,16 @@ def test_slice_by_position_and_around_an_anchor(holdall: Program) -> None:
     assert holdall("slice", handle, "--anchor", "漢", "--window", "2", "--match-index", "1").text == "é漢😀"
 
 
+@requirement("cli:query-path")
+def test_what_a_path_cannot_is_told_in_the_words_of_the_command_line(holdall: Program) -> None:
+    ran = holdall("query", holdall.put(ITEMS), "--path", "$.items[-1]")
+    assert ran.code == 2
+    assert ran.err.endswith(
+        'use SQL for that: holdall query HANDLE "select * from t offset (select count(*) - 1 from t)" '
+        "--at PATH OF THE ARRAY.\n"
+    )
+
+
 @requirement("cli:query-csv", "cli:query-sql")
 def test_rows_as_csv_are_what_a_reader_of_csv_takes_back(holdall: Program) -> None:
     handle = holdall.put(LOG)

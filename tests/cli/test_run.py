@@ -109,6 +109,7 @@ def test_a_failure_and_a_report_that_never_came_are_told_apart_and_are_exit_code
     assert never.code == 1
     assert never.text.startswith("[This report was not written by the model: 3 turns are over, and it did not report.]")
     assert "The agent did not report: 3 turns are over, and it did not report. What it has done is kept.\n" in never.err
+    assert re.search(r"^go on with: holdall run \S+/finder\.md --resume finder-\w+$", never.err, re.MULTILINE)
     partly = holdall("run", agents.agent(report("Half of it.", status="partial")), "Which?")
     assert partly.code == 0
     assert "The agent says that this is only a part of what was asked.\n" in partly.err

@@ -596,6 +596,8 @@ class _Run:
         else:
             report_text(report, self._out)
             about(report, self._bag, time.monotonic() - began)
+            if report.synthetic:
+                screen.about(f"go on with: {again}")
         return BAD_REPORT_EXIT_CODE if report.synthetic or report.status == "failure" else 0
 
     def _check_read(self) -> None:

@@ -21,8 +21,9 @@ from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, Handle, Options, command, complete_from, complete_handle
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
-from holdall.values.errors import AnchorNotFound, UsageError
+from holdall.values.errors import AnchorNotFound, BadQuery, UsageError
 from holdall.values.outputs import STATES
+from holdall.values.patterns import lazy_pattern
 from holdall.wire.verbs import DEFAULT_WINDOW, GREP, QUERY, READ, SLICE, TAIL, VERBS, Verb
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 _STATES = ("kept", "removed", *STATES)
+_TOOL_CALL = lazy_pattern(r"query with at='?(.+?)'? and sql=\"(.*?)\"(?=\.$)")  # in what a model would be told
 
 
 @command(app)
@@ -364,6 +366,9 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
         except AnchorNotFound as problem:
             problem.args = (str(problem).replace("match_index", "--match-index"),)
             raise
+        except BadQuery as problem:
+            problem.args = (_TOOL_CALL.sub(r'holdall query HANDLE "\2" --at \1', str(problem)),)
+            raise
         return _print(options, verb, found, stream=stream, rows=rows, **given)
 
 
@@ -454,4 +459,6 @@ def _print_query(found: Table | Nodes, stream: screen.Stream | None, rows: scree
     if found.next is not None:
         shown, more = (len(found.rows), "OFFSET") if is_table else (len(found.nodes), "--skip")
         parts.append(f"{shown:,} shown; go on with {more} {found.next}{screen.all_in_a_pipe()}")
-    screen.about(" · ".join([*parts, *found.notes]))
+    screen.about(
+        " · ".join([*parts, *(note.replace("name one in at.", "name one with --at.") for note in found.notes)])
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import shutil
 import signal
@@ -19,7 +18,7 @@ import typer
 from holdall.cli import progress, show
 from holdall.cli.options import FAULT, FOUND_NOTHING, WRONG_USE, Handle, Options, command, print_error
 from holdall.cli.streams import StandardInput, StdoutError, drop_output
-from holdall.text.escape import one_line
+from holdall.text.escape import one_line, shell_quoted
 from holdall.text.numbers import age, plural, size
 from holdall.values.errors import HoldallError, StoreFault, UsageError, json_name
 from holdall.wire.verbs import WAIT
@@ -506,7 +505,7 @@ async def wait(options: Options, handle: str | None, pattern: str | None, timeou
         for facts in [] if options.as_json else ended:
             print(_line(facts))
         for one in [] if options.as_json else matched:
-            show.about(f"{one}: the pattern is there: holdall grep {one} {json.dumps(pattern)}")
+            show.about(f"{one}: the pattern is there: holdall grep {one} {shell_quoted(pattern or '')}")
         if not ended and not matched and not options.as_json:
             show.about("still running; the time is over")
         if ended and pattern is None:

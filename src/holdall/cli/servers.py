@@ -257,7 +257,10 @@ def _edit(
     else:
         for one in done:
             _print_edit(one, dry_run=dry_run, back=back)
-    return 0 if any(one.edited.changed for one in done) else FOUND_NOTHING
+    has_changed = any(one.edited.changed for one in done)
+    if has_changed and client is not None and not dry_run and not options.as_json:
+        screen.about(f"Restart {client}: it reads its configuration when it starts.")
+    return 0 if has_changed else FOUND_NOTHING
 
 
 def _program() -> list[str]:
