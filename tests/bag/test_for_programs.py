@@ -43,6 +43,11 @@ def test_a_program_gets_all_of_it_where_it_sets_no_limit() -> None:
         assert len(bag.grep(kept, "x{20}").matches) == 100
 
 
+def test_a_notebook_shows_a_passage_once() -> None:
+    with Holdall.open(store=MemoryStore()) as bag:
+        assert repr(bag.read(bag.keep("a needle").handle)).count("needle") == 1
+
+
 def test_help_says_what_is_awaited() -> None:
     plain = {"instructions", "open", "owns", "system_notice", "tools", "turn"}
     names = {name for name in vars(AsyncHoldall) if name[0] != "_" and callable(getattr(AsyncHoldall, name))}

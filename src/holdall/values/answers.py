@@ -5,7 +5,7 @@ decoded text, so that a command can print exactly what is stored.
 """
 
 import base64
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 from holdall.values.outputs import State
@@ -22,7 +22,7 @@ class Passage:
     """
 
     handle: str
-    data: bytes
+    data: bytes = field(repr=False)  # a notebook shows the text
     text: str
     bytes: Span
     chars: Span
