@@ -66,10 +66,6 @@ def pytest_collection() -> Generator[None, object, object]:
         atexit.register(gc.unfreeze)  # the end of Python frees it, or libraries would say that it was forgotten
 
 
-def pytest_unconfigure() -> None:
-    gc.unfreeze()  # libraries complain about what is still there when Python ends
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         note_requirements(item)
