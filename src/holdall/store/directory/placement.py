@@ -91,7 +91,8 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
 def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] | None, now: float) -> Removal:
     """Tombstones in place of outputs, or of all, and nothing left of what they held. The caller holds the lock.
 
-    First the tombstones, then what nobody names any more, anyone who left it: a second try finishes the first.
+    First what tells of their content, as above, so that nothing of it stays behind a tombstone where this is killed;
+    then the tombstones, then what nobody names any more, anyone who left it: a second try finishes the first.
     """
     outputs, unreadable = catalogue.survey(folder)
     if unreadable and handles is not None:
@@ -107,21 +108,37 @@ def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] |
     staying = [facts for facts in outputs if facts.handle not in gone and facts.file]
     stones = [tombstone(facts, now) for facts in going]
     new = [stone for stone, facts in zip(stones, going, strict=True) if stone != facts]
+    is_told = _tell_nothing(folder, going, staying, all_of_it=handles is None)
     freed = _bury(folder, catalogue, new, _unnamed(going, staying))
     for handle in unreadable:
         files.unlink(handle + SUFFIX, dir_fd=folder.descriptor)
-    contents = {facts.measure.sha256 for facts in staying if facts.state != "running"}
-    notes = session_files.listed(inside=folder.descriptor)
-    left = {note.content for note in notes} - contents
-    session_files.forget(left, [facts.id for facts in going], inside=folder.descriptor)
-    if handles is None:
-        session_files.remove_all(folder.descriptor)
-    else:
-        session_files.erase(gone, inside=folder.descriptor, version=folder.session.format)
+    if not is_told:
+        freed += _remove_unnamed(folder, {facts.file for facts in staying})
+        _tell_nothing(folder, going, staying, all_of_it=handles is None, has_room=True)
     freed += _remove_unnamed(folder, {facts.file for facts in staying})
     files.fsync(folder.descriptor)
     shared = {facts.handle: tuple(one.handle for one in staying if one.file == facts.file) for facts in going}
     return Removal(tuple(stones), freed, {handle: holders for handle, holders in shared.items() if holders})
+
+
+def _tell_nothing(
+    folder: SessionFolder, going: Sequence[Facts], staying: Sequence[Facts], *, all_of_it: bool, has_room: bool = False
+) -> bool:
+    """Take out of notes, events and the tree what was in these outputs. False where the disk is full."""
+    contents = {facts.measure.sha256 for facts in staying if facts.state != "running"}
+    left = {note.content for note in session_files.listed(inside=folder.descriptor)} - contents
+    session_files.forget(left, [facts.id for facts in going], inside=folder.descriptor)
+    if all_of_it:
+        session_files.remove_all(folder.descriptor)
+        return True
+    try:
+        gone = {facts.handle for facts in going}
+        session_files.erase(gone, inside=folder.descriptor, version=folder.session.format)
+    except OSError as problem:
+        if has_room or problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        return False
+    return True
 
 
 def _is_running(folder: SessionFolder, facts: Facts) -> bool:
