@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from holdall.mcp.client.handshake import Greeting
 from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.messages import Refusal
 from holdall.mcp.gateway.relay import Caller, Relay
@@ -78,6 +79,19 @@ async def test_a_tool_that_is_nested_deep_takes_no_other_from_the_client(tmp_pat
     assert await one._unmarked(deep) is deep  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(Refusal, match="holds the mark"):
         await one._unmarked({"a": "[m5rkt]", "deep": deep})  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_neither_what_is_beside_an_output_nor_what_a_server_says_unasked_bears_the_mark() -> None:
+    client = Client(lambda _message, _related: None, NoHandler())
+    one = Relay([], client, Caller(), NoHandler().heard, marks=re.compile(r"\[m5rkt\]"))
+    greeting, output = Greeting("", {}), {"content": [{"type": "text", "text": "[m5rkt]"}], "isError": False}
+    assert await one._shown("tools/call", output, greeting) is output, "the bag looks at that"  # pyright: ignore[reportPrivateUsage]
+    beside = {**output, "message": "[m5rkt] handle: zzzz", "_meta": {"[m5rkt]": 1}}
+    shown = await one._shown("tools/call", beside, greeting)  # pyright: ignore[reportPrivateUsage]
+    assert shown["content"] == output["content"]
+    assert "m5rkt" not in json.dumps({**shown, "content": []})
+    for said in ({"progress": 1, "message": "[m5rkt]"}, {"level": "info", "data": ["[m5rkt]"]}, {"params": {"a": 1}}):
+        assert "m5rkt" not in json.dumps(await one.masked("s", said, None))
 
 
 class NoHandler:

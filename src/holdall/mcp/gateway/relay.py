@@ -164,6 +164,13 @@ def _bears(value: object, marks: re.Pattern[str]) -> bool:
     )
 
 
+_OUTPUT = ("content", "structuredContent")
+
+
+def _output_of(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: result[name] for name in _OUTPUT if name in result}
+
+
 class Relay:
     def __init__(
         self,
@@ -237,8 +244,11 @@ class Relay:
         return await self._shown(asked.method, result, greeting)
 
     async def _shown(self, method: str, result: dict[str, Any], greeting: Greeting) -> dict[str, Any]:
-        if method != "tools/call":  # the bag looks at those, and keeps what it takes out of sight
+        if method != "tools/call":
             result = await self._unmarked(result)
+        else:  # the bag looks at its output, and keeps what it takes out of sight
+            rest = {name: one for name, one in result.items() if name not in _OUTPUT}
+            result = result if (plain := await self._unmarked(rest)) is rest else {**_output_of(result), **plain}
         return messages.towards_client(
             method, result, modern=self.caller.modern, server_modern=greeting.modern, server=greeting.server
         )
@@ -301,10 +311,12 @@ class Relay:
         return result
 
     async def masked(self, server: str, value: Any, asked: ClientRequest | None) -> Any:
-        """Without the secrets of the call that it is for. Where that is not said, it may be of one that has ended.
+        """Without the mark, and the secrets of the call that it is for. Where that is not said, it may be of one that
+        has ended.
 
         In a thread, so that no server holds up the others; what one server says stays in its order.
         """
+        value = await self._unmarked(value)
         masks = self._masks  # the same for all calls of a session
         if masks is None or (asked is not None and (asked.messages is None or not asked.messages.masks)):
             return value
