@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("obstore", reason="the package obstore is missing: the extra fleet brings it")
 
-from holdall.store.fleet.objects import Objects
+from holdall.store.fleet.objects import Objects, name_of, object_in, segment_of
 from holdall.values.errors import StoreFault, StoreUnsafe
 
 _MORE = 400  # MB
@@ -86,6 +86,14 @@ def test_a_folder_for_objects_that_somebody_else_made_is_refused(tmp_path: Path)
     os.chown(tmp_path, 12345, -1)
     with pytest.raises(StoreUnsafe, match="belongs to user 12345"):
         Objects(f"file://{tmp_path}")
+
+
+def test_only_names_that_a_store_gives_are_its_objects() -> None:
+    own = "70206250-c0de-4f00-8000-000000000001"
+    assert [object_in(one) for one in (name_of(own), segment_of(own, 0), segment_of(own, 123))] == [own] * 3
+    others = (f"us/{own}.jpg", f"70/{own}.jpg", f"70/{own}/photo.jpg", f"us/{own}", f"70/{own}/1", f"70/{own}/0000000\u0661",
+              "clock/x", "holdall-store", "")  # fmt: skip
+    assert [object_in(one) for one in others] == [""] * len(others)
 
 
 def test_a_place_for_objects_is_that_of_the_first_store_that_came(tmp_path: Path) -> None:

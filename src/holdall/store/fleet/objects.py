@@ -18,6 +18,7 @@ from holdall.store.addresses import shown_objects
 from holdall.store.ids import new_uuid
 from holdall.store.owners import other_writer, trusted_owners, way_to
 from holdall.values.errors import BadSetting, MissingExtra, StoreFault, StoreFull, StoreUnsafe
+from holdall.values.handles import is_uuid
 from holdall.values.patterns import lazy_pattern
 
 try:
@@ -59,6 +60,13 @@ def name_of(object: str) -> str:
 
 def segment_of(object: str, number: int) -> str:
     return f"{name_of(object)}/{number:08}"
+
+
+def object_in(name: str) -> str:
+    """The object whose name this is, or that of one of its segments; empty for what others have put there."""
+    object, number = name[3:39], name[40:]
+    is_ours = name == name_of(object) or (number.isdecimal() and name == segment_of(object, int(number)))
+    return object if is_ours and is_uuid(object) else ""
 
 
 class Stored(NamedTuple):

@@ -12,14 +12,13 @@ from typing import LiteralString
 
 from holdall.store import records
 from holdall.store.fleet.database import Connection
-from holdall.store.fleet.objects import name_of, segment_of
+from holdall.store.fleet.objects import name_of, object_in, segment_of
 from holdall.store.fleet.pulse import ALIVE
 from holdall.store.fleet.rows import COLUMNS, FleetRows, Loaded
 from holdall.store.fleet.session_rows import JOIN_LOGS, LOGS_AT_ONCE
 from holdall.store.protocol import Progress, Removal, SessionInfo, Sweep, Verdict
 from holdall.store.totals import bad_lines, is_over, prove
 from holdall.values.errors import HoldallError, OutputDamaged, OutputInUse, OutputMissing, StoreFault
-from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK, BlockTable
 
@@ -264,7 +263,7 @@ def _sweep_strays(store: FleetRows, *, dry_run: bool) -> tuple[list[str], int]:
     gone: list[str] = []
     freed, now = 0, None
     for piece in store.objects.everything():
-        ours = {one: one.name[3:39] for one in piece if one.name[2:3] == "/" and is_uuid(one.name[3:39])}
+        ours = {one: object for one in piece if (object := object_in(one.name))}
         values = {"objects": sorted(set(ours.values()))}
         unnamed = {row[0] for row in store.database.rows("sweeping", _UNNAMED, values)}
         if unnamed and now is None:
