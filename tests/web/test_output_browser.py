@@ -312,7 +312,7 @@ def test_an_output_that_is_gone_says_so(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("gone"))
     assert "expired" in page.locator(".output-gone").inner_text()
-    page.locator("#panel-notice", has_text="Not recorded").wait_for()
+    page.locator("#panel-notice", has_text="The output is gone, and with it").wait_for()
     assert not page.locator("[data-part=search]").is_visible()
     watched.is_calm()
 

@@ -727,7 +727,7 @@ def test_of_an_output_that_was_removed_the_notice_is_said_to_be_gone_too(home: P
     session, handle = asyncio.run(kept())
     with client(home) as browser:
         page = browser.get(f"/s/{session}/o/{handle}/notice").text
-    assert "The output is gone, and what a model was given for it with it." in page
+    assert "The output is gone, and with it what a model was given for it, if one was." in page
     assert "Not recorded" not in page
 
 
