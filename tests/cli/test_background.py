@@ -1,5 +1,6 @@
 """Commands that go on after their shell, with the real program: exec --background, wait, stop, tail -f. No sleeps."""
 
+import asyncio
 import json
 import os
 import signal
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdall import Holdall
+from holdall.bag import waits
 from tests.cli.program import Program, started_as
 from tests.requirements import requirement
 
@@ -61,6 +64,28 @@ def test_stop_ends_a_command_with_all_that_it_started_and_keeps_what_it_wrote(ho
     again = holdall("stop", handle)
     assert again.code == 2
     assert "is not running: it is cancelled" in again.err
+
+
+def test_a_process_of_another_machine_is_not_ended_here_whatever_its_number(
+    holdall: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "process_mark", lambda _: "another machine")
+    innocent = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+
+    async def begun() -> str:
+        session = holdall("config", "show", "--json").json["session"]["value"]
+        async with Holdall.open(home=str(holdall.home), session=session) as bag:
+            writer = await bag.jobs.begin(tool="t", process=innocent.pid)
+            ran = await asyncio.to_thread(holdall, "stop", writer.handle)
+            await asyncio.to_thread(writer.finish)
+            return ran.err
+
+    try:
+        assert f"process {innocent.pid} of another machine or container: end it there" in asyncio.run(begun())
+        assert innocent.poll() is None
+    finally:
+        innocent.kill()
+        innocent.communicate()
 
 
 @requirement("async:crash-interrupted")

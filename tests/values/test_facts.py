@@ -68,6 +68,7 @@ def test_every_fact_is_in_the_json_under_its_own_name(facts: Facts) -> None:
     told = names - {"origin", "measure", "packed"}  # of a member, which has no record
     # Most outputs have none of them.
     rare = {
+        "process_mark": facts.origin.process_mark,
         "surrogates": facts.measure.surrogates,
         "order": facts.order,
         "masked": facts.origin.masked,

@@ -19,6 +19,7 @@ from holdall.bag.run import Dispatch, Dispatched
 from holdall.bag.take import update_within_limits, view_of
 from holdall.formats.registry import checked_kind
 from holdall.store.ids import new_fence_tag
+from holdall.store.owners import process_mark
 from holdall.store.protocol import OutputWriter
 from holdall.values.answers import Answer
 from holdall.values.errors import HoldallError, UsageError
@@ -171,6 +172,7 @@ class Background:
         core = self._core
         origin = Origin(
             tool=tool, arguments=arguments, call_id=call_id, terminal=terminal, process=process,
+            process_mark=process_mark(process),
             read_as=checked_kind(kind),
         )  # fmt: skip
         writer = await asyncio.to_thread(core.begin, origin)
@@ -435,3 +437,9 @@ def _watch_for(pattern: str) -> "PatternWatch":
     from holdall.verbs.grep import PatternWatch  # noqa: PLC0415 - few waits have a pattern
 
     return PatternWatch(pattern)
+
+
+def runs_here(facts: Facts) -> bool:
+    """Whether the process that the record names is the one that has its number on this machine, in this container."""
+    origin = facts.origin
+    return bool(origin.process_mark) and process_mark(origin.process) == origin.process_mark

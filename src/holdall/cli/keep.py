@@ -559,13 +559,20 @@ def _code_of(facts: Facts) -> int:
 @command(app)
 async def stop(options: Options, handle: Handle) -> int:
     """End a command that runs in the background; what it has written is kept."""
+    from holdall.bag.waits import runs_here
+
     async with options.read_bag() as bag:
         facts = await bag.show(handle)
         if facts.state != "running":
             raise UsageError(f"output {facts.handle} is not running: it is {facts.state}.")
         if not facts.origin.process:
             raise UsageError(f"output {facts.handle} is a call of an agent that runs: only that agent can end it.")
-        # Who holds the lock of a running output is the process that its record names: no other can have its number.
+        # It holds the lock of a running output for as long as it lives, so no other has its number meanwhile; not here.
+        if not runs_here(facts):
+            raise UsageError(
+                f"output {facts.handle} is written by process {facts.origin.process} of another machine or container: "
+                "end it there."
+            )
         os.kill(facts.origin.process, signal.SIGTERM)
         waited = await bag.wait(facts.handle, timeout=_STOP_SECONDS)
         if not waited.ended:

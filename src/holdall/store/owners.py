@@ -1,9 +1,10 @@
 """Who else can change a file or a folder, or put another one in its place: anybody but the user and root is too many.
 
-For the store, and for files that say what is run. It says who; it refuses, opens and changes nothing.
+For the store, and for files that say what is run; and which process a number means. It refuses and changes nothing.
 """
 
 import os
+import platform
 import stat
 import struct
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ _ACL = "system.posix_acl_access"
 _USER, _GROUP, _WRITE = 0x02, 0x08, 0x02  # of an entry: a user by name, a group by name; that it may write
 _NOBODY = 65534  # what root looks like in a user namespace that does not have it
 _UID_MAP = "/proc/self/uid_map"
+_START_FIELD = 19  # of what follows the name in /proc/PID/stat
 _MAX_LINKS = 40  # as the kernel has it
 
 
@@ -46,6 +48,20 @@ def _is_open_by_acl(path: str, owners: tuple[int, ...]) -> bool:
     return any(
         rights & _WRITE and (tag == _GROUP or (tag == _USER and who not in owners)) for tag, rights, who in entries
     )
+
+
+def process_mark(process: int) -> str:
+    """Tells a process from all others that have its number: later, on another machine, in another container. Empty
+    where there is none.
+    """
+    if process < 1:
+        return ""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as about, open("/proc/sys/kernel/random/boot_id", "rb") as boot:
+            start = about.read().rpartition(b")")[2].split()[_START_FIELD].decode()
+            return f"{boot.read().decode().strip()} {os.readlink('/proc/self/ns/pid')} {start}"
+    except (OSError, IndexError):  # macOS has no such files
+        return "" if os.path.isdir("/proc/self") else platform.node()
 
 
 def way_to(path: str) -> Iterator[tuple[str, str]]:

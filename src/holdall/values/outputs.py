@@ -69,7 +69,7 @@ State = Literal[
 ]
 STATES: tuple[str, ...] = get_args(State)
 _KIND = lazy_pattern(r"[a-z][a-z0-9 _-]{0,39}")
-_LATER = ("is_error", "traceback", "process", "surrogates", "masked", "read_as")
+_LATER = ("is_error", "traceback", "process", "process_mark", "surrogates", "masked", "read_as")
 
 
 @record
@@ -83,6 +83,7 @@ class Origin:
     terminal: bool = False  # the output of a command: kept under terminal/ as a log
     is_error: bool = False  # the tool said that it failed, or raised
     process: int = 0  # that can be asked to end it, while it runs; it holds the file's lock for as long
+    process_mark: str = ""  # which one that is: another machine or container has others with its number
     traceback: str = ""  # of what it raised: for people, never for a model
     masked: bool = False  # by the policy of its tool: what is packed in it is not opened, since that could not be
     read_as: str = ""  # the kind that its caller says it is, whatever it looks like
@@ -159,7 +160,7 @@ class Facts:
         flat |= {f.name: getattr(self.origin, f.name) for f in fields(Origin)}
         flat |= {f.name: getattr(self.measure, f.name) for f in fields(Measure)}
         flat["notes"] = list(self.measure.notes)
-        for name in ("surrogates", "masked", "read_as"):
+        for name in ("process_mark", "surrogates", "masked", "read_as"):
             if not flat[name]:
                 del flat[name]
         for name in ("state", "created", "ended", "file", "error", "exit_code"):

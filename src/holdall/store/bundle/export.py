@@ -329,7 +329,7 @@ class _Export:
 
     def _record(self, facts: Facts, table: BlockTable) -> None:
         if facts.origin.process:  # of this machine: elsewhere the number is somebody else's
-            facts = replace(facts, origin=replace(facts.origin, process=0))
+            facts = replace(facts, origin=replace(facts.origin, process=0, process_mark=""))
         if self._redactor is not None:
             facts = self._redactor.facts(facts)
         self._whole("record", facts.handle + records.SUFFIX, records.encode(facts, table, self._format))

@@ -82,7 +82,8 @@ def facts_in(data: bytes, entry: Entry, session: str) -> tuple[Facts, BlockTable
         raise _refusal(handle, "a text in it is longer than any that we write")
     # The number of a process on another machine: here it would be somebody else's. Of long arguments there is the
     # beginning, as in our own records: all records of a session are read at once.
-    return replace(facts, origin=replace(origin, process=0, arguments=storable(origin.arguments))), table
+    own = replace(origin, process=0, process_mark="", arguments=storable(origin.arguments))
+    return replace(facts, origin=own), table
 
 
 def _told(facts: Facts) -> int:
