@@ -69,7 +69,10 @@ def test_stop_ends_a_command_with_all_that_it_started_and_keeps_what_it_wrote(ho
 def test_a_process_of_another_machine_is_not_ended_here_whatever_its_number(
     holdall: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waits, "process_mark", lambda _: "another machine")
+    def elsewhere(process: int) -> str:
+        return "another machine"
+
+    monkeypatch.setattr(waits, "process_mark", elsewhere)
     innocent = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
 
     async def begun() -> str:

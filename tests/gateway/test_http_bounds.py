@@ -248,7 +248,7 @@ async def test_a_body_over_the_limit_is_refused_with_the_setting(tmp_path: Path,
     assert BodyBounds().most == 4 * 2**20
 
 
-async def endless(app: HttpApp) -> tuple[int, Any]:
+async def endless(app: HttpApp, begun: bytes = b"{") -> tuple[int, Any]:
     """The answer to a request of Alice's whose body never ends."""
     told: list[Any] = []
 
@@ -256,7 +256,7 @@ async def endless(app: HttpApp) -> tuple[int, Any]:
         if told:
             await asyncio.Event().wait()
         told.append("begun")
-        return {"type": "http.request", "body": b"{", "more_body": True}
+        return {"type": "http.request", "body": begun, "more_body": True}
 
     async def send(event: Any) -> None:
         told.append(event)
@@ -283,6 +283,20 @@ async def test_one_principal_cannot_take_the_connections_of_the_others(tmp_path:
             (429, {"error": "there are 224 requests with this token already; wait until one is answered"})
         )
         assert len(waiting) * 2 < Connection.most
+        assert (await ask(BOB, json=INITIALIZE)).status_code == 200
+        assert (await ask(ALICE, json=INITIALIZE)).status_code == 429
+        for one in tasks:
+            one.cancel()
+        await asyncio.wait(tasks)
+        assert (await ask(ALICE, json=INITIALIZE)).status_code == 200
+
+
+@requirement("gateway:http-bounds", "gateway:principal")
+async def test_bodies_that_do_not_come_to_their_end_have_a_bound_together(tmp_path: Path) -> None:
+    async with application(tmp_path) as (app, ask):
+        tasks = [asyncio.ensure_future(endless(app, b" " * 4 * 2**20)) for _ in range(17)]
+        [refused], _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        assert refused.result() == (429, {"error": "more than 64 MiB of bodies with this token are on their way"})
         assert (await ask(BOB, json=INITIALIZE)).status_code == 200
         assert (await ask(ALICE, json=INITIALIZE)).status_code == 429
         for one in tasks:

@@ -226,15 +226,17 @@ class Exchange:
         if answering is not None:
             answering.cancel()
 
-    async def body(self, bounds: "BodyBounds", headers: Mapping[str, str]) -> bytearray:
+    async def body(self, bounds: "BodyBounds", headers: Mapping[str, str], hold: Callable[[int], None]) -> bytearray:
+        """`hold` is told how many bytes came, and may raise Denied."""
         length = headers.get("content-length", "")
+        announced = int(length) if length.isascii() and length.isdigit() else 0
         try:
             async with asyncio.timeout(bounds.seconds):
-                return await self._body(bounds.most, int(length) if length.isascii() and length.isdigit() else 0)
+                return await self._body(bounds.most, announced, hold)
         except TimeoutError:
             raise Denied(408, f"the body took longer than {bounds.seconds:g} seconds") from None
 
-    async def _body(self, most: int, announced: int) -> bytearray:
+    async def _body(self, most: int, announced: int, hold: Callable[[int], None]) -> bytearray:
         found = bytearray()
         while True:
             if max(announced, len(found)) > most:
@@ -242,6 +244,7 @@ class Exchange:
             event = await self._receive()
             if event["type"] == "http.disconnect":
                 raise Denied(400, "the body is not complete")
+            hold(len(event.get("body", b"")))
             found += event.get("body", b"")
             if not event.get("more_body") and len(found) <= most:
                 return found
@@ -357,6 +360,7 @@ _AT_ONCE = frozenset(("initialize", "ping"))  # answered before a connection cou
 _MAX_SESSIONS = 50  # of one principal
 _MIN_REQUESTS = 32  # that each of many principals may have under way
 _MAX_BATCH = 100
+_MOST_INCOMING = 64 * 1024 * 1024  # bytes of one principal
 _LARGE, _LARGE_AT_ONCE = "resources/read", 4  # of one principal: it may be large, and is held until it is sent
 _FREE_CONNECTIONS = 64  # for those who have not said yet who they are
 _SPARE_SECONDS = 60.0  # a session that was idle for so long makes room for a new one where there are too many
@@ -385,6 +389,7 @@ class HttpApp:
         self._servers: dict[str, KnownServers] = {}
         self._refusals = Refusals()
         self._requests = Counter[str]()  # under way, by principal
+        self._incoming = Counter[str]()  # bytes of bodies that have not come to their end
         self._large: dict[str, asyncio.Semaphore] = {}  # the same
 
     @property
@@ -443,6 +448,23 @@ class HttpApp:
         finally:
             self._requests[who] -= number
 
+    @contextmanager
+    def _holding(self, who: str) -> Generator[Callable[[int], None]]:
+        """While a body comes; without a bound for all of a principal, slow ones would fill the memory."""
+        held, most = 0, max(_MOST_INCOMING, self._bounds.most)
+
+        def hold(more: int) -> None:
+            nonlocal held
+            if self._incoming[who] + more > most:
+                raise Denied(429, f"more than {most // 1024**2} MiB of bodies with this token are on their way")
+            held += more
+            self._incoming[who] += more
+
+        try:
+            yield hold
+        finally:
+            self._incoming[who] -= held
+
     @asynccontextmanager
     async def _sent_one_by_one(self, who: str, large: bool) -> AsyncGenerator[None]:
         """Answers that may be large: a principal who does not read them keeps only its own others waiting."""
@@ -457,7 +479,8 @@ class HttpApp:
     async def _post(self, who: str, headers: Mapping[str, str], exchange: Exchange) -> None:
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Denied(415, "the body of a message is application/json")
-        line = await exchange.body(self._bounds, headers)
+        with self._holding(who) as hold:
+            line = await exchange.body(self._bounds, headers, hold)
         if has_many_values(line):  # reading it would hold up everybody else
             raise Refusal(messages.INVALID_REQUEST, f"{TOO_MANY[0].upper()}{TOO_MANY[1:]} in one message")
         body = messages.decode(line)
