@@ -21,6 +21,7 @@ from tests.requirements import requirement
 
 ROOMY = ("--set", "notice_max_tokens=3000")  # why: see test_gateway.py
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b")
+_MARK = re.compile(r'("process_mark": ")[0-9a-f]{16}"')
 _PROCESS = re.compile(r'("(?:process|keeper)": |^process +)\d+(?:,\d+)*', re.MULTILINE)
 _USAGE = re.compile(
     r'("(?:input_tokens|output_tokens|model_tokens|estimated_tokens|model_input_tokens|cost|model_cost|content_tokens|tokens)": )[\d.e-]+'
@@ -69,6 +70,7 @@ class Story:
     def clean(self, text: str, usage: bool = False, durations: bool = False) -> str:
         if durations:
             text = _AGE.sub(lambda found: "  AGE" if found[1] == "AGE" else "  <age>", text)
+        text = _MARK.sub(r'\1<mark>"', text)
         text = _PROCESS.sub(r"\1<process>", _CLOCK.sub("<clock>", self.normal(text, durations=durations)))
         text = _WRITTEN.sub(lambda found: f"{found[1] or found[2]}<n>", text)
         text = _CLIENT.sub(r"\1<hash>", _TAG.sub(r'\1"<tag>"', text))
