@@ -881,6 +881,10 @@ class Table:
         return False
 
 
+# Where it runs again, to count, these give others.
+_RANDOM = lazy_pattern(r"(?i)\b(?:(?:random|uuid\w*|gen_random_uuid|setseed)\s*\(|(?:tablesample|using\s+sample)\b)")
+
+
 class Query:
     """One SELECT over one or several outputs: the first is t, and each is known by its handle."""
 
@@ -968,7 +972,9 @@ class Query:
             raise self._refused(fault) from None
 
     def count(self) -> int | None:
-        """All rows; None where counting them fails."""
+        """All rows; None where counting them fails, or would count those of another run."""
+        if _RANDOM.search(self._statement):
+            return None
         try:
             return count_rows(self._duck, self._statement)
         except self._fault:
