@@ -6,6 +6,7 @@ import json
 import os
 import random
 import tracemalloc
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from holdall.store import deadline
 from holdall.store.deadline import Deadline, within
 from holdall.store.reader import FileReader
 from holdall.text.align import differences
@@ -359,3 +361,15 @@ def test_when_its_time_is_over_it_says_where_the_two_begin_to_differ(monkeypatch
     assert (told_difference(found), found.complete) == ("at least 1 of 3 lines changed", False)
     assert found.changes[0].before
     assert found.changes[0].before.lines == Span(2, 2)
+
+
+def test_opening_the_other_output_is_part_of_the_time_of_the_call() -> None:
+    seen: list[float] = []
+
+    @contextlib.contextmanager
+    def opening(_: str) -> Generator[FileReader]:
+        seen.append(deadline.of_seconds().seconds)
+        yield opened(b"b\n")
+
+    diff(opened(b"a\n"), other="other", bounds=Bounds(settings=Settings(grep_seconds=7.0), open=opening))
+    assert seen == [7.0]

@@ -74,7 +74,7 @@ def diff(
     unsaid = sys.maxsize if bounds.whole else _LIMIT
     most = whole_number(unsaid if limit is None else limit, name="limit", least=1)
     seconds = (bounds.settings or Settings()).grep_seconds
-    with bounds.open(other) as later, within(seconds):
+    with within(seconds), bounds.open(other) as later:  # to open it is part of the call
         if (reader.facts.id, reader.facts.handle) == (later.facts.id, later.facts.handle):  # members share an id
             raise UsageError(f"these are the same output, {reader.facts.handle}: give two.")
         pair = _Pair(reader, later)
