@@ -21,6 +21,19 @@ def test_a_time_to_list_tools_that_there_is_not_is_told_of_its_own_option() -> N
     ]
 
 
+def test_a_file_of_tokens_that_others_could_replace_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    file = folder / "tokens"
+    file.write_text(f"ann {LONG}\n")
+    file.chmod(0o600)
+    with pytest.raises(UsageError, match="a folder of the file of tokens"):
+        tokens_in(str(file))
+    folder.chmod(0o700)
+    assert tokens_in(str(file)) == {"ann": LONG}
+
+
 def said_of(folder: Path, text: str) -> str:
     file = folder / "tokens"
     file.write_text(text)

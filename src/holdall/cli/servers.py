@@ -494,9 +494,12 @@ def _tokens(path: str | None) -> tuple[dict[str, str], str]:
 
 
 def tokens_in(path: str) -> dict[str, str]:
-    """`NAME TOKEN` on each line; nobody else may be able to read the file."""
+    """`NAME TOKEN` on each line; nobody else may be able to read or replace the file."""
+    from holdall.trust import check_writers
+
     try:
         with open(path, encoding="utf-8") as file:
+            check_writers(path, os.fstat(file.fileno()), "the file of tokens")
             if os.fstat(file.fileno()).st_mode & 0o077:
                 raise UsageError(f"others can read {path}, and it holds tokens. Close it with: chmod 600 {path}")
             lines = [line.split() for line in file.read(_LARGEST_FILE).splitlines()]
