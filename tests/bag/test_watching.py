@@ -126,7 +126,7 @@ async def test_spans_and_counters_reach_a_real_exporter(
     assert kept["holdall.handle"] == handle
     assert kept["holdall.bytes"] == len(LOG)
     assert all((span.end_time or 0) > (span.start_time or 0) for span in spans[1:4])
-    assert spans[4].status.status_code is trace.StatusCode.ERROR
+    assert (spans[4].status.status_code, spans[4].status.description) == (trace.StatusCode.ERROR, "refused")
     assert "2026-01-01" not in str([span.attributes for span in spans]), "never a result in an attribute"
     data = reader.get_metrics_data()
     assert data is not None

@@ -48,7 +48,9 @@ def _span(event: Event) -> None:
         _span_name(event), start_time=end - int(event.seconds * _NANOSECONDS), attributes=_attributes(event)
     )
     if event.kind in ("unkept", "refused"):
-        span.set_status(trace.Status(trace.StatusCode.ERROR, str(event.data.get("why", ""))[:200]))
+        # Why a call was refused may quote it, and the output; why one was not kept is the store's word.
+        why = str(event.data.get("why", ""))[:200] if event.kind == "unkept" else event.kind
+        span.set_status(trace.Status(trace.StatusCode.ERROR, why))
     span.end(end_time=end)
 
 
