@@ -52,6 +52,8 @@ SECRETS: dict[str, tuple[str, str]] = {
     "a password in YAML": (f"db:\n  password: {PASSWORD}\n  host: x", PASSWORD),
     "a key in a header": ("X-Api-Key: 0123456789abcdef0123", "0123456789abcdef0123"),
     "a password in a URL": (f"postgres://admin:{PASSWORD}@db.example:5432/x", PASSWORD),
+    "a variable of a container": (json.dumps({"env": [{"name": "DB_PASSWORD", "value": PASSWORD}]}), PASSWORD),
+    "a pair of names in JSON": (json.dumps({"Key": "password", "Value": PASSWORD}), PASSWORD),
     "a password with signs in a URL": ("postgres://app:pa:ss@AbCd9f@db/prod", "AbCd9f"),
     "a short password in a URL": ("redis://:pw@cache/0", ":pw@"),
     "a connection string": (f"Server=db;User Id=sa;Password={PASSWORD};Encrypt=true", PASSWORD),
@@ -112,6 +114,8 @@ SECRETS: dict[str, tuple[str, str]] = {
     "a token of npm": ("//registry.example/:_authToken=npm_" + "Ab1" * 12, "Ab1" * 12),
 }
 PLAIN = [
+    '{"name": "max_tokens", "value": "4096"}',
+    '{"name": "secretary", "value": "Anna Bell"}',
     "PASSWORD=$DB_PASSWORD",
     "password: ${VAULT_PW}",
     "PASSWORD=$(pass show db)",

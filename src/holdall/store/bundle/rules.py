@@ -64,6 +64,13 @@ _OWN: tuple[tuple[str, str], ...] = (
             r"([^\s/@\"'<>\\]{1,500}(?:@[^\s/@?#&=;,\"'<>\\]{1,200})*)@"
         ),
     ),
+    (
+        "Password by its name",
+        (
+            r"(?i)\"(?:name|key)\\?\"\s*:\s*\\?\"[\w.-]{0,60}(?:passw(?:or)?d|passphrase|secret|api[_-]?key|[_.-]token)"
+            r"(?:[0-9_.-][\w.-]{0,20})?\\?\"\s*,\s*\\?\"value\\?\"\s*:\s*\\?\"([^\"\\\r\n]{3,500})"
+        ),
+    ),
     ("Authorization Header", r"(?i)authorization[\\\"']*\s*[:=]\s*[\\\"']*(?:[a-z]+\s+)?([A-Za-z0-9._~+/=:-]{8,})"),
     ("Bearer Token", r"(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})"),
     ("Cookie", r"(?i)\b(?:set-)?cookie[\\\"']*\s*:\s*[\\\"']*([^\r\n\"'\\]{8,})"),
