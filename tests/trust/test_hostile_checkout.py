@@ -541,14 +541,17 @@ def test_a_group_may_write_if_the_user_is_all_of_it(tmp_path: Path, monkeypatch:
     path.touch()
     path.chmod(0o664)
     about = os.stat_result((*path.stat()[:5], 4321, *path.stat()[6:]))
-    for name, members, allowed in (
-        ("me", [], True),
-        ("me", ["me"], True),
-        ("me", ["you"], False),
-        ("users", [], False),
+    for name, members, others, allowed in (
+        ("me", [], [], True),
+        ("me", ["me"], [], True),
+        ("me", ["you"], [], False),
+        ("me", [], ["you"], False),  # whose first group it is: no group lists those
+        ("users", [], [], False),
     ):
         user = pwd.struct_passwd(("me", "x", os.geteuid(), 4321, "", "/", "/bin/sh"))
         group = grp.struct_group((name, "x", 4321, members))
+        beside = [pwd.struct_passwd((one, "x", os.geteuid() + 1, 4321, "", "/", "/bin/sh")) for one in others]
+        monkeypatch.setattr(pwd, "getpwall", [user, *beside].copy)
         monkeypatch.setattr(pwd, "getpwuid", {os.geteuid(): user}.__getitem__)
         monkeypatch.setattr(grp, "getgrgid", {4321: group}.__getitem__)
         if allowed:

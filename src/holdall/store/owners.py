@@ -115,4 +115,6 @@ def _is_private_group(group: int) -> bool:
         user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except KeyError:
         return False
-    return found.gr_gid == user.pw_gid and found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
+    if found.gr_gid != user.pw_gid or found.gr_name != user.pw_name or not set(found.gr_mem) <= {user.pw_name}:
+        return False
+    return all(one.pw_gid != group or one.pw_uid == user.pw_uid for one in pwd.getpwall())  # whom no group lists
