@@ -166,3 +166,13 @@ async def test_in_the_async_dialect_what_is_kept_is_ready_and_its_retrievals_are
             f"### Ready (1)\n- fetch (id: {bag.core.shown_handle(taken.handle)}, ~89K tokens, exceeds threshold, 2 retrievals)\n"
             in shown
         )
+
+
+async def test_a_refusal_without_an_output_keeps_nothing_that_may_be_from_one(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        kept = await bag.take(LOG, tool="fetch")
+        for handle in (f"{kept.handle}/NAMESECRET", "zzzz"):
+            await bag.call("context_grep", {"handle": handle, "pattern": "QUOTESECRET"})
+        said = [event for event in bag.records.events() if event.kind == "refused"]
+        assert [(event.handle, event.data.get("why", "")) for event in said] == [("", ""), ("", "")]
+        assert "SECRET" not in str(said)

@@ -343,9 +343,10 @@ class ToolCalls:
                 one for one in self._core.kept.values() if asked & {one.handle, one.long_handle, one.origin.call_id}
             )
             handle = next((one.handle for one in kept), "") if of else ""
+            # Of a call without a known output nothing is kept that may be from one: it would stay when that goes.
             self._core.journal.record(
-                "refused", handle=handle, seconds=seconds, name=name[:100], verb=verb, why=short[:500],
-                asked=asked_for(given or {}),
+                "refused", handle=handle, seconds=seconds, name=name[:100], verb=verb,
+                why="" if of and not handle else short[:500], asked=asked_for(given or {}) if handle else {},
             )  # fmt: skip
 
         async def shorter(room: int) -> Draft:
