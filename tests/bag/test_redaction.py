@@ -10,9 +10,10 @@ import random
 import sqlite3
 import sys
 import zipfile
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import pytest
@@ -334,3 +335,23 @@ async def test_without_the_extra_nothing_is_opened(tmp_path: Path, monkeypatch: 
     with pytest.raises(MissingExtra, match="redact"):
         async with opened(tmp_path, **SETTINGS):
             pass
+
+
+class Login(NamedTuple):
+    user: str
+    password: str
+
+
+def test_named_tuples_rows_and_queues_are_looked_through() -> None:
+    rows = sqlite3.connect(":memory:")
+    rows.row_factory = sqlite3.Row
+    row = rows.execute("select 'bob' as user, 'Zk93hfQm27xPwLr8' as password").fetchone()
+    login = Login("bob", "Zk93hfQm27xPwLr8")
+    for value in (login, [login], {"creds": login}, (login, 1), deque([("password", "Zk93hfQm27xPwLr8")]), row):
+        masked = Redaction().masked(value)
+        told = str(masked if not isinstance(masked, sqlite3.Row) else dict(masked))
+        assert "Zk93" not in told
+        assert "*" * 16 in told
+    assert Redaction().masked(login) == Login("bob", "*" * 16)
+    plain = Login("bob", "")
+    assert Redaction().masked(plain) is plain

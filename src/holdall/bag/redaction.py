@@ -8,6 +8,7 @@ import base64
 import binascii
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -144,6 +145,13 @@ def _is_escaped_json(data: bytes) -> bool:
     return b"\\u" in data and data.lstrip()[:1] in (b"{", b"[")
 
 
+def _like(named: tuple[object, ...], parts: list[object]) -> object:
+    try:
+        return cast("Any", named)._make(parts)
+    except Exception:  # a class of the tool's own may want anything
+        return tuple(parts)
+
+
 class _Walk:
     """Through a value of any form, to every text in it."""
 
@@ -182,6 +190,17 @@ class _Walk:
         return self._of_members(value, name, within)
 
     def _of_members(self, value: object, name: str, within: str) -> object:
+        if isinstance(value, tuple) and isinstance(
+            names := getattr(cast("object", value), "_fields", None), tuple
+        ):  # a named one
+            named = cast("tuple[object, ...]", value)
+            labels = [*map(str, cast("tuple[object, ...]", names)), *[name] * len(named)]
+            parts = [self.changed(one, label, within) for label, one in zip(labels, named, strict=False)]
+            return named if all(new is one for new, one in zip(parts, named, strict=True)) else _like(named, parts)
+        if isinstance(value, deque) or type(cast("object", value)).__name__ == "Row":  # of a database, which has names
+            whole: Any = dict(cast("Any", value)) if hasattr(cast("object", value), "keys") else [*cast("Any", value)]
+            new = self.changed(whole, name, within)
+            return cast("object", value) if new is whole else new
         if isinstance(value, list | tuple):
             items = cast("Sequence[object]", value)
             news = self._of_words([self.changed(one, name, within) for one in items])
