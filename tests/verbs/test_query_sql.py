@@ -659,7 +659,9 @@ def test_a_mebibyte_of_empty_lines_before_a_table_is_an_answer_or_a_refusal(ask:
         ask(b"\n" * 1_100_000 + b"a,b\n1,2\n", "select * from t", kind="csv")
 
 
-@pytest.mark.parametrize("sql", ["select *, random() from t", "from t tablesample reservoir(900)", "from t using sample 900"])
+@pytest.mark.parametrize(
+    "sql", ["select *, random() from t", "from t tablesample reservoir(900)", "from t using sample 900"]
+)
 def test_rows_that_another_run_would_not_have_are_not_counted_by_one(ask: Ask, sql: str) -> None:
     found = ask(b"a,b\n" + b"1,2\n" * 1000, sql, kind="csv", max_rows=10)
     assert len(found.rows) == 10
