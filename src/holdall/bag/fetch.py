@@ -9,9 +9,9 @@ import contextlib
 import functools
 import importlib
 import itertools
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar, cast, overload
+from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload
 
 from holdall.bag.core import Core
 from holdall.bag.take import earlier_of, kept_earlier, settle
@@ -58,6 +58,9 @@ class Querying(Protocol[RowsT_co, ValuesT_co]):
         also: Sequence[str] = (), kind: str | None = None, limit: int | None = None, skip: int = 0,
         bounded: bool = True,
     ) -> RowsT_co | ValuesT_co: ...  # fmt: skip
+
+
+Awaited: TypeAlias = Querying[Coroutine[Any, Any, Table], Coroutine[Any, Any, Nodes]]
 
 
 class Fetch:

@@ -11,14 +11,14 @@ import asyncio
 import functools
 import inspect
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from holdall.bag.care import Care, remove_outputs
 from holdall.bag.core import Core, Parts, opened
-from holdall.bag.fetch import Fetch, Querying
+from holdall.bag.fetch import Awaited, Fetch
 from holdall.bag.messages import Messages
 from holdall.bag.records import Records
 from holdall.bag.run import Dispatch, PassedOutput, passed_outputs, read_call
@@ -32,7 +32,6 @@ from holdall.policy.route import Ceiling
 from holdall.store.opening import default_home, open_store
 from holdall.store.protocol import OutputReader, OutputStore, Progress, Removal
 from holdall.text.tokens import Tokenizer
-from holdall.values.answers import Nodes, Table
 from holdall.values.errors import NothingFound
 from holdall.values.extraction import Extraction, Mode
 from holdall.values.handles import is_uuid
@@ -418,7 +417,7 @@ class Holdall(KeptNames):
     tail = _part("fetch", Fetch.tail)
     slice = _part("fetch", Fetch.slice)
     grep = _part("fetch", Fetch.grep)
-    query = cast("Querying[Coroutine[Any, Any, Table], Coroutine[Any, Any, Nodes]]", _part("fetch", Fetch.query))
+    query = cast("Awaited", _part("fetch", Fetch.query))
     diff = _part("fetch", Fetch.diff)
     call = _part("_tools", ToolCalls.call)
 
