@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import contextlib
+import datetime
+import enum
 import gzip
 import io
 import json
@@ -335,6 +337,43 @@ async def test_without_the_extra_nothing_is_opened(tmp_path: Path, monkeypatch: 
     with pytest.raises(MissingExtra, match="redact"):
         async with opened(tmp_path, **SETTINGS):
             pass
+
+
+class Said:
+    """Holds it under a name that says nothing, and says it in its own words."""
+
+    def __init__(self) -> None:
+        self.value = b"Zk93hfQm27xPwLr8"
+
+    def __str__(self) -> str:
+        return f"password={self.value.decode()}"
+
+
+class SaidList(list[str]):
+    def __repr__(self) -> str:
+        return f"password={self[0]}"
+
+
+class SaidNumber(int):
+    def __str__(self) -> str:
+        return "password=Zk93hfQm27xPwLr8"
+
+
+class SaidName(enum.Enum):
+    ONE = "password=Zk93hfQm27xPwLr8"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Said(), SaidList(["Zk93hfQm27xPwLr8"]), SaidNumber(5), SaidName.ONE, {"password": "Zk93hfQm27xPwLr8"}.items()],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_passes_as_it_is_is_looked_at_as_it_names_itself(value: object) -> None:
+    for given in (value, [value], {"x": (value,)}):
+        masked = Redaction().masked(given)
+        assert "Zk93" not in f"{masked!s} {masked!r}"
+    now = datetime.datetime(2026, 11, 17, tzinfo=datetime.UTC)
+    assert Redaction().masked(now) is now
 
 
 class Login(NamedTuple):

@@ -9,8 +9,8 @@ import binascii
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence
+from dataclasses import is_dataclass, replace
 from typing import Any, cast
 from urllib.parse import quote, unquote_to_bytes
 
@@ -42,6 +42,7 @@ _BLOBS = ("data", "blob")  # names under which blocks have base64
 _BLANKS = lazy_pattern(r"[ \t\r\n]+")  # base64 may be in lines
 _LIVE_STEP = 64 * 1024  # what is being written can be read in steps of this size
 _MAX_WORDS = 1000  # of a command
+_PLAIN = (str, bytes, bytearray, memoryview, int, float, bool, type(None), list, tuple, dict, LargeText, LargeJson)
 _FULL = 256 * 1024  # bytes of values in a group that stays as it is
 
 
@@ -168,6 +169,26 @@ class _Walk:
 
     def changed(self, value: object, name: str = "", within: str = "") -> object:
         """`within` is the name of a secret that it is a part of, if there is one."""
+        new = self._changed(value, name, within)
+        return self._as_said(value, name) if new is value and type(value) not in _PLAIN else new
+
+    def _as_said(self, value: object, name: str) -> object:
+        """What passes as it is, a framework may show by its own words for itself: where they have a secret, without it.
+
+        Not of models and dataclasses without words of their own, which say what their fields are: those were looked at.
+        """
+        kind = type(value)
+        own_text, own_name = kind.__str__ is not object.__str__, kind.__repr__ is not object.__repr__
+        if hasattr(kind, "model_fields") or not (own_text or (own_name and not is_dataclass(value))):
+            return value
+        for words in (str, repr):
+            with contextlib.suppress(Exception):  # of the tool's own code
+                text = words(value)
+                if (shown := self._of_text(text, name)) != text:
+                    return shown
+        return value
+
+    def _changed(self, value: object, name: str, within: str) -> object:
         if isinstance(value, str):
             return self._of_text(value, name)
         if isinstance(value, bytes | bytearray | memoryview):
@@ -197,7 +218,9 @@ class _Walk:
             labels = [*map(str, cast("tuple[object, ...]", names)), *[name] * len(named)]
             parts = [self.changed(one, label, within) for label, one in zip(labels, named, strict=False)]
             return named if all(new is one for new, one in zip(parts, named, strict=True)) else _like(named, parts)
-        if isinstance(value, deque) or type(cast("object", value)).__name__ == "Row":  # of a database, which has names
+        if (
+            isinstance(value, deque | MappingView) or type(cast("object", value)).__name__ == "Row"
+        ):  # of a database, which has names
             whole: Any = dict(cast("Any", value)) if hasattr(cast("object", value), "keys") else [*cast("Any", value)]
             new = self.changed(whole, name, within)
             return cast("object", value) if new is whole else new
