@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from uvicorn.server import ServerState
 
 from holdall.bag import Holdall
 from holdall.mcp.client.spec import from_command
+from holdall.mcp.gateway import http_app
 from holdall.mcp.gateway.front import GatewayState
 from holdall.mcp.gateway.http_app import BodyBounds, Guard, HttpApp, address_of
 from holdall.mcp.gateway.http_connection import Connection
@@ -339,6 +341,53 @@ async def test_a_body_of_very_many_values_is_refused_before_it_is_read(tmp_path:
         )
         text = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"' + b"[]," * 300_000 + b'"}}'
         assert "250,000" not in (await ask(ALICE, content=text, **given)).text
+
+
+@requirement("gateway:http-bounds")
+async def test_bodies_of_many_values_of_one_principal_go_on_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_app, "_VALUES_A_SECOND", 1.0)  # the turn of the first takes hours
+    async with application(tmp_path) as (_, ask):
+        given: dict[str, Any] = {"headers": {"content-type": "application/json"}}
+        many = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":[' + b"1," * 6_000 + b"1]}}"
+        few = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}'
+        first = await ask(BOB, content=many, **given)
+        second = asyncio.create_task(ask(BOB, content=many, **given))
+        for token, content in ((ALICE, many), (ALICE, few), (BOB, few)):
+            assert (await ask(token, content=content, **given)).status_code == first.status_code
+        assert not second.done()
+        second.cancel()
+
+
+class Listed:
+    """A front whose tools have this schema."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self.schema = schema
+
+    async def input_schema(self, _name: str, _params: object) -> dict[str, Any]:
+        return self.schema
+
+
+@requirement("gateway:http-bounds")
+async def test_a_schema_of_a_server_is_looked_through_where_it_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    call = {"method": "tools/call", "params": {"name": "t", "arguments": {"p0": "x"}}}
+    marked = {f"p{n}": {"type": "string", "x-mcp-header": f"H{n}"} for n in range(101)}
+    refused = await http_app.mismatch(cast("Any", Listed({"type": "object", "properties": marked})), call, {})
+    assert refused is not None
+    assert refused.message == "The tool wants more than 100 arguments as headers"
+    threads = list[int]()
+    monkeypatch.setattr(
+        "holdall.mcp.client.sdk.validate_mcp_param_headers", lambda *_: threads.append(threading.get_ident())
+    )
+    for plain_ones in (10, 1000):
+        properties = {"p0": marked["p0"]} | {f"q{n}": {"type": "string"} for n in range(plain_ones)}
+        schema = {"type": "object", "properties": properties}
+        assert await http_app.mismatch(cast("Any", Listed(schema)), call, {}) is None
+    assert [one == threading.get_ident() for one in threads] == [True, False]
 
 
 @requirement("gateway:http-bounds")

@@ -5,13 +5,13 @@ answer, and the server from its start to its end.
 import asyncio
 import hmac
 import importlib
-import json
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import field
+from itertools import islice
 from typing import Any, cast
 
 from holdall.bag import Holdall
@@ -133,6 +133,7 @@ def is_loopback(host: str) -> bool:
 
 
 _PREFIX = "mcp-param-"
+_MOST_MARKS, _FEW_TABLES = 100, 300
 
 
 async def mismatch(front: Front, body: Message, headers: Mapping[str, str]) -> Refusal | None:
@@ -145,11 +146,30 @@ async def mismatch(front: Front, body: Message, headers: Mapping[str, str]) -> R
         return None
     schema = await front.input_schema(name, params)
     given = cast("dict[str, Any]", arguments or {})
-    if not schema or protocol.PARAM_MARK not in json.dumps(schema, default=str):
-        return None
-    sdk = importlib.import_module("holdall.mcp.client.sdk")  # few tools ask for this, and it takes over a second
-    found: Any = sdk.validate_mcp_param_headers(schema, given, headers)
-    return Refusal(found.code, found.message, found.data) if found is not None else None
+
+    def check() -> Refusal | None:
+        marks = sum(1 for _ in islice((one for one in _tables(schema) if protocol.PARAM_MARK in one), _MOST_MARKS + 1))
+        if not marks:
+            return None
+        if marks > _MOST_MARKS:
+            return Refusal(messages.INVALID_PARAMS, f"The tool wants more than {_MOST_MARKS} arguments as headers")
+        sdk = importlib.import_module("holdall.mcp.client.sdk")  # few tools ask for this, and it takes over a second
+        found: Any = sdk.validate_mcp_param_headers(schema, given, headers)
+        return Refusal(found.code, found.message, found.data) if found is not None else None
+
+    is_long = next(islice(_tables(schema), _FEW_TABLES, None), None) is not None
+    return await asyncio.to_thread(check) if is_long else check()  # others do not wait for a schema of a server
+
+
+def _tables(schema: object) -> Iterator[dict[str, object]]:
+    waiting = [schema]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield cast("dict[str, object]", one)
+            waiting.extend(cast("dict[str, object]", one).values())
+        elif isinstance(one, list):
+            waiting.extend(cast("list[object]", one))
 
 
 def misfit(body: Message, headers: Mapping[str, str]) -> Refusal | None:
@@ -362,6 +382,7 @@ _MIN_REQUESTS = 32  # that each of many principals may have under way
 _MAX_BATCH = 100
 _MOST_INCOMING = 64 * 1024 * 1024  # bytes of one principal
 _LARGE, _LARGE_AT_ONCE = "resources/read", 4  # of one principal: it may be large, and is held until it is sent
+_MANY_VALUES, _VALUES_A_SECOND = 5_000, 250_000  # of the bodies of one principal
 _FREE_CONNECTIONS = 64  # for those who have not said yet who they are
 _SPARE_SECONDS = 60.0  # a session that was idle for so long makes room for a new one where there are too many
 
@@ -391,6 +412,7 @@ class HttpApp:
         self._requests = Counter[str]()  # under way, by principal
         self._incoming = Counter[str]()  # bytes of bodies that have not come to their end
         self._large: dict[str, asyncio.Semaphore] = {}  # the same
+        self._turns: dict[str, asyncio.Lock] = {}  # for bodies with many values
 
     @property
     def sessions(self) -> list[HttpSession]:
@@ -474,6 +496,14 @@ class HttpApp:
         async with self._large.setdefault(who, asyncio.Semaphore(_LARGE_AT_ONCE)):
             yield
 
+    async def _in_turn(self, who: str, line: bytearray) -> None:
+        """Bodies of many values go on one after the other: to read and weigh them is the time of everybody."""
+        values = line.count(b",")
+        if values > _MANY_VALUES:
+            turn = self._turns.setdefault(who, asyncio.Lock())
+            await turn.acquire()
+            asyncio.get_running_loop().call_later(values / _VALUES_A_SECOND, turn.release)
+
     # The methods
 
     async def _post(self, who: str, headers: Mapping[str, str], exchange: Exchange) -> None:
@@ -481,8 +511,9 @@ class HttpApp:
             raise Denied(415, "the body of a message is application/json")
         with self._holding(who) as hold:
             line = await exchange.body(self._bounds, headers, hold)
-        if has_many_values(line):  # reading it would hold up everybody else
-            raise Refusal(messages.INVALID_REQUEST, f"{TOO_MANY[0].upper()}{TOO_MANY[1:]} in one message")
+            if has_many_values(line):  # reading it would hold up everybody else
+                raise Refusal(messages.INVALID_REQUEST, f"{TOO_MANY[0].upper()}{TOO_MANY[1:]} in one message")
+            await self._in_turn(who, line)
         body = messages.decode(line)
         several: list[Any] = body if isinstance(body, list) else [body]
         if len(several) > _MAX_BATCH:
