@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdall.store.fleet import pulse, upkeep
-from holdall.store.fleet.objects import Objects
+from holdall.store.fleet.objects import Objects, object_in
 from holdall.store.fleet.store import FleetStore
 
 
@@ -53,7 +53,7 @@ def sweep_without_intent() -> None:
         named = {row[0] for row in rows}
         found: Any = store.objects._store.list()
         every = [one["path"] for piece in found for one in piece]
-        stray = [path for path in every if path.split("/")[1] not in named]
+        stray = [path for path in every if (object := object_in(path)) and object not in named]
         store.objects.remove(stray)
         return stray, 0
 

@@ -19,6 +19,7 @@ from typing import Any
 import psycopg
 from obstore.store import S3Store
 
+from holdall.store.fleet.objects import object_in
 from holdall.store.fleet.store import FleetStore
 from holdall.store.protocol import SessionInfo
 from holdall.values.outputs import Origin
@@ -103,7 +104,7 @@ def unnamed_objects(place: Place) -> set[str]:
             "SELECT object::text FROM holdall_intents"
         ).fetchall()
     named = {row[0] for row in rows}
-    return {name for name in listed_objects(place) if name.split("/")[1] not in named}
+    return {name for name in listed_objects(place) if (object := object_in(name)) and object not in named}
 
 
 class _Check:

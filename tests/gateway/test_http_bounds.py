@@ -380,9 +380,11 @@ async def test_a_schema_of_a_server_is_looked_through_where_it_keeps_nobody_wait
     assert refused is not None
     assert refused.message == "The tool wants more than 100 arguments as headers"
     threads = list[int]()
-    monkeypatch.setattr(
-        "holdall.mcp.client.sdk.validate_mcp_param_headers", lambda *_: threads.append(threading.get_ident())
-    )
+
+    def validate(*_: object) -> None:
+        threads.append(threading.get_ident())
+
+    monkeypatch.setattr("holdall.mcp.client.sdk.validate_mcp_param_headers", validate)
     for plain_ones in (10, 1000):
         properties = {"p0": marked["p0"]} | {f"q{n}": {"type": "string"} for n in range(plain_ones)}
         schema = {"type": "object", "properties": properties}

@@ -186,7 +186,7 @@ def test_a_query_that_waits_too_long_for_its_turn_is_out_of_time(worker: SqlWork
     with ThreadPoolExecutor(1) as pool:
         long = pool.submit(query_sql, reader_of(LOG), FOREVER, seconds=60, worker=worker)
         _wait_until_busy(pid)
-        with pytest.raises(WorkerFault, match=r"stopped after 0\.2 s"):
+        with pytest.raises(WorkerFault, match=r"other queries ran for 0\.2 s, all that this one had: it did not begin"):
             query_sql(reader_of(LOG), "select 1", seconds=0.2, worker=worker)
         assert is_alive(pid)
         worker.close()
@@ -206,12 +206,12 @@ def test_a_query_without_a_worker_leaves_no_process_and_no_descriptor(monkeypatc
     monkeypatch.setattr(sql_worker.subprocess, "Popen", Watched)
     reader = reader_of(b"a\r\n\r\nb")  # one that needs a copy
     gc.collect()  # what tests before this one left
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = set(os.listdir("/proc/self/fd"))
     assert query_sql(reader, "select count(*) from t").rows == ((3,),)
     with pytest.raises(WorkerFault):
         query_sql(reader, "select count(*) from range(1e9::bigint) a, t", seconds=0.5, max_rows=1)
     gc.collect()
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before  # what tests before this one left may close in the meantime
     assert len(started) == 2
     assert not any(map(is_alive, started))
 

@@ -65,8 +65,9 @@ def segment_of(object: str, number: int) -> str:
 def object_in(name: str) -> str:
     """The object whose name this is, or that of one of its segments; empty for what others have put there."""
     object, number = name[3:39], name[40:]
-    is_ours = name == name_of(object) or (number.isdecimal() and name == segment_of(object, int(number)))
-    return object if is_ours and is_uuid(object) else ""
+    if not is_uuid(object):
+        return ""
+    return object if name == name_of(object) or (number.isdecimal() and name == segment_of(object, int(number))) else ""
 
 
 class Stored(NamedTuple):
