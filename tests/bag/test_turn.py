@@ -108,7 +108,7 @@ async def test_an_answer_that_has_to_share_the_room_is_made_shorter_and_nothing_
             asked = [turn.call("tool_output", {"handle": handle, "extract": f"which? {n}"}) for n in range(3)]
             waited = turn.call("wait_for_tool_output", {"handle": running.handle})
             found = turn.call("context_grep", {"handle": handle, "pattern": "job [0-9]*7$"})
-            rows = turn.call("context_query", {"handle": handle, "sql": "select text, random() as r from t"})
+            rows = turn.call("context_query", {"handle": handle, "sql": "select text, length(text) as r from t"})
         assert len(model.requests) == 3
         counters = await bag.counters()
         assert (dict(counters.retrievals), counters.extractions["full-chunked"]) == (

@@ -38,6 +38,7 @@ REGION = "us-east-1"
 ROLE, ADMIN = "holdall", "admin"  # the first owns the databases that are made for it, and may do nothing else
 LOOPBACK = ("127.0.0.1", "127.0.0.1")
 MEMORY = "/dev/shm"
+_STILL_THERE = "pre-existing shared memory block"
 
 
 class ServersMissing(Exception):
@@ -218,6 +219,13 @@ class Postgres:
 
     def start(self, address: Address) -> None:
         self._daemon.start()
+        # Processes of one that was killed may still be ending: until then the new one refuses to start.
+        deadline = time.monotonic() + START_SECONDS
+        while not _answers(address) and time.monotonic() < deadline:
+            if not self._daemon.is_running and _STILL_THERE in self._daemon.log_end()[-500:]:
+                self._daemon.end()
+                self._daemon.start()
+            time.sleep(0.05)
         self._daemon.until(lambda: _answers(address))
 
     def kill(self) -> None:
