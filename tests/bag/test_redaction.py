@@ -15,7 +15,7 @@ import zipfile
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from urllib.parse import quote, unquote
 
 import pytest
@@ -25,6 +25,7 @@ from holdall.bag.bundles import export_session
 from holdall.bag.redaction import Redaction
 from holdall.store.bundle import redact
 from holdall.store.bundle.rules import Rules
+from holdall.values.outputs import LargeJson
 from tests.bag.shapes import opened
 from tests.requirements import requirement
 
@@ -123,6 +124,14 @@ async def test_what_a_tool_returns(tmp_path: Path, what: str) -> None:
     assert not anywhere(tmp_path)
     if "text" in what or "result" in what:
         assert "masked with * by the policy of its tool" in shown
+
+
+async def test_the_text_of_a_value_that_fits_says_that_it_is_masked(tmp_path: Path) -> None:
+    async with opened(tmp_path, **SETTINGS) as bag:
+        taken = await bag.take({"password": SECRET}, tool="env")
+        mask = "*" * len(SECRET)
+        assert taken.content == {"password": mask}
+        assert taken.text == f'{{"password": "{mask}"}}\n[1 secret is masked with * by the policy of its tool]'
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zipped], ids=["gzip", "zip"])
@@ -334,7 +343,7 @@ async def test_a_notice_shows_no_text_that_stands_in_binary_data(tmp_path: Path,
 async def test_without_the_extra_nothing_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
     monkeypatch.delitem(sys.modules, "holdall.store.bundle.rules", raising=False)
-    with pytest.raises(MissingExtra, match="redact"):
+    with pytest.raises(MissingExtra, match=r"^masking secrets needs the package 'google-re2'.* 'holdall\[redact\]'"):
         async with opened(tmp_path, **SETTINGS):
             pass
 
@@ -392,5 +401,121 @@ def test_named_tuples_rows_and_queues_are_looked_through() -> None:
         assert "Zk93" not in told
         assert "*" * 16 in told
     assert Redaction().masked(login) == Login("bob", "*" * 16)
+    own: Any = type("Row", (), {})()  # neither names nor order: an object like any other
+    own.password = "Zk93hfQm27xPwLr8"
+    assert vars(Redaction().masked(own)) == {"password": "*" * 16}
     plain = Login("bob", "")
     assert Redaction().masked(plain) is plain
+
+
+VALUE = "Hq7vTz92LmXp4Rk"
+KEY_LINES = [base64.b64encode(bytes(range(n, n + 48))).decode() for n in range(3)]
+KEY = ["-----BEGIN RSA PRIVATE KEY-----", *KEY_LINES, "-----END RSA PRIVATE KEY-----"]
+VALUES: dict[str, object] = {
+    "a short name": {"user": "bob", "pass": VALUE, "pw": VALUE, "auth": VALUE, "credentials": VALUE},
+    "a short token": {"token": "Hq7vTz92Lm"},
+    "a header": {"Authorization": "Hq7vTz92"},
+    "a flag": {"args": ["--password", VALUE, "-v"]},
+    "a flag with its value": {"cmd": ["mysql", "-u", "root", f"-p{VALUE}"]},
+    "a pair": ["password", VALUE],
+    "pairs": {"headers": [["Authorization", f"Bearer {VALUE}"], ["X-Token", VALUE]]},
+    "a list": {"passwords": [VALUE, f"{VALUE}2"]},
+    "below its name": {"password": {"type": "x", "value": VALUE}},
+    "a value before its name": {"value": VALUE, "name": "DB_PASSWORD"},
+    "a value far from its name": {"name": "DB_PASSWORD", "type": "x", "value": VALUE},
+    "a Secret": {"data": {"a": VALUE}, "kind": "Secret", "stringData": {"b": VALUE}},
+    "a variable": {"Env": ["A=b", f"DB_PASSWORD={VALUE} & more"]},
+    "the lines of a key": {"source": [f"{one}\n" for one in KEY], "n": 1},
+    "base64": {"data": base64.b64encode(f"DB_PASSWORD={VALUE}".encode()).decode()},
+    "a number": {"password": 1234567890123, "n": [1234567890123, -5, 1.5, None, True]},
+    "escapes": {"password": f'"ü\n{VALUE}"', "ü": "\\"},
+}
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda value: value,
+    "a text": json.dumps,
+    "a text in lines": lambda value: json.dumps(value, indent=2),
+    "a text in a result": lambda value: {"content": [block(json.dumps(value, indent=1))]},
+    "lines of JSON": lambda value: f'{json.dumps(value)}\n{{"a": 1}}\n',
+    "a log": lambda value: f"2026-11-17 INFO answer {json.dumps(value)} in 5 ms",
+    "text in JSON": lambda value: json.dumps({"body": json.dumps({"body": json.dumps(value)})}),
+    "large JSON": lambda value: LargeJson(json.dumps(value).encode()),
+    "bytes": lambda value: json.dumps(value).encode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("what", VALUES)
+@requirement("bundle:redaction-in-json")
+def test_a_value_is_masked_alike_as_an_object_and_as_text(what: str, form: str) -> None:
+    came = FORMS[form](VALUES[what])
+    masked = Redaction().masked(came)
+    shown = masked.data if isinstance(masked, LargeJson) else masked
+    shown = shown.decode() if isinstance(shown, bytes) else shown if isinstance(shown, str) else told(shown)
+    packed = base64.b64encode(f"DB_PASSWORD={VALUE}".encode()).decode()[16:-4]
+    assert [one for one in (VALUE[:8], packed, *KEY_LINES, '"password": 123') if one in shown] == []
+    if form in ("a text", "a text in lines", "large JSON", "bytes"):
+        assert len(shown) == len(FORMS["a text in lines" if "lines" in form else "a text"](VALUES[what]))
+        assert shape(json.loads(shown)) == shape(VALUES[what])
+    if form == "itself":
+        assert shape(masked) == shape(VALUES[what])
+
+
+def shape(value: Any) -> Any:
+    """Without its texts."""
+    if isinstance(value, dict):
+        return {str(name): shape(one) for name, one in cast("dict[str, Any]", value).items()}
+    return [shape(one) for one in cast("list[Any]", value)] if isinstance(value, list) else type(value).__name__
+
+
+def test_what_has_no_secret_passes_as_the_same_object() -> None:
+    for value in (
+        {"name": "secretary", "value": "Anna Bell"},
+        {"tokens": 5, "rows": [["a", 1], {"b": "cdefghij"}]},
+        ["x"] * 9,
+    ):
+        assert Redaction().masked(value) is value
+        assert Redaction().text(json.dumps(value)) == json.dumps(value)
+
+
+@pytest.mark.parametrize("form", ["itself", "a text", "a text in a result", "text in JSON", "large JSON"])
+def test_a_word_under_a_name_of_many_things_is_masked_there_only(form: str) -> None:
+    redaction = Redaction()
+    shown = str(redaction.masked(FORMS[form]({"auth": "required", "password": "swordfish"})))
+    assert "required" not in shown
+    assert "swordfish" not in shown
+    assert redaction.text("required: swordfish") == "required: *********"
+
+
+class Result(dict[str, Any]):
+    """A result as a framework hands it on."""
+
+
+def test_a_result_is_not_replaced_by_what_python_says_of_it() -> None:
+    """As Python writes it, its lines are one: then the flag would be one of the command."""
+    text = "curl is a tool\n -u a:bcdef means user"
+    result = Result(content=[block(text), Result(block(text))], isError=False)
+    assert Redaction().masked(result) is result
+    with_secret = Redaction().masked(Result(content=[block(f"{text}\n{LINE}")], isError=True))
+    assert with_secret == {"content": [block(f"{text}\nDB_PASSWORD={'*' * len(SECRET)}")], "isError": True}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [["abcdefg"] * 20_000, [{"a": "abcdefg"}] * 10_000, json.dumps(["abcdefg"] * 20_000), json.dumps([["-a", "bcdefg"]] * 9000),
+     LargeJson(json.dumps(["abcdefg"] * 20_000).encode()), {"content": [{"type": "text", "text": LARGE}]}],
+    ids=["a list", "objects", "text", "commands", "large JSON", "a result"],
+)  # fmt: skip
+def test_short_strings_are_looked_at_together_and_nothing_is_looked_at_twice(
+    monkeypatch: pytest.MonkeyPatch, value: object
+) -> None:
+    looked: list[bytes] = []
+    in_text: Any = getattr(Rules, "_in_text")  # noqa: B009 - it is private
+
+    def counted(self: Rules, data: bytes) -> object:
+        looked.append(data)
+        return in_text(self, data)
+
+    monkeypatch.setattr(Rules, "_in_text", counted)
+    Redaction().masked(value)
+    assert len(looked) <= 20
+    assert len(set(looked)) == len(looked)

@@ -46,6 +46,8 @@ for line in sys.stdin:
         send(id=number, result={"tasks": [task]})
     elif message["method"] == "tasks/result":
         send(id=number, **later)
+    elif message["method"] == "tools/call" and params["name"] == "die":
+        sys.exit(params["arguments"]["said"])
     elif message["method"] == "tools/call":
         given = params["arguments"]
         for _ in range(LOGS):
@@ -122,6 +124,19 @@ async def test_no_secret_passes_in_whatever_place_of_whatever_answer(tmp_path: P
     assert SECRET.encode() not in stored
     assert packed not in stored
     assert not seen.exists(), seen.read_text()[:1000]  # a hostile text would stop all clients of a gateway over HTTP
+
+
+@requirement("store:tool-redacts")
+async def test_the_last_words_of_a_server_are_masked_where_any_of_its_tools_redacts(tmp_path: Path) -> None:
+    """Whose call it wrote them for is not known."""
+    (tmp_path / "server.py").write_text(SERVER)
+    words = gateway(tmp_path / "home", before=["--set", "tools.env.redact=true"],
+                    server=[sys.executable, str(tmp_path / "server.py")])  # fmt: skip
+    async with wire(words) as client:
+        await client.greet()
+        told = json.dumps(await client.call("die", said=f"cannot connect: {LINE}"))
+    assert 'It last wrote: \\"cannot connect: DB_PASSWORD=****************\\"' in told
+    assert SECRET not in told
 
 
 @requirement("store:tool-redacts")

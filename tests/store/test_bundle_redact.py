@@ -174,6 +174,158 @@ def test_what_only_looks_a_little_like_one_stays(text: str) -> None:
     assert _masked(text) == text
 
 
+KEY_LINES = [base64.b64encode(hashlib.sha384(b"%d" % n).digest()).decode() for n in range(3)]
+KEY_BEGIN, KEY_END = KEY.splitlines()[0], KEY.splitlines()[-1]
+ON_LINES_OF_A_KEY: dict[str, str] = {  # what stands around each
+    "a diff that takes it out": "-{}",
+    "a diff that adds it": "+{}",
+    "a file and its line": "etc/certs/private/server-key.pem:3:{}",
+    "what stands next to a line": "server-key.pem-3-{}",
+    "Python": '    "{}\\n"',
+    "Java": '    "{}\\n" +',
+    "JSON": '  "{}\\n",',
+    "HTML": "{}<br>",
+    "a table": "| {} |",
+    "a journal": "Nov 17 10:00:00 host-1 app[12]: {}",
+    "colours": "\x1b[32m{}\x1b[0m",
+    "cat -A": "{}$",
+}
+
+
+@pytest.mark.parametrize("around", ON_LINES_OF_A_KEY)
+@pytest.mark.parametrize("has_end", [True, False], ids=["whole", "cut"])
+@requirement("bundle:redaction-recall")
+def test_a_private_key_is_masked_whatever_stands_on_its_lines(around: str, has_end: bool) -> None:
+    form = ON_LINES_OF_A_KEY[around]
+    headers = ["Proc-Type: 4,ENCRYPTED", "DEK-Info: AES-256-CBC,00112233", ""]
+    for lines in (KEY_LINES, [*headers, *KEY_LINES], [*KEY_LINES, "Ab1="] if has_end else KEY_LINES):
+        text = "\n".join(form.format(one) for one in [KEY_BEGIN, *lines, *([KEY_END] if has_end else [])])
+        hidden = _masked(f"first\n{text}\nlast: etc/other/words/that/are/long\n")
+        assert [one for one in lines if one not in headers and one in hidden] == []
+        assert hidden.startswith(f"first\n{form.split('{}')[0]}{KEY_BEGIN}")
+        assert hidden.endswith("last: etc/other/words/that/are/long\n")
+
+
+@pytest.mark.parametrize("what", ["of PGP", "mentioned"])
+def test_words_after_the_first_line_of_a_key_stay(what: str) -> None:
+    if what == "mentioned":
+        text = f"A key begins with {KEY_BEGIN} and you should keep it at home\nnext: internationalization\n"
+        assert _masked(text) == text
+    else:
+        block = "\n".join(["-----BEGIN PGP PRIVATE KEY BLOCK-----", "Charset: utf-8", "", *KEY_LINES, "=aB1c"])
+        hidden = _masked(f"{block}\n-----END PGP PRIVATE KEY BLOCK-----\n")
+        assert [one for one in [*KEY_LINES, "=aB1c"] if one in hidden] == []
+        assert "Charset: utf-8" in hidden
+
+
+SIGNS = "Xk9&uT!q2(zP7w"
+PHRASE = "correct horse battery staple"
+BARE: dict[str, str] = {  # a value without quotes, and what stands after it
+    "YAML": "db:\n  password: {}\n  host: x",
+    "a list of YAML": "environment:\n  - DB_PASSWORD={}\n  - A=b",
+    "properties": "spring.datasource.password={}\nspring.x=1",
+    "INI": "[db]\npassword = {}  # of bob\nuser = a",
+    "a small variable": "db_password={}\nA=b",
+    "a diff": "+DB_PASSWORD={}\n-A=b",
+    "grep": ".env:3:DB_PASSWORD={}\n.env:4:A=b",
+    "a unit of systemd": 'Environment="DB_PASSWORD={}"\nA=b',
+    "a list of JSON": '{{"Env": ["A=b", "DB_PASSWORD={}"], "A": "b"}}',
+}
+IN_A_WORD: dict[str, str] = {
+    "a connection string": "Server=x;User Id=sa;Password={};Database=y",
+    "Go": "{{User:bob Password:{} Host:x}}",
+    "an error": "connection to user=bob password={} host=x failed",
+    "an address": "https://x.example/y?user=a&password={}&z=1",
+}
+
+
+@pytest.mark.parametrize("where", [*BARE, *IN_A_WORD])
+@pytest.mark.parametrize("value", [SIGNS, PHRASE, "a&8Kd92jslQzz", "p;4|s<5>w{0}r[d]\\Q"])
+@requirement("bundle:redaction-recall")
+def test_a_value_without_quotes_is_masked_to_its_end(where: str, value: str) -> None:
+    form = BARE.get(where) or IN_A_WORD[where]
+    if where in IN_A_WORD and value not in (SIGNS, "a&8Kd92jslQzz"):
+        value = SIGNS + "|x"
+    assert _masked(form.format(value)) == form.format("*" * len(value))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["the password: is wrong", "token = parse(x)", "password: str", "password: Optional[str] = None", "password: string;",
+     "password: str = Field(default=None)", "def f(password=None, token=x):", "f(user=bob, password=pw, host=x)",
+     "password = a if b else c", "password=$(cat /x | head)", "password = (a, b)", "if (password && other) {",
+     "- password: a string", "password: () => void", "password?: string", "password[0] = x", "password = None  # nothing",
+     "password=<your password>", "password: {get: x}", "curl 'https://x.example?password={password}&a=1'"],
+)  # fmt: skip
+def test_code_and_sentences_about_a_password_stay(text: str) -> None:
+    assert _masked(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [("password = getpass()", "getpass"), ("password = config.get('password', '')", "config.get"),
+     ("password: must be at least 8 characters", "must"), ("const password = req.body.password;", "req.body.password"),
+     ("password = os.environ['X']", "os.environ"), ("secret: !Ref Foo", "!Ref")],
+)  # fmt: skip
+def test_no_more_of_a_line_of_code_is_masked_than_its_first_word(text: str, hidden: str) -> None:
+    assert _masked(text) == text.replace(hidden, "*" * len(hidden), 1)
+
+
+OPAQUE = "Hq7vTz92LmXp4Rk"
+WRITTEN: dict[str, str] = {
+    "columns and rows": '{{"columns": ["user", "password"], "rows": [["bob", "{}"], [null, "{}"]]}}',
+    "columns with types": '{{"schema": [{{"name": "n"}}, {{"name": "password"}}], "data": [[1, "{}"]]}}',
+    "a list of rows": '[["user", "n", "password"], ["bob", 5, "{}"]]',
+    "INSERT": "INSERT INTO users (name, `password`, n) VALUES\n ('bob', '{}', 1),\n (f(1), '{}', NULL);",
+    "COPY": "COPY public.users (id, password) FROM stdin;\n1\t{}\n\\.\n",
+    "jq -C": '\x1b[1;39m{{\n  \x1b[34;1m"password"\x1b[0m\x1b[1;39m:\x1b[0m \x1b[0;32m"{}"\x1b[0m\n}}',
+    "a colour": "password: \x1b[32m{}\x1b[0m\n",
+    "the next line of YAML": "db:\n  password:\n    {}\n  host: x\n",
+    "the next line of YAML in quotes": 'password:\n  "{}"\n',
+    "a block of YAML": "- secret: |-\n    {}\n    {}\n\n    {}\n  other: x\n",
+    "TOML": 'password = """\n{}"""\nname = "x"\n',
+    "CSV with blanks": "name, password\nbob, {}\namy, {}\n",
+    "columns": "NAME   PASSWORD          AGE\n----   --------          ---\nbob    {}   5d\namy    {}\n",
+    "an input of HTML": '<input type="password" name="pw" value="{}">',
+    "an input of HTML, value first": '<input value="{}" id=x type="password"/>',
+    "a table of HTML": "<tr><td>password</td>\n<td class=x> {} </td></tr>",
+    "a form": 'Content-Disposition: form-data; name="password"\r\n\r\n{}\r\n--x',
+    "a plist": "<key>db_password</key>\n\t<string>{}</string>",
+    "CDATA": "<password><![CDATA[{}]]></password>",
+    "a signature": "Authorization: AWS4-HMAC-SHA256 SignedHeaders=host, Signature=0123{}",
+    "a store of parameters": '{{"Name": "/prod/db/password", "Type": "SecureString", "Value": "{}"}}',
+    "a Dockerfile": "FROM x\nENV MYSQL_ROOT_PASSWORD {}\n",
+    "a plugin of MySQL": "IDENTIFIED WITH mysql_native_password BY '{}'",
+    "a network": 'network={{\n  psk="{}"\n}}',
+    "cookies": '{{"cookies": [{{"name": "session", "value": "{}"}}]}}',
+}
+
+
+@pytest.mark.parametrize("where", WRITTEN)
+@requirement("bundle:redaction-recall")
+def test_a_value_is_masked_where_programs_write_it(where: str) -> None:
+    form = WRITTEN[where]
+    values = [OPAQUE, "Kq8wPz37VnTx2Lm", "Tr0ub4dor-and-3"][: form.count("{}")]
+    hidden = _masked(form.format(*values))
+    assert [one for one in values if one in hidden or one[1:-1] in hidden] == []
+    if where != "a signature":
+        assert hidden == form.format(*("*" * len(one) for one in values))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['[["password", "username"], ["token"]]', '{"columns": ["user", "n"], "rows": [["bob", "Hq7vTz92LmXp4Rk"]]}',
+     "INSERT INTO users (name) VALUES ('Hq7vTz92LmXp4Rk');", "Args:\n    password:\n        The password of the user.\n",
+     "password:\n  type: string\n", "password:\n  - Hq7vTz92\n", "NAME      SECRETS   AGE\ndefault   1         5d\n",
+     "SECRET    FILES\nsrc/a.py  12\n", "user, password\nhost, port\n", "    user, password,\n    host, port1234,\n",
+     "<tr><td>password</td><td>required</td></tr>", '<input type="password" name="x">', "\x1b[32mpassword\x1b[0m is wrong",
+     '{"name": "/src/a/b.py", "value": "Hq7vTz92LmXp4Rk"}'],
+    ids=lambda text: text[:20],
+)  # fmt: skip
+def test_what_stands_near_such_a_name_and_is_no_value_stays(text: str) -> None:
+    assert _masked(text) == text
+
+
 @pytest.mark.skipif(not PLANT.is_file(), reason="the planted secrets of ../shared/redaction are not here")
 @pytest.mark.parametrize("seed", range(1, 9))
 @requirement("bundle:redaction-recall")
@@ -209,12 +361,27 @@ def test_every_rule_of_the_set_is_used() -> None:
      "eyJ" * 100_000, "://" * 100_000, "sk-" + "a" * 250_000, "//x" * 100_000, "password=" * 30_000, '\\"' * 125_000,
      "".join("password=" + "\\" * k + "'" for k in range(250)) * 30,
      "".join(Random(3).choices(["docker login -p", " x", " sshpass", " -p y23", " curl -u", " a:b23", " mysql"], k=40_000)),
-     "a,password\n" * 22_500, "password," * 27_500, "password|\n" * 25_000, 'password,"' * 25_000, "name: password\n" * 17_500],
+     "a,password\n" * 22_500, "password," * 27_500, "password|\n" * 25_000, 'password,"' * 25_000, "name: password\n" * 17_500,
+     '[["' * 80_000, "password:\n" * 25_000, "password: |\n  a\n" * 16_000, "insert into a (password) values ('abc')\n" * 6_500,
+     "a  password\n" * 21_000, "\x1b[32ma\x1b[0mb " * 21_000, '["-a","bcdefgh"],' * 15_000, '{"a":"{\\"b\\":\\"c\\"}"},' * 11_000,
+     '"kind":"Secret""data":{"a":"bcdef"' * 7_500, "password='\"`" * 21_000, '{"data":{"a":"bcd"},' * 13_000],
     ids=lambda text: text[:8],
 )  # fmt: skip
 def test_no_text_makes_the_rules_slow(text: str) -> None:
     """A quarter of a megabyte of the beginnings of secrets: an engine that goes back over it would take many minutes."""
     in_effort(500, lambda: RULES.find(text.encode()))
+
+
+@pytest.mark.parametrize("form", ["base64", "hex", "lines"])
+def test_long_random_text_takes_little_time(form: str) -> None:
+    """A hook that looks for too long is ended, and the result stays as it was."""
+    noise = Random(7).randbytes(300_000)
+    text = (
+        noise.hex().encode()
+        if form == "hex"
+        else {"base64": base64.b64encode, "lines": base64.encodebytes}[form](noise)
+    )
+    in_effort(60, lambda: RULES.find(text))
 
 
 def test_one_line_of_many_megabytes_is_masked_at_every_border_of_a_window() -> None:

@@ -4,15 +4,14 @@ A mask is as long as what it hides. A value that was found once in the session i
 as there is room to remember it; what was found is held in memory only. Nothing here decides what a secret is.
 """
 
-import base64
-import binascii
 import contextlib
 import threading
-from collections import deque
+from collections import UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence
 from dataclasses import is_dataclass, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any, cast
-from urllib.parse import quote, unquote_to_bytes
 
 from holdall.bag.streams import value_text
 from holdall.store.bundle.redact import Values, usual_rules
@@ -24,25 +23,27 @@ from holdall.text.secrets import (
     Finding,
     Masker,
     as_command,
-    is_bare_number,
     is_pair,
     is_value,
     json_findings,
     label_of,
     masked,
+    masked_text,
+    masked_value,
     merged,
 )
 from holdall.values.errors import EndlessValue
 from holdall.values.outputs import Facts, LargeJson, LargeText, Origin, State
-from holdall.values.patterns import lazy_pattern
 from holdall.wire.notes import endless_note, masked_note, not_all_kept, too_deep_to_mask
 from holdall.wire.results import field, fields_of, with_field
 
-_BLOBS = ("data", "blob")  # names under which blocks have base64
-_BLANKS = lazy_pattern(r"[ \t\r\n]+")  # base64 may be in lines
 _LIVE_STEP = 64 * 1024  # what is being written can be read in steps of this size
 _MAX_WORDS = 1000  # of a command
 _PLAIN = (str, bytes, bytearray, memoryview, int, float, bool, type(None), list, tuple, dict, LargeText, LargeJson)
+_CONTAINERS: Any = (object, dict, list, tuple, str, bytes, bytearray, UserDict, UserList, MappingProxyType)
+_WORDS_OF_PYTHON = frozenset(cast("type", one).__repr__ for one in cast("tuple[Any, ...]", _CONTAINERS))
+_REMEMBERED, _OF_A_FINDING = 64 * 1024 * 1024, 160  # bytes
+_OF_JSON = frozenset((str, int, float, bool, type(None)))
 _FULL = 256 * 1024  # bytes of values in a group that stays as it is
 
 
@@ -54,14 +55,25 @@ class Redaction:
         self._values = Values()
         self._lock = threading.Lock()
         self._groups: list[tuple[int, list[bytes], Find]] = []  # of known values, with their bytes
+        self._last = b""  # that was seen: some come a hundred thousand times
         self._fresh: list[bytes] = []  # known, and in no group yet
 
     def value(self, output: object) -> tuple[object, int]:
         """The same with its secrets masked, and how many; the same object where there are none."""
-        learned = _Walk(self._learn_text, self._learn_json, self._rules.is_secret)
+        odd: dict[int, object] = {}
         try:
-            learned.changed(output)
-            walk = _Walk(self._mask_text, self._mask_json, self._rules.is_secret)
+            with contextlib.suppress(ValueError):  # it holds itself
+                check_repeats(output)
+            rules, is_secret = _Once(self._rules.find), self._rules.is_secret
+            find: Find = partial(self._find, rules=rules)
+            _Walk(
+                partial(self._learn_text, rules), partial(self._learn_json, rules), partial(self._learn_value, rules),
+                is_secret, odd,
+            ).changed(output)  # fmt: skip
+            walk = _Walk(
+                partial(self._mask_text, find), partial(self._mask_json, find), partial(self._mask_value, find),
+                is_secret, odd,
+            )  # fmt: skip
             return walk.changed(output), walk.count
         except RecursionError:
             return too_deep_to_mask(), 1
@@ -94,12 +106,19 @@ class Redaction:
 
     # Inside
 
-    def _find(self, data: bytes) -> list[Finding]:
+    def _find(self, data: bytes, rules: Find | None = None) -> list[Finding]:
         with self._lock:
             if self._fresh:
                 self._regroup()
             literals = [one[2] for one in self._groups]
-        return [*self._rules.find(data), *(found for literal in literals for found in literal(data))]
+
+        def known(data: bytes) -> list[Finding]:
+            return [found for literal in literals for found in literal(data)]
+
+        found = [*(rules or self._rules.find)(data), *known(data)]
+        if literals and _is_escaped_json(data):
+            found += json_findings(data, known, lambda _: False)
+        return found
 
     def _regroup(self) -> None:
         """A group for what is new, with the groups before it that have no more: so a value is compiled a few times,
@@ -112,38 +131,75 @@ class Redaction:
         self._groups.append((size, values, self._rules.literal(values)))
 
     def _seen(self, secret: bytes, kind: str) -> None:
+        if secret == self._last:
+            return
         with self._lock:
+            self._last = secret
             self._fresh += self._values.add(secret, kind)
 
-    def _learn_text(self, data: bytes, *, named: bool) -> tuple[bytes, int]:
-        for start, end, kind in self._rules.find(data):
+    def _learn_text(self, find: Find, data: bytes, *, named: bool) -> tuple[bytes, int]:
+        for start, end, kind in find(data):
             self._seen(data[start:end], kind)
-        if _is_escaped_json(data):
-            self._learn_json(data)
         if named:
             self._seen(data, "Secret Keyword")
         return data, 0
 
-    def _mask_text(self, data: bytes, *, named: bool) -> tuple[bytes, int]:
-        found = [(0, len(data), "")] if named and data else self._find(data)
-        if _is_escaped_json(data):
-            found += json_findings(data, self._find, self._rules.is_secret)
-        found = merged(found)
-        numbers = {start for start, end, kind in found if kind == NUMBER or is_bare_number(data, start, end)}
-        return masked(data, found, numbers), len(found)
+    def _mask_text(self, find: Find, data: bytes, *, named: bool) -> tuple[bytes, int]:
+        found = merged([(0, len(data), "")] if named and data else find(data))
+        return masked_text(data, found), len(found)
 
-    def _learn_json(self, data: bytes) -> tuple[bytes, int]:
-        json_findings(data, self._rules.find, self._rules.is_secret, self._seen)
+    def _learn_json(self, find: Find, data: bytes) -> tuple[bytes, int]:
+        json_findings(data, find, self._rules.is_secret, self._seen)
         return data, 0
 
-    def _mask_json(self, data: bytes) -> tuple[bytes, int]:
-        found = json_findings(data, self._find, self._rules.is_secret)
+    def _mask_json(self, find: Find, data: bytes) -> tuple[bytes, int]:
+        found = json_findings(data, find, self._rules.is_secret)
         return masked(data, found, {start for start, _, kind in found if kind == NUMBER}), len(found)
+
+    def _learn_value(self, find: Find, value: object, name: str, within: str) -> tuple[object, int]:
+        return masked_value(value, find, self._rules.is_secret, self._seen, name, within)
+
+    def _mask_value(self, find: Find, value: object, name: str, within: str) -> tuple[object, int]:
+        return masked_value(value, find, self._rules.is_secret, None, name, within)
+
+
+class _Once:
+    """What the rules find: all is looked at twice, to learn and to mask, and they take most of the time."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._found: dict[bytes, list[Finding]] = {}
+        self._room = _REMEMBERED
+
+    def __call__(self, data: bytes) -> list[Finding]:
+        found = self._found.get(data)
+        if found is None:
+            found = list(self._find(data))
+            size = len(data) + _OF_A_FINDING * (len(found) + 1)
+            if size <= self._room:
+                self._room -= size
+                self._found[data] = found
+        return found
 
 
 def _is_escaped_json(data: bytes) -> bool:
     """JSON whose strings read otherwise than they are written."""
     return b"\\u" in data and data.lstrip()[:1] in (b"{", b"[")
+
+
+def _find_odd(value: object, odd: dict[int, object]) -> bool:
+    """Whether anything in it is not what JSON has; notes the lists and dictionaries of which that is true."""
+    kind = type(value)
+    if kind is dict:
+        table = cast("dict[object, object]", value)
+        is_odd = sum([type(name) is not str for name in table]) + sum([_find_odd(one, odd) for one in table.values()])
+    elif kind is list:
+        is_odd = sum([_find_odd(one, odd) for one in cast("list[object]", value)])
+    else:
+        return kind not in _OF_JSON
+    if is_odd:
+        odd[id(value)] = value
+    return bool(is_odd)
 
 
 def _like(named: tuple[object, ...], parts: list[object]) -> object:
@@ -153,6 +209,17 @@ def _like(named: tuple[object, ...], parts: list[object]) -> object:
         return tuple(parts)
 
 
+def _as_plain(value: object) -> object:
+    """A queue, a view, or a row of a database, which has names, as what JSON has; None for what is none of them."""
+    if not isinstance(value, deque | MappingView) and type(value).__name__ != "Row":
+        return None
+    try:
+        items = cast("Any", value)
+        return dict(items) if hasattr(items, "keys") else [*items]
+    except Exception:  # a class of the tool's own that is only called like a row
+        return None
+
+
 class _Walk:
     """Through a value of any form, to every text in it."""
 
@@ -160,11 +227,15 @@ class _Walk:
         self,
         text: Callable[..., tuple[bytes, int]],
         large_json: Callable[[bytes], tuple[bytes, int]],
+        of_json: Callable[[object, str, str], tuple[object, int]],
         is_secret: Callable[[str], bool],
+        odd: dict[int, object],
     ) -> None:
         self._text = text
         self._large_json = large_json
+        self._of_json = of_json
         self._is_secret = is_secret
+        self._odd = odd
         self.count = 0
 
     def changed(self, value: object, name: str = "", within: str = "") -> object:
@@ -175,10 +246,11 @@ class _Walk:
     def _as_said(self, value: object, name: str) -> object:
         """What passes as it is, a framework may show by its own words for itself: where they have a secret, without it.
 
-        Not of models and dataclasses without words of their own, which say what their fields are: those were looked at.
+        Not of models, dataclasses and containers without words of their own, which say what their parts are: those were
+        looked at, and as Python writes them a rule may find what is none.
         """
         kind = type(value)
-        own_text, own_name = kind.__str__ is not object.__str__, kind.__repr__ is not object.__repr__
+        own_text, own_name = kind.__str__ is not object.__str__, kind.__repr__ not in _WORDS_OF_PYTHON
         if hasattr(kind, "model_fields") or not (own_text or (own_name and not is_dataclass(value))):
             return value
         for words in (str, repr):
@@ -190,7 +262,7 @@ class _Walk:
 
     def _changed(self, value: object, name: str, within: str) -> object:
         if isinstance(value, str):
-            return self._of_text(value, name)
+            return self._of_text(value, name, within)
         if isinstance(value, bytes | bytearray | memoryview):
             data = bytes(cast("bytes", value))
             new = self._of_bytes(data, name)
@@ -211,6 +283,8 @@ class _Walk:
         return self._of_members(value, name, within)
 
     def _of_members(self, value: object, name: str, within: str) -> object:
+        if type(value) in (dict, list) and id(value) not in self._odd and not _find_odd(value, self._odd):
+            return self._of_plain(value, name, within)
         if isinstance(value, tuple) and isinstance(
             names := getattr(cast("object", value), "_fields", None), tuple
         ):  # a named one
@@ -218,10 +292,7 @@ class _Walk:
             labels = [*map(str, cast("tuple[object, ...]", names)), *[name] * len(named)]
             parts = [self.changed(one, label, within) for label, one in zip(labels, named, strict=False)]
             return named if all(new is one for new, one in zip(parts, named, strict=True)) else _like(named, parts)
-        if (
-            isinstance(value, deque | MappingView) or type(cast("object", value)).__name__ == "Row"
-        ):  # of a database, which has names
-            whole: Any = dict(cast("Any", value)) if hasattr(cast("object", value), "keys") else [*cast("Any", value)]
+        if (whole := _as_plain(cast("object", value))) is not None:
             new = self.changed(whole, name, within)
             return cast("object", value) if new is whole else new
         if isinstance(value, list | tuple):
@@ -274,37 +345,20 @@ class _Walk:
             at += len(data) + 1
         return items
 
-    def _of_text(self, text: str, name: str) -> str:
-        head, comma, rest = text.partition(",") if text[:5].lower() == "data:" else ("", "", text)
-        if name in _BLOBS or head.endswith(";base64"):
-            if (packed := _unpacked(rest)) is not None:
-                new = self._of_bytes(packed, "")
-                return text if new == packed else head + comma + _packed(new, rest)
-        elif comma and len(plain := unquote_to_bytes(rest)) < len(rest):
-            new = self._of_bytes(plain, "")
-            if new != plain:
-                return head + comma + quote(new, safe="*")
-        data = text.encode("utf-8", "surrogatepass")
-        new = self._of_bytes(data, name)
-        return text if new == data else new.decode("utf-8", "surrogatepass")
+    def _of_text(self, text: str, name: str, within: str = "") -> str:
+        plain = text if type(text) is str else str.__str__(text)
+        new = cast("str", self._of_plain(plain, name, within))
+        return text if new is plain else new
+
+    def _of_plain(self, value: object, name: str, within: str) -> object:
+        new, count = self._of_json(value, name, within)
+        self.count += count
+        return new if count else value
 
     def _of_bytes(self, data: bytes, name: str) -> bytes:
         new, count = self._text(data, named=bool(name) and self._is_secret(name))
         self.count += count
         return new
-
-
-def _unpacked(text: str) -> bytes | None:
-    try:
-        return base64.b64decode(_BLANKS.sub("", text), validate=True) if len(text) >= 16 else None
-    except (binascii.Error, ValueError):
-        return None
-
-
-def _packed(data: bytes, as_before: str) -> str:
-    """As base64, in the same lines."""
-    signs = iter(base64.b64encode(data).decode("ascii"))
-    return "".join(one if one.isspace() else next(signs, "") for one in as_before)
 
 
 class _MaskingWriter:

@@ -98,6 +98,11 @@ def foreign_names(names: Iterable[str], *, words: int = _ROOM_FOR_WORDS) -> list
     return shown
 
 
+def told_names(names: Iterable[str], most: int = 10, *, words: int = _ROOM_FOR_WORDS) -> str:
+    """The first of them, as they stand in such a sentence."""
+    return ", ".join(map(foreign, foreign_names(names, words=words)[:most]))
+
+
 def named(value: object, limit: int = 60) -> str:
     """A name that we did not choose among words of ours: as it is if it is one word, else in quotes."""
     text = foreign(str(value), limit)

@@ -2,12 +2,16 @@
 the names of their keys. What is a secret in a text is decided elsewhere.
 """
 
+import base64
+import binascii
 import functools
+import itertools
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar, cast
+from urllib.parse import unquote_to_bytes
 
 from holdall.values.patterns import lazy_pattern
 
@@ -30,13 +34,23 @@ _NINES = b"9"
 _BACKSLASH = 0x5C
 _REST = lazy_pattern(rb"[^\s\"'<>]*+")
 _TOKEN = lazy_pattern(
-    rb'"((?:[^"\\]++|\\.)*+)(?:"(?:\s*+(:))?|\\?\Z)|[{}\[\]]|(?<=[\s:,\[])[0-9]{8,}+(?=[\s,\]}])', re.DOTALL
+    rb'"((?:[^"\\]++|\\.)*+)(?:"(?:\s*+(:))?|\\?\Z)|[{}\[\]]|(?<=[\s:,\[-])[0-9]{8,}+(?=[\s,\]}])', re.DOTALL
 )  # a string, perhaps a name, or one without an end; a bracket; a long number
 NUMBER = "Secret Number"
+PACKED = "Secret in base64"
+HERE_ONLY = "Word under a secret name"  # masked there, and not wherever it stands
 _MAX_DEPTH, _MAX_WORDS = 1000, 1000
+_BLOBS = frozenset(("data", "blob"))  # names under which blocks have base64
+_BLANKS = lazy_pattern(rb"[ \t\r\n]+")  # base64 may be in lines
+_SHORTEST_BLOB = 16
+_COLUMNS = frozenset(("columns", "fields", "header", "headers", "column_names", "columnnames", "names", "schema"))
+_ROWS = frozenset(("rows", "data", "values", "records", "results"))
+_HOLDERS, _SHORTEST_HELD = frozenset(("data", "stringdata")), 3
+_QUOTED, _QUOTED_SIGN = lazy_pattern(rb"%[0-9a-fA-F]{2}"), lazy_pattern(rb"%[0-9a-fA-F]{2}|.", re.DOTALL)
 _VALUES = frozenset(("value", "values", "default", "plaintext", "raw"))
 _LABELS = frozenset(("name", "key", "variable", "header", "field", "param", "parameter"))
-_LABEL = lazy_pattern(r"[\w.:-]{2,80}")
+_LABEL = lazy_pattern(r"[\w.:-]{1,80}")
+_PATH = lazy_pattern(r"(?:/[\w.-]{1,80}){1,10}/(?=[\w.-])")  # before a name in a store of parameters
 _SHORTEST_PAIRED = 8
 _SPLITS = lazy_pattern(rb"[\s\"'`]")
 _PLAIN_NAME = lazy_pattern(rb"[a-z_]*+")
@@ -45,8 +59,11 @@ _UNIT = lazy_pattern(
 )  # a run without escapes; an escape, or two that are one character
 
 
-def mask_of(secret: bytes, *, number: bool = False) -> bytes:
-    """As long as `secret`, with the same line breaks."""
+def mask_of(secret: bytes, *, number: bool = False, is_packed: bool = False) -> bytes:
+    """As long as `secret`, with the same line breaks; of base64 so that it reads as stars."""
+    if is_packed:
+        signs = itertools.cycle(b"Kioq")
+        return bytes(byte if byte in b" \t\r\n=" else next(signs) for byte in secret)
     return _NINES * len(secret) if number else secret.translate(_STARS)
 
 
@@ -73,10 +90,16 @@ def masked(data: bytes, findings: Iterable[Finding], numbers: Container[int] = (
     """`findings` in order, without overlap; those that begin at `numbers` stay numbers."""
     parts: list[bytes] = []
     at = 0
-    for start, end, _ in findings:
-        parts += (data[at:start], mask_of(data[start:end], number=start in numbers))
+    for start, end, kind in findings:
+        parts += (data[at:start], mask_of(data[start:end], number=start in numbers, is_packed=kind == PACKED))
         at = end
     return b"".join((*parts, data[at:])) if parts else data
+
+
+def masked_text(data: bytes, findings: Iterable[Finding]) -> bytes:
+    """The same for findings in order of which some may be bare numbers."""
+    found = list(findings)
+    return masked(data, found, {a for a, b, kind in found if kind == NUMBER or is_bare_number(data, a, b)})
 
 
 class Masker:
@@ -174,8 +197,117 @@ class Masker:
 def json_findings(data: bytes, find: Find, is_secret: Callable[[str], bool], seen: Seen | None = None) -> list[Finding]:
     """What is to be masked in JSON, by bytes: parts of its strings; all of a string or a long number (`NUMBER`) under
     such a name, also in a list or as the value of an object; and in the words of a command what follows a flag.
+
+    What is not JSON is read as far as it looks like it.
     """
-    return _JsonFindings(find, is_secret, seen).of(data)
+    walk = _Walk[_Written](find, is_secret, seen)
+    at = 0
+    for match in _TOKEN.finditer(data):
+        sign = data[match.start()]
+        if walk.in_row:
+            walk.after(data.count(b",", at, match.start()))
+        at = match.end()
+        if sign == 0x22:
+            raw = match[1]
+            walk.string((match.start(1), raw), _as_read(raw), is_key=match[2] is not None)
+        elif sign in b"{[":
+            walk.open(is_list=sign == 0x5B)
+        elif sign in b"}]":
+            walk.close()
+        else:
+            walk.number((match.start(), match[0]), match[0])
+    return _in_bytes(walk.done())
+
+
+def json_in_text(data: bytes, find: Find, is_secret: Callable[[str], bool]) -> list[Finding]:
+    """The same for all JSON that stands in a text: a file, each line of a log, a part that was cut out."""
+    walk: _Walk[_Written] | None = None
+    at = 0
+    while (begin := _JSON_BEGINS.search(data, at)) is not None:
+        walk = walk or _Walk[_Written](find, is_secret, None)
+        at = _read_json(data, begin.start(), walk)
+    return _in_bytes(walk.done()) if walk else []
+
+
+def _read_json(data: bytes, at: int, walk: "_Walk[_Written]") -> int:
+    """One value, or members of an object without its brackets, up to where they end, or are not JSON any more."""
+    walk.begin()
+    while (match := _JSON_TOKEN.match(data, at)) is not None:
+        raw, is_key, sign, digits = match.groups()
+        if walk.in_row:
+            walk.after(data.count(b",", at, match.start(match.lastindex or 0) if raw is None else match.start(1)))
+        at = match.end()
+        if raw is not None:
+            walk.string((match.start(1), raw), _as_read(raw), is_key=is_key is not None)
+        elif sign is None:
+            walk.number((match.start(4), digits), digits)
+        elif sign in b"{[":
+            walk.open(is_list=sign == b"[")
+        elif not walk.close():
+            break
+    return at
+
+
+def masked_value(
+    value: object, find: Find, is_secret: Callable[[str], bool], seen: Seen | None, name: str, within: str
+) -> tuple[object, int]:
+    """The same for a value of dictionaries and lists: it with its secrets masked, and how many."""
+    walk = _Walk[int](find, is_secret, seen, name, within)
+    _feed(value, walk, 0)
+    hits = walk.done()
+    if not hits or seen is not None:
+        return value, 0
+    places = {number: merged(found) for number, (_, found) in hits.items()}
+    new, _ = _rebuilt(value, {number: (hits[number][0], places[number]) for number in hits}, 0)
+    return new, sum(map(len, places.values()))
+
+
+def _feed(value: object, walk: "_Walk[int]", number: int) -> int:
+    """Tells the parts in order; each text and each long number has a number of its own, and the next one is given."""
+    kind = type(value)
+    if kind is str:
+        walk.string(number, cast("str", value).encode("utf-8", "surrogatepass"))
+        return number + 1
+    if kind is dict:
+        walk.open(is_list=False)
+        for name, one in cast("dict[str, object]", value).items():
+            walk.string(number, name.encode("utf-8", "surrogatepass"), is_key=True)
+            number = _feed(one, walk, number + 1)
+        walk.close()
+    elif kind is list:
+        walk.open(is_list=True)
+        for index, one in enumerate(cast("list[object]", value)):
+            if walk.in_row:
+                walk.at(index)
+            number = _feed(one, walk, number)
+        walk.close()
+    elif kind is int and abs(cast("int", value)) > _LONGEST_PLAIN_NUMBER:
+        walk.number(number, str(abs(cast("int", value))).encode())
+        return number + 1
+    return number
+
+
+def _rebuilt(value: object, hits: "Mapping[int, tuple[bytes, list[Finding]]]", number: int) -> tuple[object, int]:
+    kind = type(value)
+    if kind is str:
+        hit = hits.get(number)
+        return (masked_text(*hit).decode("utf-8", "surrogatepass") if hit else value), number + 1
+    if kind is dict:
+        table: dict[str, object] = {}
+        for name, one in cast("dict[str, object]", value).items():
+            hit = hits.get(number)
+            new, number = _rebuilt(one, hits, number + 1)
+            table[masked(*hit).decode("utf-8", "surrogatepass") if hit else name] = new
+        return table, number
+    if kind is list:
+        items: list[object] = []
+        for one in cast("list[object]", value):
+            new, number = _rebuilt(one, hits, number)
+            items.append(new)
+        return items, number
+    if kind is int and abs(cast("int", value)) > _LONGEST_PLAIN_NUMBER:
+        return (int("9" * len(hits[number][0])) if number in hits else value), number + 1
+    return value, number
 
 
 def is_value(name: str) -> bool:
@@ -185,7 +317,8 @@ def is_value(name: str) -> bool:
 
 def label_of(table: Mapping[Any, object]) -> str:
     """What an object says that its value is called; empty if it does not."""
-    labels = (one for key, one in table.items() if str(key).lower() in _LABELS and isinstance(one, str))
+    told = (one for key, one in table.items() if str(key).lower() in _LABELS and isinstance(one, str))
+    labels = (_PATH.sub("", one[:1000], count=1) if one[:1] == "/" else one for one in told)
     return next((one for one in labels if _LABEL.fullmatch(one)), "")
 
 
@@ -206,16 +339,22 @@ class _Level:
     `is_secret`: so is each text of a list.
     """
 
-    __slots__ = ("is_list", "is_secret", "key", "label", "values", "within", "words")
+    key = label = ""
+    columns: frozenset[int] = frozenset()  # of a row, those with secrets
+    index = 0  # of what comes next in a row
+    header: frozenset[int] | None = None  # the columns of the rows in it, once they are known
+    is_doubtful = False  # it may be a list of lists of names
+    is_sealed = False  # a Secret of Kubernetes: so is all that it holds, under whatever name
+    entries: list[tuple[Any, bytes]] | None = None  # texts, if it is the data of an object
+    held: list[tuple[Any, bytes]] | None = None  # those of its data
+    values: list[tuple[Any, bytes]] | None = None  # what stands under names that only say "value"
+    labels: list[str] | None = None  # what the objects in it are called
 
     def __init__(self, within: str = "", *, is_secret: bool = False, is_list: bool = False) -> None:
         self.within = within
-        self.is_secret = is_secret
         self.is_list = is_list
-        self.key = ""
-        self.label = ""
-        self.values: list[tuple[int, int, bytes]] = []  # what stands under names that only say "value"
-        self.words: list[tuple[int, bytes, bytes]] | None = [] if is_list else None  # where, as written, as it reads
+        self.name = within if is_list and is_secret else ""  # of what comes next, where that makes it a secret
+        self.words: list[tuple[Any, bytes]] | None = [] if is_list else None
 
 
 def _nothing(_secret: bytes, _kind: str) -> None:
@@ -223,116 +362,258 @@ def _nothing(_secret: bytes, _kind: str) -> None:
 
 
 _SHORTEST = 6  # bytes of a string that any rule could find something in; there may be a hundred thousand in a megabyte
+BARRIER = b"\n\0\n"  # between strings that are looked at together: no secret reaches over it
+_TOGETHER = 256 * 1024
+_CARRIED = 64  # strings: a private key may come as a list of its lines
+_LONGEST_PLAIN_NUMBER = 9_999_999
+_JSON_BEGINS = lazy_pattern(rb'[{\[]\s*+(?=["{\[])|"[^"\\\n]{1,80}+"\s*+:(?=\s*+["{\[0-9])')
+_JSON_TOKEN = lazy_pattern(
+    rb"(?:[\s,:]++|-?+(?![0-9]{8,}+[\s,\]}])[\w.+-]++)*+"
+    rb'(?:"((?:[^"\\\n]++|\\[^\n])*+)"(\s*+:)?|([{}\[\]])|-?([0-9]{8,}+))'
+)  # a string, perhaps a name; a bracket; a long number; before it what is none of these
+_Written = tuple[int, bytes]  # where a string is, as it is written
+_Place = TypeVar("_Place", bound=Hashable)
+# Names of many things besides secrets: `{"auth": "required"}`.
+_OFTEN_NO_SECRET = lazy_pattern(r"(?i)(?:.*[_-])?(?:cookie|authorization|credentials?|pass|pw|auth)|.*token")
+_DIGIT = lazy_pattern(rb"[0-9]")
+_WORD = lazy_pattern(rb"[A-Za-z]?[a-z]*+")
 
 
-class _JsonFindings:
-    """One text of JSON, sign by sign of its structure. What is not JSON is read as far as it looks like it."""
+class _Walk(Generic[_Place]):
+    """The parts of JSON, told in their order. `done` gives what is to be masked: by place the text, and the parts of
+    it. Short strings are looked at together: one by one they would take a hundred times as long.
+    """
 
-    def __init__(self, find: Find, is_secret: Callable[[str], bool], seen: Seen | None) -> None:
+    def __init__(
+        self, find: Find, is_secret: Callable[[str], bool], seen: Seen | None, name: str = "", within: str = ""
+    ) -> None:
         self._find = find
         self._is_secret = functools.lru_cache(4096)(is_secret)
         self._seen: Seen = seen or _nothing
-        self._found: list[Finding] = []
-        self._levels = [_Level()]
+        self._hits: dict[_Place, tuple[bytes, list[Finding]]] = {}
+        self._levels = [_Level(within)]
+        if name:
+            self._named(self._levels[0], name)
+        self.in_row = False  # of which columns have secrets: then it wants to know where it is
         self._deeper = 0  # levels that are too deep to be told apart
+        self._together: list[tuple[bytes, _Place | None, bool | list[tuple[_Place, bytes]]]] = []
+        self._bytes = 0
 
-    def of(self, data: bytes) -> list[Finding]:
-        for match in _TOKEN.finditer(data):
-            sign = data[match.start()]
-            if sign == 0x22:
-                self._string(match.start(1), match[1], is_key=match[2] is not None)
-            elif sign in b"{[":
-                self._open(is_list=sign == 0x5B)
-            elif sign in b"}]":
-                self._close()
-            elif self._name():
-                self._found.append((match.start(), match.end(), NUMBER))
-                self._seen(match[0], "Secret Keyword")
-            elif self._levels[-1].within:  # perhaps a time: masked here, and not everywhere
-                self._found.append((match.start(), match.end(), NUMBER))
+    def begin(self) -> None:
+        """Another text."""
         while len(self._levels) > 1:
-            self._close()
-        return merged(self._found)
+            self.close()
+        self._levels = [_Level()]
 
-    def _name(self) -> str:
-        """Of what comes next, where that makes it a secret."""
-        level = self._levels[-1]
-        if level.is_list:
-            return level.within if level.is_secret else ""
-        if level.key and self._is_secret(level.key):
-            return level.key
-        return level.within if is_value(level.key) else ""
+    def done(self) -> "dict[_Place, tuple[bytes, list[Finding]]]":
+        self.begin()
+        self._look()
+        return self._hits
 
-    def _open(self, *, is_list: bool) -> None:
+    def open(self, *, is_list: bool) -> None:
         if len(self._levels) > _MAX_DEPTH:
             self._deeper += 1
             return
-        name = self._name()
-        self._levels.append(_Level(name or self._levels[-1].within, is_secret=bool(name), is_list=is_list))
+        level = self._levels[-1]
+        self._levels.append(_Level(level.name or level.within, is_secret=bool(level.name), is_list=is_list))
+        inner = self._levels[-1]
+        if not is_list and level.key in _HOLDERS:
+            inner.entries = []
+        elif is_list and level.header:
+            if level.is_list:
+                inner.columns = level.header
+            elif level.key in _ROWS:
+                inner.header = level.header
+        self.in_row = bool(inner.columns)
 
-    def _close(self) -> None:
+    def close(self) -> bool:
+        """Whether something is open still."""
         if self._deeper:
             self._deeper -= 1
         elif len(self._levels) > 1:
             level = self._levels.pop()
             if level.label and self._is_secret(level.label):
-                for start, end, text in level.values:
-                    self._whole(start, end, text)
+                for place, text in level.values or ():
+                    self._whole(place, text, level.label)
+            for place, text in level.held or () if level.is_sealed else ():
+                self._whole(place, text, level.key)
+            if level.entries:
+                self._levels[-1].held = self._levels[-1].held or []
+                self._levels[-1].held += level.entries
             if level.words:
                 self._list(level.words)
+            self._closed(level, self._levels[-1])
+        return len(self._levels) > 1
 
-    def _string(self, start: int, raw: bytes, *, is_key: bool) -> None:
-        level, text = self._levels[-1], _as_read(raw)
-        end = start + len(raw)
+    def at(self, index: int) -> None:
+        """What comes next is this one of its row."""
+        self._levels[-1].index = index
+
+    def after(self, commas: int) -> None:
+        self._levels[-1].index += commas
+
+    def number(self, place: _Place, digits: bytes) -> None:
+        level = self._levels[-1]
+        if self.in_row and level.index in level.columns:
+            self._hit(place, digits, (0, len(digits), NUMBER))
+        if level.name or level.within:  # in the latter case perhaps a time: masked here, and not everywhere
+            self._hit(place, digits, (0, len(digits), NUMBER))
+        if level.name:
+            self._seen(digits, "Secret Keyword")
+
+    def string(self, place: _Place, text: bytes, *, is_key: bool = False) -> None:
+        level = self._levels[-1]
         if is_key:
-            level.key = text.decode("utf-8", "replace")
+            self._named(level, text.decode("utf-8", "replace"))
         elif level.is_list:
             if level.words is not None:
-                level.words.append((start, raw, text))
+                level.words.append((place, text))
                 level.words = None if len(level.words) > _MAX_WORDS else level.words
-        elif is_value(level.key):
-            level.values.append((start, end, text))
-        elif level.key.lower() in _LABELS:
+        elif level.key in _VALUES:
+            level.values = level.values or []
+            level.values.append((place, text))
+        elif level.key == "kind":
+            level.is_sealed = text == b"Secret"
+        elif level.key in _LABELS:
             level.label = label_of({level.key: text.decode("utf-8", "replace")})
-        if not is_key and raw and self._name():
-            self._whole(start, end, text)
+        if level.entries is not None and not is_key and len(text) >= _SHORTEST_HELD:
+            level.entries.append((place, text))
+        if self.in_row and self._is_cell(level, text):
+            self._whole(place, text, "password")
+        elif not is_key and text and level.name:
+            self._whole(place, text, level.name)
+        elif not is_key and (level.key in _BLOBS or text[:5].lower() == b"data:") and self._is_packed(place, text):
             return
-        places = list(self._find(text)) if len(text) >= _SHORTEST else []
-        for first, last, kind in places:
-            self._seen(text[first:last], kind)
-        if is_key:  # a plain word there may be ours, and an object without its names is none any more
-            places = [one for one in places if not _PLAIN_NAME.fullmatch(text, one[0], one[1])]
-        self._parts(start, raw, text, merged(places))
+        elif len(text) >= _SHORTEST:
+            self._look_at(text, place, is_key)
 
-    def _list(self, words: list[tuple[int, bytes, bytes]]) -> None:
-        texts = [text for _, _, text in words]
-        if len(texts) == 2:
-            name, value = (one.decode("utf-8", "replace") for one in texts)
+    # Inside
+
+    def _named(self, level: _Level, name: str) -> None:
+        level.key = name.lower()
+        level.name = name if self._is_secret(name) else level.within if level.key in _VALUES else ""
+
+    def _is_cell(self, level: _Level, text: bytes) -> bool:
+        return level.index in level.columns and (not self._levels[-2].is_doubtful or _DIGIT.search(text) is not None)
+
+    def _closed(self, level: _Level, outer: _Level) -> None:
+        """Whether it has the names of columns: of the rows beside it, or of those under another name."""
+        self.in_row = bool(outer.columns)
+        if level.label and outer.is_list and len(outer.labels or ()) < _MAX_WORDS:
+            outer.labels = outer.labels or []
+            outer.labels.append(level.label)
+        if not level.is_list or outer.header is not None:
+            return
+        is_first = outer.is_list and outer.words is not None and not outer.words
+        if is_first or (not outer.is_list and outer.key in _COLUMNS):
+            names = level.labels or [text.decode("utf-8", "replace") for _, text in level.words or ()]
+            secret = [index for index, name in enumerate(names) if self._is_secret(name)]
+            is_header = all(_LABEL.fullmatch(name) for name in names) and (len(names) > 1 or not is_first)
+            if is_first and len(names) == 2 and is_pair(*names):
+                is_header = False
+            outer.header = frozenset(secret) if is_header else frozenset()
+            outer.is_doubtful = is_first
+
+    def _list(self, words: list[tuple[_Place, bytes]]) -> None:
+        if len(words) == 2:
+            name, value = (one.decode("utf-8", "replace") for _, one in words)
             if is_pair(name, value) and self._is_secret(name):
-                self._whole(words[1][0], words[1][0] + len(words[1][1]), texts[1])
-        if (command := as_command(texts)) is None:
-            return
-        places, at = deque(merged(self._find(command))), 0
-        for start, raw, text in words:
-            inside: list[Finding] = []
-            while places and places[0][0] < at + len(text):
-                first, last, kind = places[0]
-                if last > at:
-                    inside.append((max(0, first - at), min(len(text), last - at), kind))
-                    self._seen(text[inside[-1][0] : inside[-1][1]], kind)
-                if last > at + len(text):
-                    break
-                places.popleft()
-            self._parts(start, raw, text, inside)
-            at += len(text) + 1
+                self._whole(*words[1], name)
+        if (command := as_command([text for _, text in words])) is not None:
+            self._look_at(command, None, words)
 
-    def _whole(self, start: int, end: int, text: bytes) -> None:
-        self._found.append((start, end, "Secret Keyword"))
-        self._seen(text, "Secret Keyword")
+    def _is_packed(self, place: _Place, text: bytes) -> bool:
+        """Whether it is base64, or an address that has its data in it; then what is inside was looked at."""
+        begin = text.find(b",") + 1 if text[:5].lower() == b"data:" else 0
+        if not begin or text[: begin - 1].endswith(b";base64"):
+            inside = _unpacked(text[begin:])
+        else:
+            inside = unquote_to_bytes(text[begin:]) if b"%" in text else None
+        if inside is None:
+            return False
+        places = merged(self._find(inside))
+        for first, last, kind in places:
+            self._seen(inside[first:last], kind)
+        for first, last, kind in _as_packed(text, begin, places) if places else ():
+            self._hit(place, text, (first, last, kind))
+        return True
 
-    def _parts(self, start: int, raw: bytes, text: bytes, places: list[Finding]) -> None:
-        written = places if text is raw else _as_written(raw, places)
-        self._found += [(start + first, start + last, kind) for first, last, kind in written]
+    def _whole(self, place: _Place, text: bytes, name: str) -> None:
+        kind = HERE_ONLY if _WORD.fullmatch(text) and _OFTEN_NO_SECRET.fullmatch(name) else "Secret Keyword"
+        self._hit(place, text, (0, len(text), kind))
+        self._seen(text, kind)
+
+    def _hit(self, place: _Place, text: bytes, found: Finding) -> None:
+        self._hits.setdefault(place, (text, []))[1].append(found)
+
+    def _look_at(self, text: bytes, place: _Place | None, what: bool | list[tuple[_Place, bytes]]) -> None:
+        self._together.append((text, place, what))
+        self._bytes += len(text)
+        if self._bytes >= _TOGETHER:
+            carried = self._together[-_CARRIED:] if len(text) < LEFT else []
+            self._look()
+            self._together = carried
+
+    def _look(self) -> None:
+        """At what is waiting: strings, and the words of commands."""
+        waiting, self._together, self._bytes = self._together, [], 0
+        alone = [one for one in waiting if 0 in one[0]]
+        groups = [[one] for one in alone] + [[one for one in waiting if 0 not in one[0]] if alone else waiting]
+        for group in groups:
+            places = deque(sorted(self._find(BARRIER.join([text for text, _, _ in group])))) if group else ()
+            at = 0
+            for text, place, what in group if places else ():
+                end = at + len(text)
+                while places and places[0][0] < end:
+                    first, last, kind = places.popleft()
+                    self._found(text, place, what, (max(0, first - at), min(last, end) - at, kind))
+                at = end + len(BARRIER)
+
+    def _found(
+        self, text: bytes, place: _Place | None, what: bool | list[tuple[_Place, bytes]], found: Finding
+    ) -> None:
+        first, last, kind = found
+        if isinstance(what, list):
+            at = 0
+            for one, word in what:
+                start, end = max(0, first - at), min(len(word), last - at)
+                if start < end:
+                    self._seen(word[start:end], kind)
+                    self._hit(one, word, (start, end, kind))
+                at += len(word) + 1
+        elif place is not None and first < last:
+            self._seen(text[first:last], kind)
+            if not what or not _PLAIN_NAME.fullmatch(text, first, last):
+                # A plain word among names may be ours, and an object without its names is none any more.
+                self._hit(place, text, found)
+
+
+def _in_bytes(hits: Mapping[_Written, tuple[bytes, list[Finding]]]) -> list[Finding]:
+    found: list[Finding] = []
+    for (start, raw), (text, places) in hits.items():
+        written = places if text is raw else _as_written(raw, merged(places))
+        found += [(start + first, start + last, kind) for first, last, kind in written]
+    return merged(found)
+
+
+def _unpacked(text: bytes) -> bytes | None:
+    try:
+        return base64.b64decode(_BLANKS.sub(b"", text), validate=True) if len(text) >= _SHORTEST_BLOB else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _as_packed(text: bytes, begin: int, places: Iterable[Finding]) -> Iterator[Finding]:
+    """Where parts of what is packed in `text` from `begin` on are in it: by groups of base64, or by escapes."""
+    if not _QUOTED.search(text, begin):
+        signs = [at for at, byte in enumerate(text) if at >= begin and byte not in b" \t\r\n"]
+        for first, last, _ in places:
+            end = min(-(-last // 3) * 4, len(signs))
+            yield signs[first // 3 * 4], signs[end - 1] + 1, PACKED
+    else:
+        units = [one.start() for one in _QUOTED_SIGN.finditer(text, begin)] + [len(text)]
+        for first, last, kind in places:
+            yield units[first], units[last], kind
 
 
 def _as_read(raw: bytes) -> bytes:

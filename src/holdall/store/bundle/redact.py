@@ -18,7 +18,7 @@ from typing import Any, Protocol, get_args
 from urllib.parse import quote, unquote_to_bytes
 
 from holdall.store.records import resealed, whole_lines
-from holdall.text.secrets import NUMBER, Find, Finding, Masker, json_findings, masked, merged
+from holdall.text.secrets import HERE_ONLY, NUMBER, Find, Finding, Masker, json_findings, masked, merged
 from holdall.values.bundles import Bundle, Mask
 from holdall.values.errors import MissingExtra, StoreFault
 from holdall.values.events import EVENT_KINDS
@@ -64,6 +64,8 @@ class Values:
 
     def add(self, secret: bytes, kind: str) -> list[bytes]:
         """What is new of it."""
+        if kind == HERE_ONLY:
+            return []
         if kind == "Private Key":
             lines = secret.replace(b"\\n", b"\n").replace(b"\\r", b"\n")  # as JSON writes them
             parts = [one[0] for one in _KEY_PART.finditer(lines)]
@@ -86,7 +88,7 @@ class Values:
             self.left_out += 1
             return set()
         # As it came, as it reads, and as either stands in JSON, in an address and in base64.
-        plain = {value, unquote_to_bytes(value), _unescaped(value)}
+        plain = {value} if value.isalnum() else {value, unquote_to_bytes(value), _unescaped(value)}
         forms = {form for one in plain for form in (one, *_written(one)) if len(form) >= _SHORTEST} - self.found
         size = sum(map(len, forms))
         if self._bytes + size > _MOST_BYTES:
@@ -100,6 +102,11 @@ class Values:
 
 def _written(value: bytes) -> Iterator[bytes]:
     """A value in other spellings."""
+    for before in range(3):  # base64 has another spelling for each place in a group of three; its ends depend on others
+        packed = base64.b64encode(b"\0" * before + value).rstrip(b"=")
+        yield packed[(0, 2, 3)[before] : len(packed) - ((before + len(value)) % 3 != 0)]
+    if value.isalnum():  # all else writes it as it is
+        return
     text = value.decode("utf-8", "replace")
     for ascii_only in (True, False):
         in_json = json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode()
@@ -107,9 +114,6 @@ def _written(value: bytes) -> Iterator[bytes]:
     in_address = quote(value, safe="").encode()
     yield in_address
     yield _ESCAPE.sub(lambda found: found[0].lower(), in_address)
-    for before in range(3):  # base64 has another spelling for each place in a group of three; its ends depend on others
-        packed = base64.b64encode(b"\0" * before + value).rstrip(b"=")
-        yield packed[(0, 2, 3)[before] : len(packed) - ((before + len(value)) % 3 != 0)]
 
 
 def _unescaped(value: bytes) -> bytes:
@@ -128,7 +132,7 @@ def usual_rules() -> Rules:
         package = packages.get((problem.name or "").partition(".")[0])
         if package is None:
             raise
-        raise MissingExtra(package, "redact", "exporting a session without its secrets") from problem
+        raise MissingExtra(package, "redact", "masking secrets") from problem
     return rules
 
 

@@ -8,16 +8,17 @@ needless mask can be undone, a leaked secret cannot.
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
-from typing import cast
+from bisect import bisect
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, cast
 
 import re2
 from detect_secrets import plugins
 from detect_secrets.plugins import keyword
 from detect_secrets.plugins.base import RegexBasedDetector
 
-from holdall.text.secrets import Find, Finding
+from holdall.text.secrets import BARRIER, Find, Finding, json_in_text
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -31,36 +32,69 @@ _EDGES = b" \t\r\n\"'`=:,;"
 _SHORTEST_GROUP = 8  # a shorter group is a prefix of the secret, as in `(ghp|gho)_…`: then all of it is masked
 _LONGEST_VALUE = 32 * 1024
 _MOST_AT_ONCE = 256 * 1024  # of values that are looked for in one pass
+_AT_ONCE = 4096  # bytes that are looked at by all rules at once
 FOUND_BEFORE = "Found elsewhere"
 _VARIABLE = "a variable"
 
-_KEY = lazy_pattern(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[^\n]*\n")
+_KEY = lazy_pattern(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END = b"-----END"
+_LONGEST_BEFORE = 1024  # on its line
+_LONGEST_KEY = 64 * 1024  # with what stands before its lines
+_KEY_HEADERS = 8  # lines of it that say how it is encrypted, or nothing
+_SIGN, _BREAK = rb"(?:[A-Za-z0-9+/=]|\\+/)", rb"(?:\s|\\+[nr])"  # as they are, and as JSON and source code write them
+_KEY_PARTS = lazy_pattern(  # lines that follow each other with nothing between; the last ones may be short
+    rb"\\+[nrt]|(%b{16,}+(?:%b++(?:%b{16,}+|%b++(?=%b*+(?:-----END|=|\Z))))*+)" % (_SIGN, _BREAK, _SIGN, _SIGN, _BREAK)
+)
+_SHORT_KEY_PART = lazy_pattern(rb"\\+[nrt]|([A-Za-z0-9+/=]{4,}+)")
+_COLOUR = lazy_pattern(rb"\x1b\[[0-9;:?]*+[ -/]*+[@-~]")
 _CLOSING = lazy_pattern(rb"(?<!\\)(\\*+)([\"'`])")
-_KEY_LINE = lazy_pattern(rb"[A-Za-z0-9+/=]{16,}")
 _FOLDERS = ("PWD", "OLDPWD")  # in any environment
 _WORKING_FOLDER = lazy_pattern(rb"(?<![A-Z_])(?:OLD)?PWD=\Z")
 _DOCUMENT = lazy_pattern(rb"(?m)^---")
 _SECRET_OF_KUBERNETES = lazy_pattern(rb"(?m)^[ \t]*kind:[ \t]*[\"']?Secret\b")
 _ENTRY = lazy_pattern(rb"(?m)^[ \t]+[\w./-]{1,200}:[ \t]+[\"']?([A-Za-z0-9+/]{8,}={0,2})[\"']?[ \t\r]*$")
-_SECRET_IN_JSON = lazy_pattern(rb'"kind"\s*+:\s*+"Secret"')
-_DATA_IN_JSON = lazy_pattern(rb'"(?:data|stringData)"\s*+:\s*+\{([^{}]*+)\}')
-_ENTRY_IN_JSON = lazy_pattern(rb':\s*+"([^"\\]{3,}+)"')
 _DELIMITERS = (b"|", b"\t", b";", b",")
 _CELLS = {  # up to the next delimiter that is not in quotes
     one: lazy_pattern(rb'(?:[^"%b]++|"(?:[^"]++|"")*+"?)*+' % re.escape(one)) for one in _DELIMITERS
 }
+_ONE_NAME = lazy_pattern(rb"[\w.-]{1,60}")
 _COLUMN_NAME = lazy_pattern(rb"|[\w.-]{1,60}(?: [\w.-]{1,60})?")
 _RULE_OF_TABLE = lazy_pattern(rb"[-+|: =]{3,}+")
+_ALIGNED_NAME = lazy_pattern(rb"\S++(?: \S++)*+")
+_ALIGNED_HEADER = lazy_pattern(rb" *+[\w.-]++(?: [\w.-]++)?+(?:  ++[\w.-]++(?: [\w.-]++)?+)++[ \r]*+")
+_INDENT = lazy_pattern(rb"[ \t]*+")
+_QUOTED = lazy_pattern(rb"\"[^\"]{3,}+\"|'[^']{3,}+'")
+_SQL_VALUE = lazy_pattern(rb"\s*+(?:([(),])|'((?:[^'\\]++|\\.|'')*+)'|[^\s,()';]++)", re.DOTALL)
 _LONGEST_HEADER, _LONGEST_ROW, _SHORTEST_CELL = 4096, 64 * 1024, 3
+# What stands before a name at the beginning of its line: a file and the line in it, a number, the sign of a diff, of a
+# list or of a comment, a word that says that a variable comes.
+_BEFORE_NAME = lazy_pattern(
+    rb"(?:[\w./@+-]{1,200}[:-][0-9]{1,7}[:-])?[ \t]*+(?:[0-9]{1,7}[:\t])?[ \t]*+[-+<>#;]{0,2}[ \t]*+"
+    rb"(?:(?:export|set|declare|local|ENV|ARG)[ \t]++|Environment=)?"
+)
+_OF_A_NAME = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+_LONGEST_LINE, _SHORTEST_BARE = 512, 6
+_WORDS_AROUND = lazy_pattern(rb"[\s\"'`]")
+_AFTER_VALUE = lazy_pattern(  # another name of an address or a connection string; a comment; a tag; an escape
+    rb"[&;,](?=\s*+[\w.%\[\]-]{1,60}(?: [\w.]{1,30})?=)|&amp;(?=[\w.-]{1,60}=)"
+    rb"|[,;]?\s++(?:#|//\s)|[,;]\s|</?[A-Za-z]|\\+[nrt\"']"
+)
+_CALL = lazy_pattern(rb"[A-Za-z_$][\w.$:]*+[(\[].*[)\]](?:[.?!]\w+)*[ \t\r,;:]*")
+_CODE_OR_WORDS = lazy_pattern(
+    rb".*[({\[]|[({\[<].*[)}\]>]"
+    rb"|(?:await|new|not|lambda|return|yield|func|function|async|typeof|!\w+)\s.*"
+    rb"|(?:.*\s)?(?:={1,3}|!=|\+|\|{1,2}|&&|[?<>]|->|=>|if|else|or|and|the|an?|is|are|was|be|of|to|for|from|must|should|can"
+    rb"|will|your|with|not|has|have|in|on|by|at|it|as|when|use|see)(?:\s.*)?",
+    re.DOTALL,
+)
 _OWN: tuple[tuple[str, str], ...] = (
-    ("Private Key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----([^-\"']*)"),
     ("Private Key", r"Private-Lines: ?[0-9]+((?:(?:\\[rn]|\s)+[A-Za-z0-9+/=]{20,})+)"),
     ("Private Key", r"AGE-SECRET-KEY-1[0-9A-Z]{50,60}"),
     ("JSON Web Token", r"eyJ[A-Za-z0-9_=-]{8,}\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_.+/=-]*)?"),
     (  # up to the last @ before the host, as programs read it
         "Credentials in a URL",
         (
-            r"(?i)[a-z][a-z0-9+.-]{1,30}://[^\s/:@\"'<>\\]*:"
+            r"(?i)[a-z0-9+.-]://[^\s/:@\"'<>\\]*:"
             r"([^\s/@\"'<>\\]{1,500}(?:@[^\s/@?#&=;,\"'<>\\]{1,200})*)@"
         ),
     ),
@@ -72,6 +106,10 @@ _OWN: tuple[tuple[str, str], ...] = (
         ),
     ),
     ("Authorization Header", r"(?i)authorization[\\\"']*\s*[:=]\s*[\\\"']*(?:[a-z]+\s+)?([A-Za-z0-9._~+/=:-]{8,})"),
+    (
+        "Authorization Header",
+        r"(?i)(?:authorization[\\\"']*\s*[:=][^\r\n]*\b|x-amz-)signature=\\*\"?([A-Za-z0-9%+/=]{16,})",
+    ),
     ("Bearer Token", r"(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})"),
     ("Cookie", r"(?i)\b(?:set-)?cookie[\\\"']*\s*:\s*[\\\"']*([^\r\n\"'\\]{8,})"),
     ("NPM tokens", r"_authToken=\s*([^\s\"'\\]{8,})"),
@@ -90,7 +128,6 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Vault Token", r"\bhv[sbr]\.[A-Za-z0-9_-]{20,}"),
     ("Shared Access Signature", r"[?&]sig=([A-Za-z0-9%_.~+/=-]{20,})"),
     ("Token", r"(?i)token[\\\"'`]*\s*(?:=>|[:=])\s*[\\\"'`]*([A-Za-z0-9._~+/=-]{16,})"),
-    ("Docker Login", r"\"auth\\*\"\s*:\s*\\*\"([A-Za-z0-9+/]{8,}={0,2})"),
     (
         "Password in a flag",
         (
@@ -100,9 +137,12 @@ _OWN: tuple[tuple[str, str], ...] = (
     ),
     (
         "Password in XML",
-        r"(?i)<[\w:.-]{0,40}(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|private[_-]?key)[\w.-]{0,20}(?:\s[^<>]{0,200})?>\s*([^<\s][^<]{2,500})</",
+        r"(?i)<[\w:.-]{0,40}(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|private[_-]?key)[\w.-]{0,20}(?:\s[^<>]{0,200})?>\s*(?:<!\[CDATA\[)?([^<\s][^<]{2,500}?)(?:\]\]>)?\s*</",
     ),
-    ("Password in SQL", r"(?i)\b(?:identified\s+by|password)\s+'([^'\n]{3,200})'"),
+    (
+        "Password in SQL",
+        r"(?i)\b(?:identified\s+(?:with\s+\S{1,60}\s+)?(?:by|as)|password)\s+'([^'\n]{3,200})'",
+    ),
     ("Password in a flag", r"--from-literal[= ][\"']?[\w.-]+=([^\s\"']{3,})"),
     ("Password in netrc", r"(?i)\bmachine\s+\S+\s+(?:(?:login|account)\s+\S+\s+)*password\s+(\S+)"),
     ("Credentials in a URL", r"(?i)jdbc:oracle:[a-z]+:[^\s/@:]+/([^\s@]+)@"),
@@ -125,6 +165,8 @@ _IN_SENTENCES: tuple[tuple[str, str], ...] = (
         "Password in a sentence",
         r"(?i)\b(?:password|passphrase|passcode|passwort|kennwort)\s+(?:is|was|ist|lautet)\s+[\"'`]?([^\s\"'`]{6,})",
     ),
+    ("Docker Login", r"\"auth\\*\"\s*:\s*\\*\"([A-Za-z0-9+/]{8,}={0,2})"),
+    ("Password of a network", r"(?i)\b(?:wpa_?)?psk[\"']?\s*[=:]\s*[\"']?([^\s\"'<>,;]{8,64})"),
     ("Password in pgpass", r"^[\w.*-]+:(?:[0-9]{2,5}|\*):[a-zA-Z*][\w-]*:[\w-]+:(\S{6,})$"),
 )
 _WORDS = (
@@ -144,7 +186,11 @@ _NO_SECRET = lazy_pattern(
 )
 
 
-_SENTENCES = frozenset(kind for kind, _ in _IN_SENTENCES)
+_STANDS_FOR_A_VALUE = lazy_pattern(
+    rb"(?:<[^<>]*+>|\{\{.*?\}\}|\$\{[^{}]*+\}|\$\{\{.*?\}\}|\$\([^()]*+\)|\{[\w.]*+\}|%\(\w++\)[sdr])(?:[\s\"'`,;)&]|\Z)"
+)
+_CELL = "Password in a table"
+_SENTENCES = frozenset((_CELL, *(kind for kind, _ in _IN_SENTENCES)))
 
 
 @record
@@ -165,19 +211,46 @@ class Rules:
         # A name, perhaps in quotes; a sign between; then the quote that the value begins with, or the value itself.
         self._assigned = _compiled(
             rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?\]?[ \t]{{0,20}}(?:=>|:=|={{1,3}}|:|%3[adAD])[ \t]{{0,20}}@?"
-            r"(?:([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{3,500}))"
+            r"(?:([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{0,500}))"
         )
         # A variable of the environment: its value ends with the line, whatever signs it has.
         # In YAML: as the value of such a name, and on the line behind it.
         around, blank = r"[\w.-]{0,60}", r"[ \t]*"
-        in_yaml = (
+        near = rf"[\w.\[\]-]{{0,40}}(?:{words})[\w.\[\]-]{{0,40}}"
+        field = rf"(?:name|id|type)=[\"']?{near}"
+        written = (
             (
                 rf"(?i)^[ \t-]*(?:name|key):{blank}[\"']?{around}(?:{words}){around}[\"']?[ \t\r]*\n"
                 rf"{blank}value:{blank}[\"']?([^\s\"'][^\n\"']{{2,500}})"
             ),
-            rf"(?i)(?:{words})[\w-]{{0,40}}[\"']?{blank}:{blank}[|>][-+]?[ \t\r]*\n[ \t]+([^\s][^\n]{{2,500}})$",
+            rf"(?i)<input\b[^<>]*{field}[^<>]*?\bvalue=[\"']([^\"'<>]{{3,500}})[\"']",
+            rf"(?i)<input\b[^<>]*?\bvalue=[\"']([^\"'<>]{{3,500}})[\"'][^<>]*{field}",
+            rf"(?i)<key>{near}</key>\s*<string>([^<]{{3,500}})</string>",
+            (
+                rf"(?i)content-disposition:\s*form-data;[^\r\n]*\bname=\"{near}\"[^\r\n]*"
+                r"(?:\r?\n[\w-]+:[^\r\n]*)*\r?\n\r?\n([^\r\n]{3,500})"
+            ),
+            rf"(?i)^[ \t]*ENV[ \t]+\w{{0,60}}(?:{words})\w{{0,60}}[ \t]+([^\s\"'=][^\n]{{2,500}})$",
         )
-        self._rules += [_Rule(_VARIABLE, _compiled(one), is_ours=True) for one in in_yaml]
+        self._rules += [_Rule(_VARIABLE, _compiled(one), is_ours=True) for one in written]
+        cell = r"</t[dh]>\s*<td[^<>]{0,200}>"
+        self._rules.append(
+            _Rule(
+                _CELL,
+                _compiled(rf"(?i)<t[dh][^<>]{{0,200}}>\s*{near}\s*{cell}\s*([^<\s][^<]{{2,500}}?)\s*</td>"),
+                is_ours=True,
+            )
+        )
+        # Names with nothing behind them but, in YAML, the sign of a block; of columns with blanks between; of SQL.
+        self._above = _compiled(
+            rf"(?i)^([ \t]*(?:-[ \t]+)?)[\"']?[\w.-]{{0,60}}(?:{words})[\w.-]{{0,40}}[\"']?{blank}:"
+            rf"{blank}([|>][-+0-9]*)?(?:[ \t]+#[^\n]*)?[ \t\r]*$"
+        )
+        self._aligned = _compiled(rf"(?i)(?:^|  )[\w.-]{{0,40}}(?:{words})[\w.-]{{0,40}}(?:  |[ \r]*$)")
+        self._inserted = _compiled(
+            r"(?i)\b(?:insert\s+into|replace\s+into|copy)\s+[^\s()]{1,100}\s*\(([^()]*)\)\s*"
+            r"(?:(values)|from\s+stdin[^\n]*\n)"
+        )
         self._column = _compiled(
             rf"(?i)(?:^|[,;\t|])[ \t\"]{{0,60}}[\w -]{{0,40}}(?:{words})[\w -]{{0,40}}[ \t\"]{{0,60}}(?:[,;\t|\r]|$)"
         )
@@ -189,10 +262,11 @@ class Rules:
                 is_ours=True,
             )
         )
-        whole = "cookie|authorization|credentials?|pass|pw|passcode|auth"
-        self._named = re.compile(rf"(?i)(?:{words}|(?:^|[_-])(?:{whole})$|token$)")
+        whole = "cookies?|authorization|credentials?|pass|pw|passcode|auth"
+        unlike = words.replace("secret", "secret(?!ar[iy])")
+        self._named = re.compile(rf"(?i)(?:{unlike}|(?:^|[_-])(?:{whole})$|token$)")
         self._flags = [(_compiled(command), _compiled(flag)) for command, flag in _FLAGS]
-        # One pass tells which rules have anything to find: most texts have nothing for any of them.
+        # One pass tells which rules have anything to find in a short text: most have nothing for any of them.
         self._any = re2.Set.SearchSet(_options())
         for one in (*(rule.regex for rule in self._rules), self._assigned):
             self._any.Add(one.pattern)
@@ -200,12 +274,32 @@ class Rules:
 
     def find(self, data: bytes) -> list[Finding]:
         """In any order; they may overlap."""
+        if _COLOUR.search(data):
+            return self._without_colours(data)
         narrow = _narrow(data)
         wide = [(2 * start, 2 * end, kind) for start, end, kind in self._in_text(narrow)] if narrow else []
-        return [*self._in_text(data), *wide]
+        return [*self._in_text(data), *wide, *json_in_text(data, self.find, self.is_secret)]
+
+    def _without_colours(self, data: bytes) -> list[Finding]:
+        """What is found as a terminal shows it, and without the colours in it."""
+        borders = [0, *(border for one in _COLOUR.finditer(data) for border in one.span()), len(data)]
+        parts = [(start, end) for start, end in pairwise(borders)][::2]
+        places = [0, *accumulate(end - start for start, end in parts)]  # where each begins without them
+        found: list[Finding] = []
+        for start, end, kind in self.find(b"".join([data[start:end] for start, end in parts])):
+            number = bisect(places, start) - 1
+            while number < len(parts) and places[number] < end:
+                shift = parts[number][0] - places[number]
+                first, last = max(start, places[number]) + shift, min(end, places[number + 1]) + shift
+                if first < last:
+                    found.append((first, last, kind))
+                number += 1
+        return found
 
     def _in_text(self, data: bytes) -> list[Finding]:
-        hits = self._any.Match(data) or ()
+        # Of what is long and random, one machine for all rules has so many states that it crawls: 10 s for a megabyte.
+        is_short = len(data) <= _AT_ONCE
+        hits: Iterable[int] = (self._any.Match(data) or ()) if is_short else range(len(self._rules) + 1)
         found: list[Finding] = []
         for number in hits:
             found += self._by_name(data) if number == len(self._rules) else _by_form(self._rules[number], data)
@@ -213,7 +307,10 @@ class Rules:
             found += self._in_flags(data)
         if b"\n" in data:
             found += self._in_columns(data)
-        return [*found, *_key_lines(data), *_of_kubernetes(data)]
+            found += self._in_aligned(data)
+            found += self._below_names(data)
+        found += self._in_sql(data)
+        return [*found, *_private_keys(data), *_of_kubernetes(data)]
 
     def is_secret(self, name: str) -> bool:
         """Whether what is under that name in an object is a secret, whatever it looks like."""
@@ -231,55 +328,128 @@ class Rules:
             groups[-1].append(re.escape(value))
             room -= len(value)
         compiled = [re2.compile(b"|".join(one), _options(longest=True)) for one in groups]
-        return lambda data: [(*match.span(), FOUND_BEFORE) for one in compiled for match in one.finditer(data)]
+        return lambda data: [(*spans[0], FOUND_BEFORE) for one in compiled for spans in _spans(one, data)]
 
     def _by_name(self, data: bytes) -> Iterator[Finding]:
-        for match in self._assigned.finditer(data):
-            start, end = match.span(2)
+        last = 0
+        for (name, after), opener, bare in _spans(self._assigned, data):
+            if after < last:
+                continue
+            start, end = bare
             if start < 0:
-                opener = match[1] or b""
-                start, end = match.end(), _closing(data, match.end(), opener)
+                quotes = data[slice(*opener)]
+                start, end = after, _closing(data, after, quotes)
+                three = quotes[-1:] * 3
+                if start == end and data.startswith(three[1:], start):
+                    start, end = start + 2, data.find(three, start + 2, start + _LONGEST_VALUE)
+                last = max(last, end)
+            else:
+                last = end = _end_of_bare(data, name, start, end)
             value = data[start:end]
             if value and not _NO_SECRET.fullmatch(value) and not _is_folder(data, start):
                 yield from _trimmed(data, start, end, "Secret Keyword")
 
     def _in_flags(self, data: bytes) -> Iterator[Finding]:
         for command, flag in self._flags:
-            for match in flag.finditer(data):
-                start = max(0, match.start() - _FLAG_REACH)
-                start = max(start, *(data.rfind(sign, start, match.start()) + 1 for sign in _SEPARATORS))
-                if any(command.finditer(data[start : match.start()])):
-                    yield from _trimmed(data, *match.span(1), "Password in a flag")
+            for (at, _), value in _spans(flag, data):
+                start = max(0, at - _FLAG_REACH)
+                start = max(start, *[data.rfind(sign, start, at) + 1 for sign in _SEPARATORS])
+                if any(_spans(command, data[start:at])):
+                    yield from _trimmed(data, *value, "Password in a flag")
 
     def _in_columns(self, data: bytes) -> Iterator[Finding]:
         """What stands below such a name in a table: CSV, tabs, Markdown, psql."""
         at = 0  # up to where it was looked at
-        for match in self._column.finditer(data):
-            if match.start() < at:
+        for ((name, _),) in _spans(self._column, data):
+            if name < at:
                 continue
-            start = max(at, match.start() - _LONGEST_HEADER)
-            newline = data.rfind(b"\n", start, match.start())
-            end = data.find(b"\n", match.start() + 1, match.start() + _LONGEST_HEADER)
+            start = max(at, name - _LONGEST_HEADER)
+            newline = data.rfind(b"\n", start, name)
+            end = data.find(b"\n", name + 1, name + _LONGEST_HEADER)
             if end < 0 or (newline < 0 and start > at):
                 continue
             begin = newline + 1 if newline >= 0 else start
             header = data[begin:end]
             delimiter = next((one for one in _DELIMITERS if one in header), b"")
-            if delimiter == b"," and b", " in header:
-                delimiter = b""  # a sentence, or code
+            is_doubtful = delimiter == b"," and b", " in header  # a sentence, or code
             names = [data[slice(*span)] for span in _fields(data, begin, end, delimiter)] if delimiter else []
             secret = [index for index, name in enumerate(names) if self._is_column(name)]
             at = end + 1
+            if is_doubtful and not all(_ONE_NAME.fullmatch(name) for name in (header[:1], *names)):
+                continue
             if secret and all(_COLUMN_NAME.fullmatch(name) for name in names):
-                rows = _rows(data, end + 1, delimiter, len(names))
-                for spans in rows:
-                    at = spans[-1][1] + 1
-                    for first, last in (spans[index] for index in secret):
+                for after, spans in _rows(data, end + 1, delimiter, len(names), secret):
+                    at = after
+                    for first, last in spans:
+                        if is_doubtful and not _is_bare_secret(data[first:last]):
+                            continue
                         if last - first >= _SHORTEST_CELL and not _NO_SECRET.fullmatch(data, first, last):
                             yield from _trimmed(data, first, last, "Secret Keyword")
 
+    def _in_aligned(self, data: bytes) -> Iterator[Finding]:
+        """What begins below such a name, in columns with blanks between."""
+        at = 0
+        for ((first, _),) in _spans(self._aligned, data):
+            if first < at:
+                continue
+            start = max(at, first - _LONGEST_BEFORE)
+            begin = data.rfind(b"\n", start, first + 1) + 1 or start
+            end = data.find(b"\n", first + 1, first + _LONGEST_BEFORE)
+            at = end + 1 if end >= 0 else at
+            if end < 0 or not _ALIGNED_HEADER.fullmatch(data, begin, end):
+                continue
+            columns = [
+                one.start() - begin for one in _ALIGNED_NAME.finditer(data, begin, end) if self._is_aligned(one[0])
+            ]
+            while at < len(data) and (end := data.find(b"\n", at, at + _LONGEST_ROW) % (len(data) + 1)) > at:
+                for column in columns:
+                    cell = _ALIGNED_NAME.match(data, at + column, end)
+                    if cell and data[at + column - 1 : at + column] in (b" ", b"\n") and _is_bare_secret(cell[0]):
+                        yield *cell.span(), "Secret Keyword"
+                at = end + 1
+
+    def _is_aligned(self, name: bytes) -> bool:
+        return any(_spans(self._aligned, name))
+
+    def _below_names(self, data: bytes) -> Iterator[Finding]:
+        """In YAML the lines of a block, or the one line, below such a name."""
+        for (_, after), (begin, key), block in _spans(self._above, data):
+            indent = key - begin
+            at = data.find(b"\n", after - 1) + 1
+            limit = min(len(data), at + _LONGEST_KEY)
+            while 0 < at < limit:
+                end = data.find(b"\n", at, limit) % (limit + 1)
+                inner = _indent(data, at)
+                start = at + inner
+                if start < end and inner <= indent:
+                    break
+                value = data[start:end].rstrip()
+                if block[0] >= 0:
+                    yield from _trimmed(data, start, end, "Secret Keyword") if len(value) >= _SHORTEST_CELL else ()
+                elif value:
+                    if _QUOTED.fullmatch(value) or (_is_bare_secret(value) and not _CALL.fullmatch(value)):
+                        yield from _trimmed(data, start, end, "Secret Keyword")
+                    break
+                at = end + 1
+
+    def _in_sql(self, data: bytes) -> Iterator[Finding]:
+        """What is put into such a column."""
+        for match in self._inserted.finditer(data):
+            names = (match[1] or b"").split(b",")
+            secret = {
+                index
+                for index, name in enumerate(names)
+                if self.is_secret(name.strip(b' \t\r\n"`[]').decode("latin-1"))
+            }
+            if match[2]:
+                yield from _in_values(data, match.end(), secret)
+                continue
+            for _, spans in _rows(data, match.end(), b"\t", len(names), sorted(secret)):
+                for span in spans:
+                    yield from _trimmed(data, *span, "Secret Keyword")
+
     def _is_column(self, name: bytes) -> bool:
-        return any(self._column.finditer(name))
+        return any(_spans(self._column, name))
 
     def _theirs(self) -> Iterator[tuple[str, str]]:
         for found in pkgutil.iter_modules(plugins.__path__):
@@ -299,11 +469,44 @@ class Rules:
                 yield str(one.secret_type), text
 
 
+def _end_of_bare(data: bytes, name: int, start: int, end: int) -> int:
+    """Where a value without quotes ends; `end` is before the first sign that is none of a name or a number.
+
+    It ends with the quote that stands before its name; with its line, where the name begins that; else with its word.
+    What reads like code or a sentence ends where it is told to.
+    """
+    short = end - start
+    as_told = end if short >= _SHORTEST_CELL else start
+    newline = data.find(b"\n", end, start + _LONGEST_LINE)
+    line = data[start : newline if newline >= 0 else start + _LONGEST_LINE]
+    if _STANDS_FOR_A_VALUE.match(line) or (short and _NO_SECRET.fullmatch(line, 0, short)):
+        return as_told
+    begin = data.rfind(b"\n", max(0, name - _LONGEST_BEFORE), name) + 1 or max(0, name - _LONGEST_BEFORE)
+    before, between = data[begin:name].rstrip(_OF_A_NAME), data[name:start].rstrip(b" \t@")
+    quote = before[-1:]
+    if between[-1:] == b">" or between[-2:] in (b"==", b":="):
+        return as_told
+    if quote in (b'"', b"'", b"`") and quote not in between and (closing := line.find(quote)) >= 0:
+        line = line[:closing]
+    elif data[name - 2 : name] == b"--" or not _BEFORE_NAME.fullmatch(before):
+        if data[start - 1 : start] in b" \t":
+            return as_told
+        line = _WORDS_AROUND.split(line, 1)[0].rstrip(b",;)]}>")
+    if _CALL.fullmatch(line):
+        return as_told
+    after = _AFTER_VALUE.search(line)
+    line = (line[: after.start()] if after else line).rstrip(b" \t\r\\,;")
+    if len(line) <= short or _CODE_OR_WORDS.fullmatch(line):
+        return as_told
+    if as_told == start and not (len(line) >= _SHORTEST_BARE and _is_no_word(line)):
+        return as_told
+    return start + len(line)
+
+
 def _by_form(rule: _Rule, data: bytes) -> Iterator[Finding]:
-    for match in rule.regex.finditer(data):
-        start, end = match.span()
-        spans = [match.span(group) for group in range(1, rule.regex.groups + 1)]
-        longest = max(spans, key=lambda span: span[1] - span[0], default=(start, end))
+    for whole, *groups in _spans(rule.regex, data):
+        start, end = whole
+        longest = max(groups, key=lambda span: span[1] - span[0], default=(start, end))
         if rule.is_ours or longest[1] - longest[0] >= min(_SHORTEST_GROUP, (end - start) // 3):
             start, end = longest
         if rule.kind == _VARIABLE:
@@ -323,19 +526,42 @@ def _is_no_word(value: bytes) -> bool:
     return any(byte in b"0123456789" for byte in value) or (value[1:].lower() != value[1:] != value[1:].upper())
 
 
-def _key_lines(data: bytes) -> Iterator[Finding]:
-    """Lines of a private key that have something before them, as in a log: the last word of each."""
-    at = 0
-    for begin in _KEY.finditer(data):
-        at = max(at, begin.end())
-        while at < len(data):
-            end = data.find(b"\n", at)
-            line = data[at : end if end >= 0 else len(data)].rstrip()
-            word = line[max(line.rfind(b" "), line.rfind(b"\t")) + 1 :]
-            if not _KEY_LINE.fullmatch(word):
-                break
-            yield at + len(line) - len(word), at + len(line), "Private Key"
-            at = end + 1 if end >= 0 else len(data)
+def _private_keys(data: bytes) -> Iterator[Finding]:
+    """The base64 between the first and the last line of a private key, whatever stands around it on its lines: the
+    sign of a diff, a file and its line, quotes, a time. Without a last line, for as long as lines have some.
+    """
+    begins = [one.span() for one in _KEY.finditer(data)]
+    for (first, start), (following, _) in pairwise([*begins, (len(data), 0)]):
+        line = data.rfind(b"\n", max(0, first - _LONGEST_BEFORE), first) + 1
+        before = data[max(line, first - _LONGEST_BEFORE) : first]
+        limit = min(following, start + _LONGEST_KEY)
+        barrier = data.find(BARRIER, start, limit)
+        if barrier >= 0 and data[start:barrier].strip():  # else each of its lines is a string
+            limit = barrier
+        end = data.find(_KEY_END, start, limit)
+        if end < 0:
+            end = _end_of_lines(data, start, limit)
+        at = start
+        for part in _KEY_PARTS.finditer(data, start, end):
+            if part[1] and part[1] not in before:
+                at = part.end()
+                yield *part.span(1), "Private Key"
+        last = data.rfind(b"\n", at, end)  # a short last line that has something before it
+        short = [one for one in _SHORT_KEY_PART.finditer(data, at, max(last, at)) if one[1] and one[1] not in before]
+        if at > start and short and data.count(b"\n", at, last) <= 1:
+            yield *short[-1].span(1), "Private Key"
+
+
+def _end_of_lines(data: bytes, start: int, limit: int) -> int:
+    last, others = start, _KEY_HEADERS
+    while start < limit and others >= 0:
+        end = data.find(b"\n", start, limit) + 1 or limit
+        if any(one[1] and one[1] != one[1].lower() for one in _KEY_PARTS.finditer(data, start, end)):  # no path
+            last, others = end, 0
+        elif data[start:end] != BARRIER[1:]:
+            others -= 1
+        start = end
+    return last
 
 
 def _narrow(data: bytes) -> bytes:
@@ -360,25 +586,65 @@ def _fields(data: bytes, start: int, end: int, delimiter: bytes) -> list[tuple[i
 def _bare(data: bytes, start: int, end: int) -> tuple[int, int]:
     while start < end and data[start] in b' "':
         start += 1
-    while start < end and data[end - 1] in b' "':
+    while start < end and data[end - 1] in b' "\r':
         end -= 1
     return start, end
 
 
-def _rows(data: bytes, start: int, delimiter: bytes, width: int) -> Iterator[list[tuple[int, int]]]:
-    """The cells of each line that follows, for as long as there are as many as in the first."""
+def _rows(
+    data: bytes, start: int, delimiter: bytes, width: int, wanted: Sequence[int]
+) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """Of each line that follows the cells that are wanted, for as long as it has as many as the first; and its end."""
     while start < len(data):
         end = data.find(b"\n", start, start + _LONGEST_ROW)
         if end < 0:
             if len(data) - start > _LONGEST_ROW:
                 return
             end = len(data)
-        if not _RULE_OF_TABLE.fullmatch(data, start, end):
+        line = data[start:end]
+        if b'"' not in line:
+            cells = line.split(delimiter)
+            if len(cells) == width and not _RULE_OF_TABLE.fullmatch(line):
+                yield (
+                    end + 1,
+                    [_bare(data, at := start + sum(map(len, cells[:n])) + n, at + len(cells[n])) for n in wanted],
+                )
+            elif not _RULE_OF_TABLE.fullmatch(line):
+                return
+        elif not _RULE_OF_TABLE.fullmatch(line):
             spans = _fields(data, start, end, delimiter)
             if len(spans) != width:
                 return
-            yield spans
+            yield end + 1, [spans[n] for n in wanted]
         start = end + 1
+
+
+def _in_values(data: bytes, at: int, secret: Container[int]) -> Iterator[Finding]:
+    depth, index = 0, 0
+    while (match := _SQL_VALUE.match(data, at)) is not None:
+        at = match.end()
+        sign, text = match.groups()
+        if sign == b"(":
+            depth += 1
+            index = 0 if depth == 1 else index
+        elif sign == b")":
+            depth -= 1
+        elif sign:
+            index += depth == 1
+        elif depth <= 0:
+            return
+        elif depth == 1 and index in secret and len(text or b"") >= _SHORTEST_CELL and not _NO_SECRET.fullmatch(text):
+            yield *match.span(2), "Secret Keyword"
+
+
+def _indent(data: bytes, start: int) -> int:
+    blanks = _INDENT.match(data, start)
+    return blanks.end() - start if blanks else 0
+
+
+def _is_bare_secret(value: bytes) -> bool:
+    """A word that is none of a language."""
+    return len(value) >= _SHORTEST_BARE and _is_no_word(value) and not _WORDS_AROUND.search(value)
 
 
 def _of_kubernetes(data: bytes) -> Iterator[Finding]:
@@ -388,14 +654,24 @@ def _of_kubernetes(data: bytes) -> Iterator[Finding]:
         if _SECRET_OF_KUBERNETES.search(data, start, end) and (held := data.find(b"ata:", start, end)) >= 0:
             for entry in _ENTRY.finditer(data, held, end):
                 yield entry.start(1), entry.end(1), "Secret of Kubernetes"
-    if _SECRET_IN_JSON.search(data):
-        for held in _DATA_IN_JSON.finditer(data):
-            for entry in _ENTRY_IN_JSON.finditer(data, *held.span(1)):
-                yield entry.start(1), entry.end(1), "Secret of Kubernetes"
 
 
 def _compiled(pattern: str) -> "re2._Regexp":  # pyright: ignore[reportPrivateUsage]
     return re2.compile(f"(?m){pattern}".encode(), _options())
+
+
+def _spans(regex: "re2._Regexp", data: bytes) -> Iterator[list[tuple[int, int]]]:  # pyright: ignore[reportPrivateUsage]
+    """Of each match and its groups."""
+    try:
+        match, anchor = cast("Any", regex)._regexp.Match, cast("Any", re2)._Anchor.UNANCHORED
+    except AttributeError:  # the package keeps them to itself; its own objects take as long again as the search
+        groups = range(regex.groups + 1)
+        yield from ([found.span(group) for group in groups] for found in regex.finditer(data))
+        return
+    at, end = 0, len(data)
+    while at <= end and (spans := match(anchor, data, at, end))[0][0] >= 0:
+        yield spans
+        at = spans[0][1] + (spans[0][1] == at)
 
 
 def _options(*, longest: bool = False) -> re2.Options:
@@ -413,7 +689,8 @@ def _closing(data: bytes, start: int, opener: bytes) -> int:
     limit = min(len(data), start + _LONGEST_VALUE)
     for found in _CLOSING.finditer(data, start, limit):
         if found[2] == quote and len(found[1]) <= escapes:
-            return found.start()
+            barrier = data.find(BARRIER, start, found.start())
+            return barrier if barrier >= 0 else found.start()
     newline = data.find(b"\n", start, limit)
     return newline if newline >= 0 else limit
 

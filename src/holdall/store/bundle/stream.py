@@ -16,7 +16,7 @@ from holdall.store.directory import disk
 from holdall.store.files import write_all
 from holdall.store.ids import new_tag
 from holdall.store.ingest import WorkThread
-from holdall.store.records import ANSWERS, LOGS, READS, TREE, VERSIONS, check_name
+from holdall.store.records import ANSWERS, LOGS, READS, TREE, VERSIONS, check_name, loads
 from holdall.text.numbers import size
 from holdall.values.bundles import Bundle
 from holdall.values.errors import BundleRefused, MissingExtra, StoreFault, StoreFull, UsageError, flat
@@ -131,7 +131,7 @@ def contents_line(bundle: Bundle) -> bytes:
 
 def contents_in(line: bytes, version: int, check_name: Callable[[str], None]) -> Bundle:
     try:
-        found = Bundle.from_json(json.loads(line), version)
+        found = Bundle.from_json(loads(line), version)
         for session in found.sessions:
             check_name(session.name)
     except (ValueError, RecursionError) as problem:
