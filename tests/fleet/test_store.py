@@ -130,12 +130,31 @@ def test_two_stores_in_one_place_for_objects_do_not_remove_each_others(fleet: Fl
     store = fleet.host()
     kept = keep(store, store.open_session("s"), "of the first store")
     other = new_place(fleet.place.servers)
-    with pytest.raises(StoreFault, match="are the objects of another store: nothing was made"):
+    with pytest.raises(StoreFault, match="are the objects of another store: nothing was written"):
         FleetStore(other.home, objects=fleet.place.objects, cache_dir=str(tmp_path / "other"), cache_bytes=1 << 30)
     fleet.sql("UPDATE holdall_store SET id = gen_random_uuid()")  # as one that was here before places had a mark
     with pytest.raises(StoreFault, match="are the objects of another store, too: those that no row names were left"):
         store.sweep(thorough=True)
     assert read_back(fleet.host(), kept) == b"of the first store"
+
+
+def test_a_host_that_ends_while_it_makes_a_store_is_in_nobodys_way(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = objects.Objects.claim
+
+    def ended(self: objects.Objects, store: str) -> bool:
+        claim(self, store)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(objects.Objects, "claim", ended)
+        with pytest.raises(KeyboardInterrupt):
+            fleet.host()
+    with pytest.raises(StoreFault, match="nobody said where its objects go"):
+        fleet.host(objects="")
+    session = fleet.host().open_session("s")
+    assert read_back(fleet.host(), keep(fleet.host(), session, "x")) == b"x"
 
 
 def test_what_another_host_removed_leaves_the_cache_of_a_program_that_stays_open(
@@ -358,6 +377,10 @@ def _forgotten(*_: object) -> None:
     pass
 
 
+def _unmarked(_: database.Database, connection: database.Connection, place: str) -> None:
+    connection.execute("UPDATE holdall_store SET objects = %s", (place,))
+
+
 def _killed(*_: object) -> Any:
     raise SystemExit
 
@@ -440,6 +463,37 @@ def test_a_sweep_and_a_list_of_sessions_take_as_many_statements_for_many_session
     assert sorted(store.kept_by_session().values()) == [(1, 1, 1), *[(2, 2, 2)] * 11]
 
 
+@requirement("fleet:few-statements")
+@pytest.mark.anyio
+async def test_a_first_look_at_lines_is_one_statement_and_one_request(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = fleet.host()
+    kept = keep(here, here.open_session("s"), "".join(f"line {number} é\n" for number in range(1, 60_001)))
+    there = fleet.host()
+    bag = Holdall.open(session="s", store=there, settings=Settings())
+    asked: list[str] = []
+    rows, get = database.Database.rows, objects.Objects.get
+
+    def counted(self: database.Database, doing: str, *args: Any, **options: Any) -> Any:
+        asked.append(doing)
+        return rows(self, doing, *args, **options)
+
+    def fetched(self: objects.Objects, name: str, start: int, end: int) -> bytes | None:
+        asked.append("reading an object")
+        return get(self, name, start, end)
+
+    monkeypatch.setattr(database.Database, "rows", counted)
+    monkeypatch.setattr(objects.Objects, "get", fetched)
+    passage = await bag.read(kept.handle, lines="30000:30200", bounded=False)
+    assert passage.text.splitlines()[::200] == ["line 30000 é", "line 30200 é"]
+    assert asked.count("reading an object") == 1
+    assert len(asked) == 2
+    asked.clear()
+    await bag.read(kept.handle, lines="30050:30100", bounded=False)
+    assert asked == ["looking at an output"]
+
+
 @requirement("fleet:log-pieces-joined")
 def test_the_pieces_of_a_quiet_log_are_joined_and_read_as_before(fleet: Fleet) -> None:
     store = fleet.host()
@@ -472,7 +526,7 @@ def test_a_store_of_the_first_schema_is_migrated_and_loses_nothing(
     with monkeypatch.context() as older:
         older.setattr(database, "MIGRATIONS", schema.MIGRATIONS[:1])
         older.setattr(database, "VERSION", 1)
-        older.setattr(database.Database, "_claim", _forgotten)
+        older.setattr(database.Database, "_claim", _unmarked)
         old = fleet.host()
         fleet.sql("ALTER TABLE holdall_outputs ADD COLUMN since double precision")  # which this program writes
         session = old.open_session("s", retention=Retention(days=30))
@@ -695,6 +749,28 @@ def test_a_lost_answer_to_a_commit_neither_loses_nor_doubles_an_output(
     assert len(lost) > 2
     assert store.outputs(session) == [facts]
     assert read_back(fleet.host(), facts) == b"once"
+    assert fleet.intents() == 0
+
+
+def test_a_lost_answer_to_an_intent_is_asked_for_again(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = fleet.host()
+    session = store.open_session("s")
+    lost: list[str] = []
+    run = database.Database._connection
+
+    @contextlib.contextmanager
+    def losing(self: database.Database, **options: Any) -> Generator[Any]:
+        with run(self, **options) as connection:
+            yield connection
+            if not lost and fleet.intents():  # it is there, and nobody was told
+                lost.append("")
+                raise psycopg.OperationalError("server closed the connection")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(database.Database, "_connection", losing)
+        facts = keep(store, session, "once")
+    assert lost
+    assert store.outputs(session) == [facts]
     assert fleet.intents() == 0
 
 

@@ -264,11 +264,11 @@ class Database:
             with contextlib.closing(
                 psycopg.connect(conninfo.make_conninfo(**self._parameters), autocommit=True)
             ) as connection:
-                found = self._look(connection)
-                if found is None or found[0] < VERSION:
+                self._refuse_newer(found := self._look(connection))
+                if found is None or found[0] < VERSION or not found[1]:
                     self._migrate(connection, objects)
-                found = self._look(connection)
-                self._refuse_newer(found)
+                    self._claim(connection, objects)
+                    self._refuse_newer(found := self._look(connection))
         except psycopg.Error as problem:
             raise fault(problem, "opening the store", self.home) from None
         if found is None:
@@ -298,17 +298,13 @@ class Database:
             )
 
     def _migrate(self, connection: Connection, objects: str) -> None:
-        """One process at a time; whoever comes second finds it done."""
-        with connection.transaction():
-            # An index of a large table takes its time, and so does waiting for whoever makes it.
-            for timeout in ("statement_timeout", "lock_timeout"):
-                connection.execute("SELECT set_config(%s, '0', true)", (timeout,))
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
+        """A new store has an id, and no place for objects yet."""
+        with self._alone(connection):
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS holdall_store (version integer NOT NULL, objects text NOT NULL)"
             )
-            row = connection.execute("SELECT version FROM holdall_store").fetchone()
-            if row is None and not objects:
+            row = connection.execute("SELECT version, objects FROM holdall_store").fetchone()
+            if not objects and not (row and row[1]):
                 raise StoreFault(
                     f"{self.home} has no store yet, and nobody said where its objects go. Name the place with "
                     "--objects, HOLDALL_OBJECTS or the setting `objects`, for example s3://bucket/prefix."
@@ -316,19 +312,35 @@ class Database:
             for step in MIGRATIONS[row[0] if row else 0 :]:
                 connection.execute(step)
             if row is None:
-                connection.execute("INSERT INTO holdall_store VALUES (%s, %s)", (VERSION, objects))
-                self._claim(connection, objects)
+                connection.execute("INSERT INTO holdall_store VALUES (%s, '')", (VERSION,))
             else:
                 connection.execute("UPDATE holdall_store SET version = %s WHERE version < %s", (VERSION, VERSION))
 
     def _claim(self, connection: Connection, objects: str) -> None:
-        """To sweep is to remove what no row names: two stores in one place would remove each other's objects."""
-        [id] = connection.execute("SELECT id::text FROM holdall_store").fetchone() or ("",)
-        if not Objects(objects).claim(id):
-            raise StoreFault(
-                f"in {shown_objects(objects)} are the objects of another store: nothing was made. Name a place for "
-                "this one alone, such as another prefix; or, where that store is gone, remove its objects first."
-            )
+        """To sweep is to remove what no row names: two stores in one place would remove each other's objects.
+
+        The id is committed before the place bears it: whoever comes after one that was killed goes on with the same.
+        """
+        with self._alone(connection):
+            id, place = connection.execute("SELECT id::text, objects FROM holdall_store").fetchone() or ("", "")
+            if place:
+                return
+            if not Objects(objects).claim(id):
+                raise StoreFault(
+                    f"in {shown_objects(objects)} are the objects of another store: nothing was written. Name a place "
+                    "for this one alone, such as another prefix; or, where that store is gone, remove its objects."
+                )
+            connection.execute("UPDATE holdall_store SET objects = %s", (objects,))
+
+    @contextlib.contextmanager
+    def _alone(self, connection: Connection) -> Generator[None]:
+        """One process at a time; whoever comes second finds it done."""
+        with connection.transaction():
+            # An index of a large table takes its time, and so does waiting for whoever makes it.
+            for timeout in ("statement_timeout", "lock_timeout"):
+                connection.execute("SELECT set_config(%s, '0', true)", (timeout,))
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
+            yield
 
 
 def fault(problem: psycopg.Error, doing: str, home: str, *, unknown: bool = False) -> StoreFault:

@@ -20,6 +20,7 @@ from holdall.values.spans import BLOCK, BlockTable
 
 _REMEMBERED = 32  # blocks, 2 MiB
 _PIECE = SMALL // BLOCK  # blocks that are fetched by one request
+_AHEAD = 3  # blocks behind those that are wanted: a request costs more than they do, and who reads lines goes on
 
 
 class Segment(NamedTuple):
@@ -35,6 +36,7 @@ class ObjectBytes:
         self.object = object
         self._objects = objects
         self._segments = segments
+        self.is_one = not segments
 
     def read(self, start: int, end: int) -> bytes | None:
         """Fewer where there are fewer; None if an object is not there."""
@@ -99,10 +101,11 @@ class FleetReader(FileReader):
         if missing:
             view = bytearray(data.ljust(self._end(last) - first * BLOCK, b"\0"))
             for start, end in _runs(missing):
-                fetched = self._fetch(start, end)
-                view[(start - first) * BLOCK : self._end(end) - first * BLOCK] = fetched
+                begin, fetched = self._fetch_around(start, end)
+                at = start * BLOCK - begin
+                view[(start - first) * BLOCK : self._end(end) - first * BLOCK] = fetched[at : self._end(end) - begin]
                 with contextlib.suppress(OSError):
-                    self._file.write(fetched, start * BLOCK)
+                    self._file.write(fetched, begin)
             data = bytes(view)
         if last - first == 1:
             self._blocks[first] = data
@@ -125,18 +128,31 @@ class FleetReader(FileReader):
                     "Free some, or choose another folder with the setting `cache_dir`."
                 ) from None
 
-    def _fetch(self, first: int, last: int) -> bytes:
-        start, end = first * BLOCK, self._end(last)
-        data = self._source.read(start, end)
+    def _fetch_around(self, first: int, last: int) -> tuple[int, bytes]:
+        """Where they begin, and these blocks with neighbours, by one request.
+
+        A character may have begun in the block before. Neighbours are not checked here: who reads them compares them.
+        """
+        before, ahead = 0, 0
+        if self._source.is_one:  # the neighbour of a segment would be another request
+            ahead = max(0, min(_AHEAD, len(self.table) - last))
+            if first:
+                block = os.pread(self._file.descriptor, BLOCK, (first - 1) * BLOCK)
+                before = 0 if self._is_good(block, first - 1, first - 1) else 1
+        return (first - before) * BLOCK, self._fetch(first, last, before, ahead)
+
+    def _fetch(self, first: int, last: int, before: int = 0, ahead: int = 0) -> bytes:
+        begin, start, end = (first - before) * BLOCK, first * BLOCK, self._end(last)
+        data = self._source.read(begin, self._end(last + ahead))
         if data is None:
             raise self._gone(self.facts)
-        if len(data) != end - start:
+        if len(data) < end - begin:
             raise OutputDamaged(
-                self.facts.handle, f"its object ends at byte {start + len(data):,} of {self.totals.bytes:,} (truncated)"
+                self.facts.handle, f"its object ends at byte {begin + len(data):,} of {self.totals.bytes:,} (truncated)"
             )
         view = memoryview(data)
         for index in range(first, last):
-            at = (index - first) * BLOCK
+            at = (index - first) * BLOCK + start - begin
             self._check(view[at : at + self._length(index)], index)
         return data
 

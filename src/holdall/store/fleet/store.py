@@ -71,7 +71,8 @@ twin AS (SELECT object, bytes, parts FROM holdall_outputs WHERE principal = %(pr
     AND sha256 = %(sha256)s AND bytes = %(bytes)s AND object IS NOT NULL AND state <> 'running' LIMIT 1),
 intent AS (INSERT INTO holdall_intents (object, principal, lease, bytes)
     SELECT %(object)s, %(principal)s, %(lease)s, %(bytes)s FROM sync
-    WHERE %(always)s OR NOT EXISTS (SELECT 1 FROM twin))
+    WHERE %(always)s OR NOT EXISTS (SELECT 1 FROM twin)
+    ON CONFLICT DO NOTHING)  -- it is asked again where the answer was lost
 SELECT object::text, parts FROM twin"""
 _INTEND_JOINED: LiteralString = """INSERT INTO holdall_intents (object, principal, lease, bytes)
 VALUES (%(object)s, %(principal)s, %(lease)s, %(bytes)s) ON CONFLICT DO NOTHING"""
@@ -376,7 +377,7 @@ class FleetStore(FleetRows):
             AND session = %(session)s AND handle = %(handle)s"""
         values = self.about(facts.session, handle=facts.handle)
         row = self.database.row("looking at an output", statement, values)
-        return f"{row[0]} {self._in_time(facts.session, [facts])[0].state}" if row else None
+        return _stamp(row[0], self._in_time(facts.session, [facts])[0]) if row else None
 
     def watch(self, facts: Facts) -> Watch:
         watches = self._wakeups.waiting(facts.id)
@@ -396,9 +397,11 @@ class FleetStore(FleetRows):
         if facts.state == "running":
             if row.is_alive and row.object is not None:
                 object = row.object
-                return FleetRunningReader(
+                running = FleetRunningReader(
                     self.cache.unnamed(), self.objects, object, lambda at: self.segments(object, at), facts
                 )
+                running.stamp = _stamp(row.version, facts)
+                return running
             facts = self._interrupt(facts)
             row = self.load(facts)
         [facts] = self._in_time(facts.session, [facts])
@@ -407,7 +410,9 @@ class FleetStore(FleetRows):
             raise _expired(facts)
         if row.object is None:
             raise OutputMissing(facts.handle)
-        return FleetReader(self.cache.open(row.object), self.source(row), facts, self.table(row, facts), self._gone)
+        reader = FleetReader(self.cache.open(row.object), self.source(row), facts, self.table(row, facts), self._gone)
+        reader.stamp = _stamp(row.version, facts)
+        return reader
 
     def _gone(self, facts: Facts) -> StoreFault:
         """Why there are no bytes: the output went after it was opened, or somebody removed its object."""
@@ -622,6 +627,10 @@ class _Twin(NamedTuple):
 
 class _TwinGone(Exception):
     """The output whose bytes we meant to share was removed meanwhile."""
+
+
+def _stamp(version: int, facts: Facts) -> str:
+    return f"{version} {facts.state}"
 
 
 def _expired(facts: Facts) -> OutputExpired:
