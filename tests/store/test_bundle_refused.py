@@ -71,15 +71,27 @@ def refused(home: Path, data: bytes) -> str:
 
 
 @requirement("bundle:lying-refused")
-def test_a_line_of_events_that_no_reader_would_read_is_refused(
+def test_a_line_of_events_that_no_reader_would_read_is_refused(bundle: bytes, home: Path) -> None:
+    """Lines are held in memory as they come, and every list of sessions reads them."""
+    forged = taken_apart(bundle)
+    forged.change("events.ndjson", lambda lines: lines + b"x" * (6 << 20) + b"\n")
+    forged.contents["sessions"][0]["events_bytes"] += (6 << 20) + 1
+    assert "has a line of more than 4,194,304 bytes, which no log has" in refused(home, forged.to_bytes())
+
+
+@requirement("bundle:lying-refused")
+def test_json_that_would_become_a_hundred_times_its_bytes_is_not_read(
     bundle: bytes, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lines are held in memory as they come."""
-    monkeypatch.setattr(record, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(record, "_MOST_VALUES", 5000)
+    many = json.dumps([{}] * 6000).encode()
     forged = taken_apart(bundle)
-    forged.change("events.ndjson", lambda lines: lines + b"x" * (5 << 20) + b"\n")
-    forged.contents["sessions"][0]["events_bytes"] += (5 << 20) + 1
-    assert "has a line of more than 1,048,576 bytes, which no log has" in refused(home, forged.to_bytes())
+    forged.contents["more"] = json.loads(many)
+    assert "it has more than 5,000 objects and lists" in refused(home, forged.to_bytes())
+    forged = taken_apart(bundle)
+    forged.change("tree.json", lambda tree: tree[:-1] + b',"more":' + many + b"}")
+    forged.contents["sessions"][0]["tree_bytes"] += len(many) + len(b',"more":')
+    assert "operation tree of this bundle cannot be read" in refused(home, forged.to_bytes())
 
 
 @requirement("bundle:lying-refused", "bundle:all-or-nothing")

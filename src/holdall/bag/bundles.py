@@ -23,12 +23,11 @@ from holdall.store.bundle.redact import Redactor, usual_rules
 from holdall.store.bundle.restore import import_bundle as read_bundle
 from holdall.store.bundle.stream import BundleReader
 from holdall.store.opening import default_home, is_store, open_store, shown
-from holdall.store.protocol import OutputStore, Progress, Quota, SessionInfo
+from holdall.store.protocol import OutputStore, Progress, Quota, SessionInfo, session_by
 from holdall.text.escape import one_line
 from holdall.text.tokens import tokenizer_named
 from holdall.values.bundles import MAX_RATIO, Bundle, Exported, Imported
 from holdall.values.errors import UsageError
-from holdall.values.handles import is_uuid
 from holdall.values.settings import Settings
 
 Listed = Callable[[Bundle], None]
@@ -222,7 +221,7 @@ def _reading(source: str | BinaryIO) -> Generator[Read]:
 
 
 def _session(store: OutputStore, wanted: str) -> SessionInfo:
-    found = store.find_session(f"session-{wanted}" if is_uuid(wanted) else wanted)
+    found = session_by(store, wanted)
     if found is not None:
         return found
     names = [one.name for one in store.sessions()]

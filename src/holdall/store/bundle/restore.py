@@ -115,7 +115,7 @@ def checked_tree(data: bytes) -> bytes:
     It comes back without how many quotes were verified: only we can say that.
     """
     try:
-        root = json.loads(data)
+        root = records.loads(data)
     except (ValueError, RecursionError) as problem:
         raise BundleRefused("the operation tree of this bundle cannot be read as JSON.") from problem
     waiting: list[tuple[object, int]] = [(root, 0)]
@@ -210,6 +210,7 @@ _COUNTED = (
     "tree_bytes",
 )  # fmt: skip
 _MAX_MASKS = 256 * 1024 * 1024
+_LONGEST_EVENT = 4 * 1024 * 1024  # bytes; every list of sessions reads them
 
 
 class IncomingSession:
@@ -337,7 +338,7 @@ class IncomingSession:
             self._count(f"{log}_bytes", entry.length, entry)
         elif entry.length > _MAX_MASKS:
             raise BundleRefused(f"{entry.name} in this bundle has {entry.length:,} bytes, which none of its kind has.")
-        last = b"\n"
+        last, most = b"\n", _LONGEST_EVENT if log == "events" else records.LONGEST_LINE
         line_bytes = 0  # of a line that has not ended yet
 
         def checked() -> Iterator[bytes]:
@@ -346,10 +347,9 @@ class IncomingSession:
                 last = chunk[-1:]
                 end = chunk.rfind(b"\n")
                 line_bytes = len(chunk) - end - 1 + (line_bytes if end < 0 else 0)
-                if line_bytes > records.LONGEST_LINE:
+                if line_bytes > most:
                     raise BundleRefused(
-                        f"{entry.name} of this bundle has a line of more than {records.LONGEST_LINE:,} bytes, "
-                        "which no log has."
+                        f"{entry.name} of this bundle has a line of more than {most:,} bytes, which no log has."
                     )
                 yield chunk
 
