@@ -96,6 +96,16 @@ def test_no_descriptor_of_the_process_is_within_reach(worker: SqlWorker, sql: st
             ask(worker, sql.format(number), bbbb=ORDERS)
 
 
+@requirement("query:also")
+async def test_a_further_output_is_a_table_by_its_call_id_too_unless_that_is_taken(tmp_path: Path) -> None:
+    async with Holdall.open(home=str(tmp_path)) as bag:
+        first = await bag.keep(b"id,n\n1,2\n", call_id="orders")
+        for call_id, name in (("jhu", "jhu"), ("t", ""), (first.handle, "")):
+            other = await bag.keep(f"id,m\n1,{call_id}\n".encode(), call_id=call_id)
+            sql = f"select m from t join {name or other.handle} using (id)"
+            assert (await bag.query(first.handle, sql, also=[other.handle])).rows == ((call_id,),)
+
+
 @requirement("query:also", "store:foreign-as-unknown")
 async def test_the_ledger_counts_each_output_and_foreign_handles_are_refused(tmp_path: Path) -> None:
     home = str(tmp_path / "h")

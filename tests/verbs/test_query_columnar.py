@@ -275,7 +275,7 @@ def test_the_columns_of_a_create_table(sql: str, columns: tuple[str, ...]) -> No
 async def test_notices_tell_the_schema_and_their_next_calls_run(tmp_path: Path, parquet: bytes, sqlite: bytes) -> None:
     async with opened(tmp_path, max_inline_bytes=100) as bag:
         for data, told in (
-            (parquet, "2,000 rows · 27 columns:\na TINYINT, b SMALLINT, c INTEGER"),
+            (parquet, "2,000 rows, as it says itself · 27 columns:\na TINYINT, b SMALLINT, c INTEGER"),
             (sqlite, "users  5,000 rows  (id, full name, x,y, q)\nkeys  3,000 rows  (a, b)"),
         ):
             taken = await bag.take(data, tool="fetch")

@@ -5,7 +5,7 @@ import mmap
 import os
 from typing import Any
 
-from holdall.text.escape import foreign, foreign_names
+from holdall.text.escape import foreign, told_names
 
 os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # the others take much of the address space at once
 
@@ -64,5 +64,5 @@ def _known_types(table: Any, notes: list[str]) -> Any:
         if wanted is not None:
             table = table.set_column(at, field.name, table.column(at).cast(wanted))
     if changed:
-        notes.append(f"Columns as text: {', '.join(map(foreign, foreign_names(changed)[:10]))}.")
+        notes.append(f"Columns as text: {told_names(changed)}.")
     return table

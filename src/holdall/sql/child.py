@@ -39,7 +39,7 @@ from holdall.sql.results import (
     missing_name,
     next_rows,
 )
-from holdall.text.escape import foreign, foreign_names
+from holdall.text.escape import foreign, foreign_names, told_names
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -230,6 +230,8 @@ def _identifier(name: str) -> str:
 
 SAMPLE = 20480  # records that DuckDB looks at to tell the columns
 _WHOLE_SAMPLE = 8 * 1024 * 1024  # bytes up to which it looks at all of them
+_MOST_COMPARED = 512 * 1024 * 1024  # bytes up to which what it found is compared with all records; it takes seconds
+_FIRST_ROWS = frozenset({"READ_JSON", "PROJECTION", "LIMIT", "STREAMING_LIMIT", "UNNEST"})  # plans that read no others
 _MIN_OBJECT = 16 * 1024 * 1024  # DuckDB's own limit for one JSON value; a higher one is allocated several times over
 _MIN_LINE = 2_000_000  # DuckDB's own limit for one line
 _LOOKED_AT = 100_000  # rows in which large whole numbers are looked for, where not all are
@@ -423,12 +425,11 @@ def _read_csv(shape: Shape, columns: Sequence[tuple[str, str]]) -> str:
 
 
 def _json_ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Iterator[Way]:
-    whole = shape.size <= _WHOLE_SAMPLE
-    sample = -1 if whole else SAMPLE
-    yield Way(partial(_with_known_columns, duck, shape, sample, known, notes), sampled=not whole)
-    yield Way(partial(_with_found_columns, duck, shape, sample), sampled=not whole)
-    if not whole:
-        yield Way(partial(_with_found_columns, duck, shape, -1))
+    if shape.size > _WHOLE_SAMPLE and (*shape.identity, shape.form, -1) not in known:
+        yield Way(partial(_with_known_columns, duck, shape, SAMPLE, known, notes), sampled=True)
+        yield Way(partial(_with_found_columns, duck, shape, SAMPLE), sampled=True)
+    yield Way(partial(_with_known_columns, duck, shape, -1, known, notes))
+    yield Way(partial(_with_found_columns, duck, shape, -1))
     yield Way(
         partial(_one_column, shape),
         "Here t has the one column value, of type JSON: value->>'$.name' is a member as text, value->'$.items' a "
@@ -457,7 +458,7 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
             columns = _with_whole_numbers(duck, shape, sample, columns, rounded)
         known[key] = columns
     if rounded:
-        told = ", ".join(map(foreign, foreign_names([name for name, _ in rounded])[:10]))
+        told = told_names(name for name, _ in rounded)
         notes.append(f"Whole numbers of 17 digits or more are rounded in {told}.")
     if _is_one_value(duck, shape, sample, columns):
         return f"from {_read_json(shape, sample)} select json as value"
@@ -468,7 +469,7 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
     untyped = [name for name, kind in columns if len(kind) > _LONGEST_TYPE]
     if untyped:
         notes.append(
-            f"Too varied to be typed, so of type JSON: {', '.join(map(foreign, foreign_names(untyped)[:10]))}. "
+            f"Too varied to be typed, so of type JSON: {told_names(untyped)}. "
             "Reach in with column->'$.name' and ->>, or make a table of it with at."
         )
     listed = ", ".join(f"{quoted(name)}: {quoted(_bounded_type(kind))}" for name, kind in columns)
@@ -519,6 +520,15 @@ def _members(shape: Shape) -> str:
     # Members of one object rarely share a type, and a type that fits all of them would hide what each one has.
     typed = ", columns={'key': 'VARCHAR', 'value': 'JSON'}"
     return f"from {_read_json(shape, 1, typed)}"
+
+
+def _structures(duck: Any, shape: Shape, names: Sequence[str], limit: str = "") -> list[str]:
+    """What all values of each of these columns are, as DuckDB tells it; numbers below zero are not told apart."""
+    typed = ", ".join(f"{quoted(name)}: 'JSON'" for name in names)
+    asked = ", ".join(f"json_group_structure({_identifier(name)})" for name in names)
+    rows = f"from {_read_json(shape, 1, f', columns={{{typed}}}')}{limit}"
+    found = duck.execute(f"select {asked} from ({rows})").fetchone()  # noqa: S608 - of our own parts
+    return [str(one).replace("UBIGINT", "BIGINT") for one in found]
 
 
 def _is_one_value(duck: Any, shape: Shape, sample: int, columns: Columns) -> bool:
@@ -711,7 +721,7 @@ def _is_recursive(defined: dict[str, Any]) -> bool:
 
 
 _CAST = lazy_pattern(r"when casting from source column (\w+)")
-_STAR = lazy_pattern(r"(?<!\()\*")  # of a select, not of a count
+_OF_COLUMNS = lazy_pattern(r"(?<!\()\*|^\s*(?i:describe|desc|summarize|show)\b")  # of a select, not of a count
 _COLUMNS_TOLD = 40
 _TABLES_TOLD = 5
 _TYPE_TOLD = 60  # characters
@@ -794,6 +804,40 @@ class Table:
         self._way = None
         return True
 
+    @property
+    def is_sampled(self) -> bool:
+        return self._way is not None and self._way.sampled
+
+    def is_as_sampled(self, used: Collection[str] | None) -> bool:
+        """Whether the types that the first records have are those of all values in the columns that are used.
+
+        DuckDB makes every value fit its column: 1.5 becomes 2, members of later objects are dropped, and a text where
+        all was null before is null. Where they are not, the table is to be made anew, by all records.
+        """
+        columns = columns_of(self._duck, self._select)
+        kinds = {name: kind for name, kind in columns if kind != "JSON" and (used is None or name in used)}
+        key = (*self._shape.identity, self._shape.form, "compared")
+        compared = [same for one, same in self._known.items() if one[: len(key)] == key]
+        wanted = kinds.keys() - {name for same in compared for name, _ in same}
+        if not wanted:
+            return True
+        if self._shape.size > _MOST_COMPARED:
+            self.notes.append(
+                f"Types come from the first {SAMPLE:,} records: a value of a later one that does not fit is changed "
+                f"in {told_names(wanted)}. A path gives values as they are."
+            )
+            return True
+        names = sorted(wanted)
+        # What is nested takes as long to compare as to find anew, and columns renamed by DuckDB are found by no name.
+        if not _has_renamed(columns) and not any(set(kinds[name]) & set("([") for name in names):
+            with contextlib.suppress(self._fault):
+                first = _structures(self._duck, self._shape, names, f" limit {SAMPLE}")
+                if first == _structures(self._duck, self._shape, names):
+                    self._known[(*key, *names)] = [(name, "") for name in names]
+                    return True
+        self._needs_all_columns, self._way = True, None
+        return False
+
     def columns(self) -> Columns:
         try:
             return columns_of(self._duck, _identifier(self.name))
@@ -804,10 +848,10 @@ class Table:
         notes, way = list(self.notes), self._way
         if way is not None and way.note:
             notes.append(f"{way.note} ({self.reason})" if self.reason else way.note)
-        if way is not None and way.sampled and _STAR.search(statement):
+        if way is not None and way.sampled and _OF_COLUMNS.search(statement):
             notes.append(
-                f"The columns come from the first {SAMPLE:,} records; a member that only later ones have is found "
-                "once the SQL names it."
+                f"The columns and types come from the first {SAMPLE:,} records; a member that only later ones have is "
+                "found once the SQL names it."
             )
         return notes
 
@@ -960,10 +1004,38 @@ class Query:
                     table.make()
                 if self._no_table:
                     raise Refused("query", self._no_table, self._told())
+                sampled = [table for table in self._tables if table.is_sampled]
+                used = self._used() if sampled else ()
+                if not all(table.is_as_sampled(used) for table in sampled):
+                    continue
                 return first_rows(self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes)
             except self._fault as fault:
                 if not self._is_read_otherwise(fault):
                     raise self._refused(fault) from None
+
+    def _used(self) -> Collection[str] | None:
+        """The columns of JSON whose values the answer depends on, as DuckDB plans it; None for all of them."""
+        told = self._duck.execute(f"explain (format json) {self._statement}").fetchone()[1]
+        operators, names, most = set[str](), set[str](), self._max_rows
+        waiting: list[Any] = json.loads(told)
+        while waiting:
+            node = waiting.pop()
+            waiting += node["children"]
+            operators.add(str(node["name"]).strip())
+            if node["name"].strip() == "READ_JSON":
+                listed = node["extra_info"].get("Projections")
+                if listed is None:
+                    return None
+                names.update([listed] if isinstance(listed, str) else listed)
+            limit = str(node["extra_info"].get("Limit", ""))
+            most = min(int(limit), most or SAMPLE + 1) if limit.isdecimal() else most
+        known = {name for one in self._tables for name, _ in one.columns()}
+        if names - {""} - known:
+            return None  # more than names is told
+        skips = "offset" in self._statement.casefold()  # DuckDB 1 does not tell it in its plan
+        if most is not None and most <= SAMPLE and operators <= _FIRST_ROWS and not skips:
+            return ()
+        return names
 
     def next_rows(self) -> list[list[Any]]:
         try:
@@ -971,9 +1043,13 @@ class Query:
         except self._fault as fault:
             raise self._refused(fault) from None
 
+    @property
+    def is_by_chance(self) -> bool:
+        return _RANDOM.search(self._statement) is not None
+
     def count(self) -> int | None:
         """All rows; None where counting them fails, or would count those of another run."""
-        if _RANDOM.search(self._statement):
+        if self.is_by_chance:
             return None
         try:
             return count_rows(self._duck, self._statement)
@@ -1153,7 +1229,7 @@ def _serve(
                 _send(connection, {"rows": rows})
             _send(connection, {"total": total})
         elif found.more:
-            _send(connection, {"total": query.count()})
+            _send(connection, {"total": query.count(), "by_chance": query.is_by_chance})
     except Refused as refused:
         told = {"columns": refused.columns, "missing": refused.missing, "table": refused.table}
         _send(connection, {"error": refused.blamed, "message": str(refused), **told})

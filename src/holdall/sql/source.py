@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, BinaryIO
 
 from holdall.formats.columns import Table, column_names, table_of
-from holdall.formats.kinds import PACKED, SAMPLE, TAIL
+from holdall.formats.kinds import PACKED, PACKED_STREAMS, SAMPLE, TAIL
 from holdall.formats.outline import Sample, take
 from holdall.formats.registry import format_of, kind_of
 from holdall.store.members import scratch
@@ -222,6 +222,8 @@ def source_of(
     """`forced`: the kind that it is read as. `mend`: a copy in which strict readers of JSON find nothing that they do
     not take; `rewrite`: of CSV."""
     kind = kind_so_far(reader)
+    if kind in PACKED_STREAMS:
+        raise BadQuery(f"the output is packed ({kind}): query what it holds, HANDLE!, or HANDLE!NAME of a tar in it.")
     if kind in PACKED:
         raise BadQuery(f"the output is packed ({kind}): query what is in it, HANDLE!NAME; HANDLE! is the list of that.")
     if format_of(kind).is_opened and not _is_settled(reader):

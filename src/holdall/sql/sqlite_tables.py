@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from holdall.text.escape import foreign, foreign_names
+from holdall.text.escape import foreign, told_names
 from holdall.values.record import record
 
 MOST_TABLES, MOST_COLUMNS = 1000, 1000
@@ -74,7 +74,7 @@ def chosen(database: Database, at: str) -> str:
     if at:
         found = [name for name in database.names if name.casefold() == at.casefold()]
         if not found:
-            shown = ", ".join(map(foreign, foreign_names(database.names)[:20]))
+            shown = told_names(database.names, 20)
             raise CannotRead(f"at names a table of it; there is no {foreign(at)}. Its tables: {shown}")
         return found[0]
     return database.names[0] if len(database.names) == 1 else ""
@@ -117,7 +117,7 @@ def _table(duck: Any, connection: sqlite3.Connection, name: str, notes: list[str
         as_text = f"case typeof({own}) when 'blob' then hex({own}) else cast({own} as text) end"
         read.append(as_text if column in mixed else own)
     if mixed:
-        shown = ", ".join(map(foreign, foreign_names(mixed)[:10]))
+        shown = told_names(mixed)
         notes.append(f"Columns with values of several types are text (blobs as hex): {shown}.")
     rows = connection.execute(f"select {', '.join(read)} from {table}")  # noqa: S608
     return _copy(duck, f"sqlite {called}", typed, rows)

@@ -22,7 +22,7 @@ from holdall.store.deadline import of_seconds, within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_char, byte_of_line, line_of_byte, lines_of
 from holdall.text.align import differences
-from holdall.text.escape import foreign, foreign_names
+from holdall.text.escape import foreign, told_names
 from holdall.text.excerpt import around, beginning
 from holdall.text.json.path import normalized_step
 from holdall.text.numbers import plural
@@ -602,7 +602,7 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
     if wanted:
         one, other = (replace(rows, tried=(wanted,), keys=_keys_of(rows, wanted)) for rows in (one, other))
         if not all(any(keys != (None,) for keys in rows.keys) for rows in (one, other)):
-            known = ", ".join(foreign_names(one.columns)[:20])
+            known = told_names(one.columns, 20)
             raise BadQuery(f"there is no column {foreign(repr(wanted))} on both sides. Columns are: {known}.")
     chosen = _key_of(one, other, wanted)
     if not chosen:
@@ -620,7 +620,7 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
     if columns is not None:
         for which, rows in (("removed", one), ("added", other)):
             if alone := [name for name in rows.columns if name not in columns]:
-                named = ", ".join(foreign_names(alone)[:10])
+                named = told_names(alone)
                 notes.append(f"{plural(len(alone), 'column')} {which}{f': {named}' if named else ''}")
     changes: list[tuple[int, int]] = []  # rows of both sides; -1 where there is none
     for value, at in there.items():

@@ -210,6 +210,8 @@ class _Search:
 
 def _packed_note(kind: str) -> str:
     """That what is packed is not found in its bytes. A tar has its files as they are."""
+    if kind == "utf-16":
+        return "these are the bytes of UTF-16, in which a pattern finds no letters: search HANDLE!, the text as UTF-8"
     if kind in PACKED_STREAMS or kind == "pdf":
         return f"these are the bytes of a {kind}, not the text that it holds: search HANDLE!"
     if kind == "zip":
@@ -303,7 +305,9 @@ class _Answer:
     def _has_shown(self, place: Span) -> bool:
         """Whether the match begins in the text that was shown last; then it is among the others of that."""
         if place.start >= self._shown_to:
-            return False
+            # The \r before a newline is not shown, and a match of it alone is on a line that was.
+            ended = self.matches and place.start == self._shown_to and not self.matches[-1].cut_right
+            return bool(ended and self._search.reader.read(place.start, place.start + 2) == b"\r\n")
         self._others.setdefault(self.matches[-1].byte, []).append(Span(place.start, self._windows.end_of(place)))
         return True
 

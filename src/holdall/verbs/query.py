@@ -158,6 +158,12 @@ def _parts(first: Part, also: Sequence[OutputReader]) -> list[Part]:
     parts = {first.names[1]: first}
     for other in also:
         parts.setdefault(other.facts.handle, Part(other, [other.facts.handle]))
+    taken = {"t", *(name.casefold() for name in parts)}
+    for part in list(parts.values())[1:]:
+        name = part.reader.facts.origin.call_id  # it may be what the output was asked for by
+        if name.isidentifier() and name.casefold() not in taken:
+            part.names.append(name)
+            taken.add(name.casefold())
     return list(parts.values())
 
 
@@ -190,9 +196,14 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
             "The row is longer than an answer may be: cells that end in … are cut. "
             "Fetch parts of them in SQL: substring(column, 1, 4000), then from 4001 on.",
         )
-    if total is None:
+    if is_least := total is None:
         total = shown + 1
-        notes.insert(0, f"At least {total:,} rows: the rest could not be counted within the limits of the query.")
+        why = (
+            "the rest is not counted, because this SQL draws by chance and may give other rows each time"
+            if answer.get("by_chance")
+            else "the rest could not be counted within the limits of the query"
+        )
+        notes.insert(0, f"At least {total:,} rows: {why}.")
     return Table(
         handle=reader.facts.handle,
         columns=tuple(answer["columns"]),
@@ -202,6 +213,7 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
         totals=reader.totals,
         next=shown if answer["more"] else None,
         notes=tuple(notes),
+        is_least=is_least,
     )
 
 
