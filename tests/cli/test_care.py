@@ -428,6 +428,9 @@ def test_an_error_is_json_too_where_json_was_asked_for(holdall: Program) -> None
 @requirement("cli:completion")
 def test_shell_completion_knows_the_commands_and_the_handles(holdall: Program) -> None:
     handle = holdall.put(b"x")
+    for name in (r"c \$(touch here)", "c`id`", "=c"):  # shells run what stands in a completion
+        assert holdall("put", f"--session={name}", "-", stdin=b"x").code == 0
+    assert _complete(holdall, "holdall ls -s ") == ["cli"]
     words = _complete(holdall, "holdall ")
     assert {command.split()[0] for command in COMMANDS} <= set(words)
     assert {"show", "path"} <= set(_complete(holdall, "holdall config "))

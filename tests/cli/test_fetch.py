@@ -172,9 +172,12 @@ def test_grep_and_its_flags(holdall: Program) -> None:
     handle = holdall.put(b"one\nTwo (x)\nthree\nTWO (y)\n")
     assert holdall("grep", handle, "two", "-i", "--count").out == b"2\n"
     assert holdall("grep", handle, "(x)", "-F").text == "2:8:Two (x)\n"
-    assert holdall("grep", handle, "three", "-C", "1").text == "  Two (x)\n3:12:three\n  TWO (y)\n"
-    assert holdall("grep", handle, "three|TWO", "-B", "1", "-A", "0").text == "  Two (x)\n3:12:three\n4:18:TWO (y)\n"
+    assert holdall("grep", handle, "three", "-C", "1").text == "2-4-Two (x)\n3:12:three\n4-18-TWO (y)\n"
+    assert holdall("grep", handle, "three|TWO", "-B", "1", "-A", "0").text == "2-4-Two (x)\n3:12:three\n4:18:TWO (y)\n"
     assert holdall("grep", handle, "o", "-i", "--last", "-m", "1").text == "4:20:TWO (y)\n"
+    tabs = holdall.put(b"\ta\r\n\tb\r\n")  # as they are, and each line once, also where its \r matches
+    assert holdall("grep", tabs, "b", "-B", "1").text == "1-0-\ta\n2:5:\tb\n"
+    assert holdall("grep", tabs, ".").text == "1:0:\ta\n2:4:\tb\n"
     assert holdall("grep", handle, r"\((\w)\)|one", "--group", "-m", "1", "--json").json["distinct"] == 3
     assert holdall("grep", holdall.put(b"b a b\na b\n"), r"\w", "--group").text == "3  b\n2  a\n"
 
@@ -315,6 +318,29 @@ def test_ls_has_a_column_for_what_a_model_has_seen(holdall: Program) -> None:
     listed = {one["handle"]: one["seen"] for one in holdall("ls", "--json").json["outputs"]}
     assert (listed[small], listed[unseen]) == (1.0, 0.0)
     assert 0 < listed[huge] < 0.001
+
+
+@requirement("ledger:in-facts")
+def test_whatever_a_model_reads_with_these_commands_is_in_the_ledger(holdall: Program) -> None:
+    handle = holdall("put", "--json", "-s", "cc-1a2b3c4d", stdin=LOG).json["handle"]
+    before = 0.0
+    commands = (
+        ("grep", handle, "job 77"), ("grep", handle, "job 78", "-C", "1", "--json"), ("read", handle, "--lines", "90:99"),
+        ("read", handle, "--bytes", "9000:9100", "--json"), ("tail", handle, "-n", "30"), ("slice", handle, "--start", "70", "--length", "50"),
+        ("cat", handle),
+    )  # fmt: skip
+    for done, command in enumerate(commands, 1):
+        assert holdall(*command, "-s", "cc-1a2b3c4d", env={"HOLDALL_READER": "person"}).code == 0
+        assert holdall(*command, "-s", "cc-1a2b3c4d").code == 0
+        seen = holdall("show", handle, "--json", "-s", "cc-1a2b3c4d").json["coverage"]
+        assert seen["retrievals"] == done, command
+        assert seen["seen"] > before, command
+        before = seen["seen"]
+    assert before == 1.0
+    assert holdall("query", handle, "select count(*) from t", "-s", "cc-1a2b3c4d").code == 0
+    assert holdall("stats", "--json", "-s", "cc-1a2b3c4d").json["counters"]["retrievals"] == {
+        "cat": 1, "grep": 2, "query": 1, "read": 2, "slice": 1, "tail": 1,
+    }  # fmt: skip
 
 
 @requirement("ledger:in-facts")

@@ -322,6 +322,10 @@ def test_secrets_of_a_tool_with_redact_are_masked_whatever_the_size(
     assert secret not in str(new)
     assert "GITHUB_TOKEN=" in str(new) or size > 1000
     assert agent.tell(agent.event("Bash", {**BASH, "stdout": "nothing to hide"})) is None
+    monkeypatch.setattr("holdall.cli.hook_results._MOST_SECONDS", 0.0)  # before the agent has lost its patience
+    late = agent.tell(agent.event("Bash", {**BASH, "stdout": f"GITHUB_TOKEN={secret}\n"}))
+    assert "not shown and not kept: it could not be looked through for secrets" in str(late)
+    assert "(TimeoutError)" in str(late)
 
 
 SECRET = "ghp_" + "Ab3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"

@@ -4,6 +4,7 @@ import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from holdall.mcp.client.spec import load
 from holdall.mcp.gateway.siblings import running_client
+from holdall.mcp.install import installer
 from holdall.mcp.install.clients import CLIENTS, client_id, path_of
 from holdall.mcp.install.config_text import Configuration, servers_in, unwrap, wrap
 from holdall.mcp.install.installer import files_of, install, uninstall
@@ -113,6 +115,36 @@ def test_a_second_install_changes_nothing_and_the_copy_stays_the_users(tmp_path:
     assert (again.edited.changed, file.read_text()) == ((), once)
     assert dict(again.edited.left)["github"] == "it is behind the gateway already"
     assert Path(copy).read_text() == CURSOR
+
+
+@requirement("install:clients")
+def test_what_a_client_writes_while_servers_are_asked_is_not_overwritten(
+    tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(CURSOR)
+    theirs = CURSOR.replace("my servers", "a new token of the client")
+
+    def slow(*given: Any, **more: Any) -> Any:
+        file.write_text(theirs)
+        return wrap(*given, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(installer, "wrap", slow)
+        with pytest.raises(UsageError, match="was changed by another program meanwhile; nothing was written"):
+            install(str(file), "holdall", config_folder=folder)
+    assert (file.read_text(), os.listdir(tmp_path)) == (theirs, ["mcp.json"])
+    assert install(str(file), "holdall", config_folder=folder).edited.changed
+    uninstall(str(file), config_folder=folder)
+    assert file.read_text() == theirs
+
+
+def test_a_file_with_more_parts_than_any_configuration_is_not_read(tmp_path: Path, folder: str) -> None:
+    """Each becomes a hundred times its bytes, and a checkout brings files of any kind."""
+    file = tmp_path / "mcp.json"
+    file.write_text('{"mcpServers": {}, "x": [' + '{"":0},' * 60_000 + "0]}")
+    with pytest.raises(UsageError, match="has more in it than any configuration; nothing was changed"):
+        install(str(file), "holdall", config_folder=folder)
 
 
 def test_what_others_changed_meanwhile_stays(tmp_path: Path, folder: str) -> None:

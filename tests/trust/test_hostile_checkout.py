@@ -183,6 +183,12 @@ def test_own_files_own_commands_and_mere_prompts_are_not_asked_about(
         assert (sends.code, sends.out) == (2, b""), "words of the user's own would be sent"
         assert "\n  sends " in sends.err
         assert os.path.realpath(checkout.folder / elsewhere) in sends.err
+    secret = checkout.folder.parent / "credentials"
+    secret.write_text("a secret of the user")
+    (checkout.folder / "prompt.md").symlink_to(secret)
+    linked = run(holdall, str(checkout.folder / "prompt.md"))
+    assert (linked.code, linked.out) == (2, b""), "its words would be the prompt"
+    assert f"\n  sends    {os.path.realpath(secret)}\n" in linked.err
     assert served(holdall, "--", sys.executable, SERVER, str(tmp_path / "pids")).code == 0
     own = tmp_path / ".config" / "holdall"
     shutil.copytree(checkout.folder, own)

@@ -24,9 +24,11 @@ from holdall.text.numbers import age, grouped, plural, size
 from holdall.values.errors import AnchorNotFound, BadQuery, UsageError
 from holdall.values.outputs import STATES
 from holdall.values.patterns import lazy_pattern
+from holdall.values.spans import Span
 from holdall.wire.verbs import DEFAULT_WINDOW, GREP, QUERY, READ, SLICE, TAIL, VERBS, Verb
 
 if TYPE_CHECKING:
+    from holdall.bag import Holdall
     from holdall.policy.folds import Coverage
     from holdall.values.answers import Fetched, Nodes, Table
     from holdall.values.outputs import Facts, Measure
@@ -278,13 +280,11 @@ async def cat(options: Options, handle: Handle) -> int:
     """Print the exact bytes of an output, all of them, each block checked."""
     async with options.read_bag() as bag:
         if options.as_json:
-            screen.as_json((await bag.read(handle, bytes=":", bounded=False)).to_json())
+            found = await bag.read(handle, bytes=":", bounded=False)
+            bag.fetch.count("cat", {}, found)
+            screen.as_json(found.to_json())
             return 0
-        last = b""
-        async for chunk in bag.fetch.stream(handle):
-            screen.content(chunk)
-            last = chunk
-        screen.end_line(last)
+        await _stream(bag, "cat", handle, None)
         return 0
 
 
@@ -293,16 +293,29 @@ async def read(options: Options, handle: str, **ranges: str | None) -> int:
     ranged = any(one is not None for one in ranges.values())
     async with options.read_bag() as bag:
         if options.as_json or not ranged:
-            return _print(options, READ, await bag.read(handle, **ranges, bounded=not ranged))
+            found = await bag.read(handle, **ranges, bounded=not ranged)
+            if ranged:
+                bag.fetch.count("read", ranges, found)
+            return _print(options, READ, found)
         found = await bag.fetch.find(handle, **ranges)
-        last = b""
-        if found.bytes.start < found.bytes.end:
-            async for chunk in bag.fetch.stream(handle, found.bytes):
-                screen.content(chunk)
-                last = chunk
-        screen.end_line(last)
+        await _stream(bag, "read", handle, found.bytes, **ranges)
         screen.about(screen.range_of(found))
         return FOUND_NOTHING if found.past_end else 0
+
+
+async def _stream(bag: Holdall, verb: str, handle: str, span: Span | None, **asked: Any) -> None:
+    """Bytes as they are stored. What was printed counts, also where whoever reads them has seen enough."""
+    start = at = span.start if span else 0
+    last = b""
+    try:
+        async for chunk in bag.fetch.stream(handle, span):
+            screen.content(chunk)
+            at += len(chunk)
+            last = chunk
+    finally:
+        if at > start:
+            bag.fetch.count_bytes(verb, asked, (await bag.show(handle)).handle, Span(start, at))
+    screen.end_line(last)
 
 
 @command(app, TAIL)
@@ -314,13 +327,19 @@ async def tail(
 ) -> int:
     async with options.read_bag() as bag:
         if not follow:
-            _print(options, TAIL, await bag.tail(handle, lines, bounded=False))
+            last = await bag.tail(handle, lines, bounded=False)
+            bag.fetch.count("tail", {"lines": lines}, last)
+            _print(options, TAIL, last)
             return 0
         if options.as_json:
             raise UsageError("tail -f goes on until the output ends; it has no --json.")
+        printed = 0
         async for chunk in bag.fetch.follow(handle, lines):
             screen.content(chunk)
+            printed += len(chunk)
         facts = await bag.show(handle)
+        end = facts.measure.bytes
+        bag.fetch.count_bytes("tail", {"lines": lines}, facts.handle, Span(max(0, end - printed), end))
         if facts.state != "ready":
             screen.about(f"{handle} {facts.state}{': ' + facts.error if facts.error else ''}")
         return 0
@@ -366,9 +385,14 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
         except AnchorNotFound as problem:
             problem.args = (str(problem).replace("match_index", "--match-index"),)
             raise
+        except BrokenPipeError:
+            if stream is not None and stream.last is not None:
+                bag.fetch.count(verb.name, given, stream.last, stream.shown)
+            raise
         except BadQuery as problem:
             problem.args = (_TOOL_CALL.sub(r'holdall query HANDLE "\2" --at \1', str(problem)),)
             raise
+        bag.fetch.count(verb.name, given, found, None if stream is None else stream.shown)
         return _print(options, verb, found, stream=stream, rows=rows, **given)
 
 

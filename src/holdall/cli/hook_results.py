@@ -8,10 +8,15 @@ Of a tool with `redact` nothing stays as it was unless it was looked through: wh
 masked as it is, and what cannot be looked through is withheld.
 """
 
+import contextlib
+import functools
 import json
 import os
 import re
+import select
+import signal
 import stat
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
@@ -30,6 +35,7 @@ _SAVED = lazy_pattern(
 )
 _LOST = ("persistedOutputPath", "persistedOutputSize", "stdoutHoldsOutputEnd")
 _PREFIX = "mcp__"
+_MOST_SECONDS = 45.0  # for what has to be looked through; the hooks that we install have 60
 _Event = Mapping[str, Any]
 
 
@@ -293,7 +299,8 @@ def answer(agent: str, told: bytes, may_redact: Callable[[], bool]) -> str:
         masks = bool(policy and policy.redact)
         if policy is not None:
             found = replace(found, settings=replace(found.settings, tools={**found.settings.tools, tool: policy}))
-        new = _answer(by, event, tool, server, found, masks=masks)
+        made = functools.partial(_answer, by, event, tool, server, found, masks=masks)
+        new = _in_time(made) if masks else made()
     except Exception as problem:
         if not (may_redact() if masks is None else masks):
             raise
@@ -301,6 +308,38 @@ def answer(agent: str, told: bytes, may_redact: Callable[[], bool]) -> str:
 
         new = by.as_text(event, withheld_note(type(problem).__name__))
     return "" if new is None else json.dumps(new)
+
+
+def _in_time(work: Callable[[], object]) -> object:
+    """What has to be looked through is withheld before the agent's own patience ends: it would go on with all of it.
+
+    In a process of its own, since an engine of patterns hears of no deadline.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException), os.fdopen(writing, "w") as pipe:
+            try:
+                told: dict[str, object] = {"new": work()}
+            except Exception as problem:
+                told = {"failed": type(problem).__name__}
+            json.dump(told, pipe)
+        os._exit(0)
+    os.close(writing)
+    ended, data = time.monotonic() + _MOST_SECONDS, bytearray()
+    try:
+        while select.select([reading], [], [], max(0.0, ended - time.monotonic()))[0]:
+            if not (piece := os.read(reading, 1 << 20)):
+                told = json.loads(data)
+                if "failed" in told:
+                    raise type(str(told["failed"]), (Exception,), {})
+                return told["new"]
+            data += piece
+        raise TimeoutError
+    finally:
+        os.close(reading)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def _meant(names: list[tuple[str, str]], settings: Settings) -> tuple[str, str, "ToolPolicy | None"]:
@@ -360,7 +399,7 @@ async def _taken(
     dialect = replace(dialect_of(found.settings), keeps_for_session=False, marked_by="")
     response: Any = event.get("tool_response")
     async with Holdall.open(home=found.home, session=found.session, settings=found.settings, dialect=dialect) as bag:
-        bag.core.ends_session = False
+        bag.core.ends_session, bag.core.only_content = False, True
         bag.core.shell = f" -s {shell_quoted(found.session)}"
         redaction = bag.core.redaction_of(tool)
         rest: Any = response if redaction is None else redaction.masked(response)

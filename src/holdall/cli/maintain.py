@@ -228,7 +228,8 @@ def _estimate(done: Counters) -> str:
 
 
 def _most_common(counts: Counter[str]) -> str:
-    return ", ".join(f"{one_line(key, 30)} {count:,}" for key, count in counts.most_common(8)) or "-"
+    told = [f"{one_line(key, 30)} {count:,}" for key, count in counts.most_common(8)]
+    return ", ".join([*told, *([f"and {len(counts) - 8:,} more (--json)"] if len(counts) > 8 else [])]) or "-"
 
 
 def _in_brackets(counts: Counter[str]) -> str:

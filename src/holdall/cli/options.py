@@ -29,7 +29,6 @@ from holdall.values.errors import (
     UsageError,
     json_name,
 )
-from holdall.values.handles import is_uuid
 from holdall.values.record import record
 from holdall.wire.verbs import Verb
 
@@ -57,10 +56,12 @@ def complete_from(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For the shell, as `complete_handle`."""
+    """For the shell, as `complete_handle`. The names come from conversations and bundles, and shells run what is in a
+    completion: one that would need quotes is not offered."""
     try:
         found = Options(ctx.params.get("home")).configuration()
-        return [one.name for one in sessions_at(found) if one.name.startswith(incomplete)]
+        names = [one.name for one in sessions_at(found) if one.name.startswith(incomplete)]
+        return [name for name in names if shell_quoted(name) == name and name[0].isalnum()]
     except Exception:
         return []
 
@@ -329,10 +330,10 @@ def sessions_at(found: "Configuration") -> list[Known]:
 
 
 def find_session(found: "Configuration", wanted: str) -> Known | None:
-    from holdall.bag.core import open_existing_store
+    from holdall.bag.core import open_existing_store, session_by
 
     with open_existing_store(found.home, found.settings) as store:
-        info = store.find_session(f"session-{wanted}" if is_uuid(wanted) else wanted) if store is not None else None
+        info = session_by(store, wanted) if store is not None else None
         return Known(info.name, info.id, info.parent) if info is not None else None
 
 

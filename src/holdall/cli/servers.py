@@ -474,7 +474,7 @@ def _ready(
     settings = settings_for(found.settings, given=tuple(found.sources))
 
     def open_bag(principal: str) -> Holdall:
-        own = f"{name or 'gateway'}-{principal}" if principal else name
+        own = f"{name or 'gateway'}:{principal}" if principal else name  # a principal has no colon: no two are the same
         return Holdall.open(home=found.home, session=own or None, settings=settings, dialect=lasting(settings))
 
     return GatewayState(servers.servers, ask.prefix), open_bag
@@ -524,6 +524,8 @@ def _problem(words: list[str], found: Mapping[str, str]) -> str | None:
     name, token = words
     if len(token) < _MIN_TOKEN:
         return f"has a token that is too short: a token has at least {_MIN_TOKEN} characters"
+    if ":" in name:
+        return f"has the name {short(name)}: a name has no colon"
     if name in found:
         return f"has the name {short(name)} for a second time: each name stands once"
     owner = next((other for other, its in found.items() if its == token), None)

@@ -17,11 +17,14 @@ from holdall.text.numbers import grouped, plural
 
 if TYPE_CHECKING:
     from holdall.values.answers import Difference, Found, Match, Nodes, Passage, Table
+    from holdall.values.spans import Span
 
 Rows = Callable[..., None]
 """Prints a table, the names of its columns first unless `with_names` is False."""
 
 _ESCAPES = "backslashreplace"
+_LINE_END = 2  # bytes at most
+_MOST_SPANS = 20_000  # that the ledger is told of one answer
 _CODES = {"dim": "2", "bold": "1", "red": "1;31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
@@ -115,12 +118,18 @@ def byte_ranges(ranges: Sequence[Sequence[int]], most: int = 6) -> str:
 
 def matches(found: Found) -> None:
     for match in found.matches:
-        for line in match.before:
-            print(paint(f"  {one_line(line, 10_000)}", "dim"))
+        above = len(match.before)
+        _context(match.line - above, match.before, match.context[:above])
         where = f"{match.line}:{match.byte}:"
         print(paint(where, "cyan") + _marked(match))
-        for line in match.after:
-            print(paint(f"  {one_line(line, 10_000)}", "dim"))
+        _context(match.line + 1, match.after, match.context[above:])
+
+
+def _context(number: int, lines: Sequence[str], places: Sequence[Span]) -> None:
+    """Lines around a match, with the sign of grep for them: `12-345-text`."""
+    for at, (line, place) in enumerate(zip(lines, places, strict=True), number):
+        text = for_people(line) if is_terminal(sys.stdout) else line
+        print(paint(f"{at}-{place.start}-{text}", "dim"))
 
 
 def _marked(match: Match) -> str:
@@ -135,10 +144,11 @@ def _marked(match: Match) -> str:
 
 
 def groups(found: Found) -> None:
-    width = max((len(grouped(group.count)) for group in found.groups), default=1)
-    for group in found.groups:
-        value = one_line(group.value, 100_000) if is_terminal(sys.stdout) else group.value
-        print(f"{grouped(group.count):>{width}}  {value}")
+    for_a_person = is_terminal(sys.stdout)
+    counts = [grouped(group.count) if for_a_person else str(group.count) for group in found.groups]
+    width = max(map(len, counts), default=1)
+    for count, group in zip(counts, found.groups, strict=True):
+        print(f"{count:>{width}}  {one_line(group.value, 100_000) if for_a_person else group.value}")
 
 
 class Stream:
@@ -147,12 +157,15 @@ class Stream:
     def __init__(self, *, as_json: bool, rows: Rows) -> None:
         self.number = 0  # of what was printed
         self.first: Nodes | None = None
+        self.last: Found | Table | Nodes | None = None
+        self.shown: list[Span] = []  # bytes that were printed, neighbouring lines as one
         self._as_json = as_json
         self._rows = rows
         self._began = False
 
     def add(self, part: Found | Table | Nodes) -> None:
-        from holdall.values.answers import Found, Table
+        from holdall.values.answers import Found, Table, shown_by
+        from holdall.values.spans import Span
 
         name, items = _items(part)
         if self._as_json:
@@ -170,6 +183,12 @@ class Stream:
             self.first = self.first or part
         self._began = True
         self.number += len(items)
+        self.last = part
+        for span in sorted(shown_by(part), key=lambda span: span.start):
+            if self.shown and span.start <= self.shown[-1].end + (_LINE_END if isinstance(part, Found) else 0):
+                self.shown[-1] = Span(self.shown[-1].start, max(self.shown[-1].end, span.end))
+            elif len(self.shown) < _MOST_SPANS:
+                self.shown.append(span)
 
     def end(self, found: Any) -> None:
         """The rest of the JSON."""

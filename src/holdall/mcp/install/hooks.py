@@ -114,7 +114,7 @@ def install_hook(client: str, command: str, *, config_folder: str, dry_run: bool
     note = Note(text_hash(new), text_hash(text), {_INSERTED: inserted})
     write_text(folder.note(file + _KEY), note.text(), mode=0o600)
     os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
-    write_text(file, new, mode=os.stat(file).st_mode & 0o777 if text else 0o600)
+    write_text(file, new, mode=os.stat(file).st_mode & 0o777 if text else 0o600, instead_of=text or None)
     return Done(file, edited, copy)
 
 
@@ -135,7 +135,7 @@ def uninstall_hook(client: str, *, config_folder: str, dry_run: bool = False) ->
     if not new:
         os.unlink(file)
     else:
-        write_text(file, new, mode=os.stat(file).st_mode & 0o777)
+        write_text(file, new, mode=os.stat(file).st_mode & 0o777, instead_of=text)
     for gone in (folder.note(file + _KEY), *((copy,) if exactly else ())):
         folder.remove(gone)
     return Done(file, edited, exactly=exactly)

@@ -151,6 +151,7 @@ def _paths(found: list[list[str]]) -> tuple[Path, ...]:
 T = TypeVar("T")
 
 _LARGEST_CONFIG = 16 * 1024 * 1024
+_MOST_PARTS = 50_000  # objects and lists: each becomes a hundred times its bytes
 
 
 @record
@@ -240,6 +241,7 @@ def install(
     edited = _edited(file, lambda: wrap(text, program, new_config, leading, choices=choices, file=file))
     if dry_run or not edited.changed:
         return Done(file, edited, beside=beside)
+    _check_unchanged(file, text)  # servers were asked, and perhaps a person
     folder.make()
     for path, entry in edited.entries.items():
         write_text(path, private_text(names[path], entry), mode=0o600)
@@ -252,7 +254,7 @@ def install(
         note = Note(original=text_hash(text), by_hand=edited.by_hand)
     note = (note or Note(by_hand=edited.by_hand)).after(edited, text_hash(edited.text) if first or untouched else "")
     write_text(folder.note(file), note.text(), mode=0o600)
-    write_text(file, edited.text, mode=stat.S_IMODE(os.lstat(file).st_mode))
+    write_text(file, edited.text, mode=stat.S_IMODE(os.lstat(file).st_mode), instead_of=text)
     return Done(file, edited, copy, exactly=first, beside=beside)
 
 
@@ -271,7 +273,7 @@ def uninstall(file: str, *, config_folder: str, tools: Sequence[str] = (), dry_r
         edited = replace(edited, text=before) if exactly else edited
     if dry_run or not (edited.changed or exactly):
         return Done(file, edited, exactly=exactly, beside=beside)
-    write_text(file, edited.text, mode=stat.S_IMODE(os.lstat(file).st_mode))
+    write_text(file, edited.text, mode=stat.S_IMODE(os.lstat(file).st_mode), instead_of=text)
     named = {path: raw for path, raw in note.originals.items() if named_in(edited.text, path)}
     if named:
         write_text(folder.note(file), replace(note, installed="", originals=named).text(), mode=0o600)
@@ -417,7 +419,10 @@ def read_text(file: str) -> str:
                 raise UsageError(f"{file} is not a regular file; nothing was changed.")
             if about.st_size > _LARGEST_CONFIG:
                 raise UsageError(f"{file} is larger than any configuration; nothing was changed.")
-            return source.read()
+            text = source.read()
+            if text.count("{") + text.count("[") > _MOST_PARTS:
+                raise UsageError(f"{file} has more in it than any configuration; nothing was changed.")
+            return text
     except OSError as problem:
         raise UsageError(f"{file} cannot be read: {problem.strerror}.") from problem
 
@@ -446,8 +451,15 @@ def _is_of_system(link: str) -> bool:
     return about.st_uid == folder.st_uid == 0 and not folder.st_mode & 0o022 and os.getuid() != 0
 
 
-def write_text(file: str, text: str, *, mode: int) -> None:
-    """Atomic. What stands under the name is replaced, a link too: its target is never touched."""
+def _check_unchanged(file: str, text: str) -> None:
+    """Clients write into their files too, and some all the time."""
+    if read_text(file) != text:
+        raise UsageError(f"{file} was changed by another program meanwhile; nothing was written to it. Try again.")
+
+
+def write_text(file: str, text: str, *, mode: int, instead_of: str | None = None) -> None:
+    """Atomic. What stands under the name is replaced, a link too: its target is never touched. Where it is said what
+    the file has, it is left alone if it has something else."""
     temporary = f"{file}.{secrets.token_hex(4)}"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -456,7 +468,12 @@ def write_text(file: str, text: str, *, mode: int) -> None:
             out.flush()
             os.fchmod(descriptor, mode)
             os.fsync(descriptor)
+        if instead_of is not None:
+            _check_unchanged(file, instead_of)
         os.replace(temporary, file)
+    except UsageError:
+        os.unlink(temporary)
+        raise
     except OSError as problem:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
