@@ -93,6 +93,27 @@ async def test_compressed_files_and_compressed_tars_are_opened(tmp_path: Path, f
             await bag.read(f"{tar}!l")
 
 
+@requirement("packed:members")
+@pytest.mark.parametrize("order", ["little", "big"])
+async def test_text_in_utf_16_is_opened_as_utf_8(tmp_path: Path, order: str) -> None:
+    text = "id,name\n" + "".join(f"{number},Zoë 😀 {number}\n" for number in range(3000))
+    data = b"\xff\xfe" + text.encode("utf-16-le") if order == "little" else b"\xfe\xff" + text.encode("utf-16-be")
+    async with opened(tmp_path) as bag:
+        one = await bag.take(data, tool="powershell")
+        assert "(utf-16 of csv)" in one.text
+        found = await bag.grep(one.handle, "Zoë 😀 2999")
+        assert found.total == 0
+        assert "search HANDLE!, the text as UTF-8" in found.notes[0]
+        assert (await bag.grep(f"{one.handle}!", "Zoë 😀 2999")).total == 1
+        assert await selected(bag, f"{one.handle}!", "select count(*), max(id) from t") == ((3000, 2999),)
+        assert (await bag.read(f"{one.handle}!", bytes=":", bounded=False)).data == text.encode()
+        assert (await bag.read(one.handle, bytes=":", bounded=False)).data == data
+        cut = await kept(bag, data[:-1])
+        assert "end early" in (await bag.read(f"{cut}!", lines="-1:")).notes[0]
+        noise = await kept(bag, b"\xff\xfe" + bytes(range(256)) * 100)
+        assert (await bag.show(noise)).measure.kind == "binary"
+
+
 @requirement("packed:nested")
 async def test_packed_files_in_packed_files_are_opened_three_deep(tmp_path: Path) -> None:
     async with opened(tmp_path) as bag:

@@ -4,7 +4,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from holdall.policy.retention import Retention
-from holdall.store.protocol import OutputStore
+from holdall.store.protocol import OutputStore, session_by
 from holdall.values.errors import UsageError
 from tests.requirements import requirement
 from tests.store.support import Clock, StoreMaker, keep, read_back
@@ -39,6 +39,17 @@ def test_the_same_name_is_the_same_session(make_store: StoreMaker, clock: Clock)
 
 
 @requirement("session:listed")
+def test_a_name_that_is_the_id_of_another_session_means_neither(store: OutputStore) -> None:
+    """Bundles bring any name: whoever removes the one by it must not lose the other."""
+    mine = store.open_session("work")
+    theirs = store.open_session(mine.id)
+    with pytest.raises(UsageError, match=f"write session-{mine.id} for the one of that id, session-{theirs.id} for"):
+        session_by(store, mine.id)
+    assert session_by(store, f"session-{mine.id}") == mine
+    assert session_by(store, "work") == mine
+    assert session_by(store, theirs.id) == theirs
+
+
 def test_sessions_are_listed_newest_first(store: OutputStore, clock: Clock) -> None:
     made = [store.open_session(name) for name in ("a", "b")]
     clock.now += 5
@@ -77,6 +88,12 @@ def test_the_refusal_of_a_name_reads_well(store: OutputStore) -> None:
     assert str(refused.value) == snapshot(
         "'a\\nb' cannot be the name of a session: write 1 to 200 printable characters."
     )
+
+
+def test_a_name_that_is_no_text_is_refused(store: OutputStore) -> None:
+    with pytest.raises(UsageError) as refused:
+        store.open_session(5)  # pyright: ignore[reportArgumentType]
+    assert str(refused.value) == snapshot("5 cannot be the name of a session: write text, as str(…) makes it.")
 
 
 @requirement("store:retention-default")

@@ -273,7 +273,7 @@ def test_an_iterator_of_bytes_is_kept_in_order_joined(
 
 def test_an_iterator_may_mix_text_bytes_and_values(store: OutputStore, session: SessionInfo) -> None:
     parts = ["é", b"\xff", bytearray(b"x"), memoryview(b"abc")[::2], {"a": 1}, 7]
-    assert kept_bytes(store, session, iter(parts)) == "é".encode() + b'\xffxac{"a": 1}7'
+    assert kept_bytes(store, session, iter(parts)) == "é".encode() + b'\xffxac\n{"a": 1}\n7'
 
 
 @requirement("store:source-bytes-iterator")

@@ -285,6 +285,20 @@ L2 × 1  a.c:3:5: warning: unused 'x'\
 """)
 
 
+def test_colours_hide_neither_errors_nor_warnings() -> None:
+    bold, red, none = "\x1b[01m\x1b[K", "\x1b[01;31m\x1b[K", "\x1b[m\x1b[K"
+    build = "".join(f"{bold}a.c:{line}:5:{none} {red}warning: {none}unused '{bold}x{none}'\n" for line in range(1, 9))
+    build += f"{bold}a.c:9:1:{none} {red}error: {none}expected ';'\nmake: *** [a.o] Error 1\n"
+    told = text_of(build)
+    assert told.splitlines()[:4] == [
+        "compiler output",
+        "2 errors, 8 warnings",
+        "L9 a.c:9:1: error: expected ';'",
+        "L10 make: *** [a.o] Error 1",
+    ]
+    assert "[K" not in told
+
+
 def test_a_stack_trace_is_told_by_its_exception_and_innermost_frames() -> None:
     python = 'start\nTraceback (most recent call last):\n  File "/app/main.py", line 10, in run\n    get()\n  File "/app/db.py", line 4, in get\n    raise KeyError("id")\nKeyError: \'id\'\nend\n'
     java = "Exception in thread main java.lang.IllegalStateException: no\n\tat a.B.c(B.java:7)\n\tat a.Main.main(Main.java:3)\n"

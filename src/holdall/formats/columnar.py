@@ -47,14 +47,15 @@ def parquet_outline(sample: Sample, room: Room) -> Outline | None:
         columns, rows = parquet_schema(sample.read, sample.size)
     except Damaged:
         return None
-    return table_outline("Parquet file", columns, rows, room)
+    return table_outline("Parquet file", columns, rows, room, by=", as it says itself")
 
 
 def table_outline(
-    label: str, columns: Sequence[tuple[str, str]], rows: int, room: Room, *, is_all: bool = True
+    label: str, columns: Sequence[tuple[str, str]], rows: int, room: Room, *, is_all: bool = True, by: str = ""
 ) -> Outline:
+    """`by`: whose word the number of rows is, where they were not counted."""
     least = "" if is_all else "at least "
-    lines = [f"{least}{plural(rows, 'row')} · {plural(len(columns), 'column')}:", *_told(columns)]
+    lines = [f"{least}{plural(rows, 'row')}{by} · {plural(len(columns), 'column')}:", *_told(columns)]
     plain = [name for name, kind in columns if _PLAIN.fullmatch(name) and not kind.endswith(("]", ")", "BLOB"))]
     leads = [Lead("query", {"sql": f"select {', '.join(plain[:6]) or 'count(*)'} from t limit 3"})]  # noqa: S608 - plain names
     if texts := [name for name, kind in columns if kind == "VARCHAR" and name in plain]:

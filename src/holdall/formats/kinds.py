@@ -40,6 +40,9 @@ _COMMIT = lazy_pattern(
 ONE_LINE_COMMIT = lazy_pattern(r"(?:[*|\\/_ .-]{0,60} )?((?:[0-9a-f]{7,14}|[0-9a-f]{40}|[0-9a-f]{64})) (?! )\S")
 GRAPH_ONLY = lazy_pattern(r"[|\\/_ .-]{1,120}")
 _ABBREVIATED = 3  # signs by which short names of commits differ in length
+XML = lazy_pattern(
+    rb"(?:\xef\xbb\xbf)?\s{0,1000}<(?:\?xml\b|!DOCTYPE (?!html)|[A-Za-z_][\w:.-]{0,80}[\s>/])", re.IGNORECASE
+)
 _LOOKED_AT = 200  # lines by which logs are told
 _LINE = 300  # characters of each
 _MAGIC = (
@@ -59,8 +62,10 @@ _MAGIC = (
     (b"GIF87a", "gif"),
     (b"GIF89a", "gif"),
     (b"RIFF", "webp"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
 )
-PACKED_STREAMS = ("gzip", "zstd", "bzip2", "xz")  # of one thing
+PACKED_STREAMS = ("gzip", "zstd", "bzip2", "xz", "utf-16")  # of one thing
 PACKED = (*PACKED_STREAMS, "zip", "tar")
 _QUOTED_KEY = lazy_pattern(r"(\"[^\"]{1,200}\"|'[^']{1,200}')\s{0,8}:(?:\s+(.*))?")
 _NO_KEY = frozenset("#[]{},&*!|>%@`?")  # signs with which no plain key begins
@@ -126,6 +131,11 @@ class Ends:
                 return self.head[8:12] == b"WEBP"
             case "arrow":
                 return self.head.startswith(b"ARROW1\0\0") or _is_arrow_stream(self.head)
+            case "utf-16":
+                text = self.head[:4096].decode("utf-16", "replace")
+                return text.count("\ufffd") < 2 and all(
+                    sign.isprintable() or sign in "\t\r\n\f\x1b" for sign in text[:-1]
+                )
             case _:
                 return True
 
@@ -241,6 +251,12 @@ def is_json(ends: Ends) -> bool:
 
 def is_html(ends: Ends) -> bool:
     return "<" in ends.start[:4096] and _HTML.search(ends.start[:4096]) is not None
+
+
+def is_xml(ends: Ends) -> bool:
+    """It begins as XML, and ends with a tag: prose may begin with one."""
+    end = (ends.tail or ends.head).rstrip()
+    return XML.match(ends.head) is not None and end.endswith(b">") and (b"</" in end or b"/>" in end)
 
 
 def is_diff(ends: Ends) -> bool:

@@ -6,6 +6,7 @@ Nothing is ever written, and no name of a member is a path.
 """
 
 import bz2
+import codecs
 import difflib
 import importlib
 import lzma
@@ -32,14 +33,16 @@ _PLAIN_NAME = lazy_pattern(r"[A-Za-z0-9_./@%+=,~:-]{1,60}", re.ASCII)
 _STEP = 1024 * 1024  # bytes that are unpacked at once
 _NAMES_COMPARED, _NAME_COMPARED = 2000, 200  # where a name is wrong: names, and characters of each
 
-STREAMS = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "bzip2": b"BZh", "xz": b"\xfd7zXZ\0"}
+STREAMS = {
+    "gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "bzip2": b"BZh", "xz": b"\xfd7zXZ\0", "utf-16": b"\xff\xfe",
+}  # fmt: skip
 ARCHIVES = ("zip", "tar")
 _XZ_MEMORY = 128 * 1024 * 1024  # what a file may ask of our memory
 _ZSTD_WINDOW_LOG = 27  # the same: 128 MiB, what the command zstd takes unless told otherwise
 _SKIPPABLE = tuple(bytes([sign]) + b"\x2a\x4d\x18" for sign in range(0x50, 0x60))  # frames of zstd that hold no data
 
 
-# Streams: gzip, zstd, bzip2, xz, and what is deflated in a zip.
+# Streams: gzip, zstd, bzip2, xz, what is deflated in a zip, and text in UTF-16, which is no less hidden from a search.
 
 
 class _Engine(Protocol):
@@ -89,6 +92,22 @@ class _Stored:
         return data
 
 
+class _Utf16:
+    """By its byte order mark. Its end is that of the bytes: `is_whole` is asked for there."""
+
+    eof, needs_input, unused_data = False, True, b""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-16")()
+
+    @property
+    def is_whole(self) -> bool:
+        return not self._decoder.getstate()[0]
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:  # noqa: ARG002 - a piece is never that long
+        return self._decoder.decode(data).encode()
+
+
 def _zstd() -> Any:
     """That of the language where it has one, else the same as a package. Raises MissingExtra."""
     try:
@@ -114,6 +133,7 @@ _ENGINES: dict[str, Callable[[], _Engine]] = {
     "zstd": _new_zstd,
     "bzip2": bz2.BZ2Decompressor,
     "xz": lambda: lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY),
+    "utf-16": _Utf16,
 }
 
 
@@ -160,7 +180,8 @@ class Stream:
                 elif engine.needs_input:
                     break
         self.rest = len(held)
-        self.is_cut = self.form != "stored" and not is_between
+        has_end = engine.is_whole if isinstance(engine, _Utf16) else is_between
+        self.is_cut = self.form != "stored" and not has_end
 
     def _bound(self, further: int, taken: int) -> None:
         self.given += further
@@ -588,7 +609,7 @@ def _read_pieces(read: Read, start: int, end: int) -> Iterator[bytes]:
 
 
 def stream_of(form: str, read: Read, total: int, most: int) -> Stream:
-    """The content of a gzip, zstd, bzip2 or xz."""
+    """The content of a gzip, zstd, bzip2 or xz, or of UTF-16 as UTF-8."""
     return Stream(form, _read_pieces(read, 0, total), most)
 
 

@@ -6,7 +6,6 @@ its family. Kinds are asked in this order, and the first that says yes has it: s
 
 import functools
 import importlib
-import re
 from collections.abc import Callable
 
 from holdall.formats import kinds
@@ -18,9 +17,6 @@ from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 _JSON = lazy_pattern(rb"\s{0,1000}(?:\{\s{0,1000}\"|\[\s{0,1000}[\[{\"]|\[\s{0,1000}-?\d+\s{0,100},)")
-_XML = lazy_pattern(
-    rb"(?:\xef\xbb\xbf)?\s{0,1000}<(?:\?xml\b|!DOCTYPE (?!html)|[A-Za-z_][\w:.-]{0,80}[\s>/])", re.IGNORECASE
-)
 _HEADS = 64 * 1024
 _TABLES = ("csv", "tsv", "table")
 _Maker = Callable[[Sample, Room], Outline | None]
@@ -72,6 +68,7 @@ FORMATS = (
     _packed("zstd", "application/zstd", "zst"),
     _packed("bzip2", "application/x-bzip2", "bz2"),
     _packed("xz", "application/x-xz", "xz"),
+    _packed("utf-16", "text/plain; charset=utf-16", "txt"),
     _packed("zip", "application/zip", "zip"),
     _packed("tar", "application/x-tar", "tar"),
     _packed("parquet", "application/vnd.apache.parquet", "parquet", "columnar:parquet_outline", "parquet"),
@@ -92,6 +89,7 @@ FORMATS = (
     ),
     Format("json", kinds.is_json, ("json_outline:json_outline",), "application/json", "json", "json", has_tree=True),
     Format("html", kinds.is_html, ("markup:html_outline",), "text/html"),
+    Format("xml", kinds.is_xml, ("markup:xml_outline",), "application/xml", "xml"),
     Format("diff", kinds.is_diff, ("diff:diff_outline",), "text/x-diff", "diff"),
     Format("git log", kinds.is_git_log, ("logs:git_log_outline",), ending="log"),
     Format("access log", kinds.is_access_log, ("logs:access_log_outline",), ending="log"),
@@ -171,7 +169,7 @@ def _plain_makers(sample: Sample, measure: Measure, tool: str) -> list[_Maker]:
     head = sample.head[:_HEADS]
     if _JSON.match(head):
         makers.append(_maker("json_outline:json_outline"))
-    if _XML.match(head):
+    if kinds.XML.match(head):
         makers.append(_maker("markup:xml_outline"))
     # A log may speak of what passed and failed without being the report of it.
     makers.append(functools.partial(_maker("reports:report_outline"), only_known=measure.kind == "log"))

@@ -3,8 +3,9 @@ are known are in one table.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import islice
 
 import stringzilla
@@ -52,7 +53,7 @@ class Format:
     warning: bytes = b""  # what a line has that is a warning
 
 
-_COLOUR = rb"(?:\x1b\[[\d;]{0,20}m)*+"
+_COLOUR = rb"(?:\x1b\[[\d;]{0,20}[mK])*+"
 # What a wrapper writes before each line: the time, or the name of a container, an environment or a step.
 _STAMPED = (
     rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]? {0,2}|\[?\d\d:\d\d:\d\d\]? {1,4}"
@@ -63,8 +64,8 @@ _WRAPPER = lazy_pattern((rb"(?:" + _STAMPED + rb")").decode(), re.ASCII)
 
 
 def _lines(pattern: bytes) -> re.Pattern[bytes]:
-    """Lines of that form, coloured or in a wrapper too."""
-    return re.compile(rb"\n" + _WRAPPED + _COLOUR + rb"(?:" + pattern + rb")", re.MULTILINE)
+    """Lines of that form, in a wrapper too."""
+    return re.compile(rb"\n" + _WRAPPED + rb"(?:" + pattern + rb")", re.MULTILINE)
 
 
 FORMATS = (
@@ -92,7 +93,7 @@ FORMATS = (
     Format(
         "pytest",
         (b"= test session starts =", b"= short test summary info =", b" passed in ", b" failed in ", b" skipped in "),
-        _lines(rb"(?:FAILED|ERROR)" + _COLOUR + rb" (?P<name>[^\s=][^\n]{0,300})"),
+        _lines(rb"(?:FAILED|ERROR) (?P<name>[^\s=][^\n]{0,300})"),
         _lines(
             rb"(?:=+ )?(?P<totals>(?:\d+ (?:x?passed|x?failed|errors?|skipped|deselected|warnings?|rerun)(?:, )?)+"
             rb" in [\d.:]+ ?s[^\n=]{0,40}?|no tests ran in [^\n=]{1,40}?)(?: =+)?\r?$"
@@ -185,7 +186,7 @@ WARNING_SIGNS = (b": warning: ", b": warning ", b"\nwarning: ", b"\nwarning[", b
 STATUSES = (b"PASSED", b"FAILED", b"ERROR", b"SKIPPED", b"XFAIL", b"XPASS", b"WARNING")
 
 
-_CODES = lazy_pattern(rb"\x1b\[[\d;]{0,20}m")  # of colours
+_CODES = lazy_pattern(rb"\x1b\[[\d;]{0,20}[mK]")  # of colours, and what gcc writes behind each
 _MOST = 5000  # failures that are collected
 _TRIED = 3000  # places of one sign that are looked at
 _SIGNS_IN = 48 * 1024  # of both ends, where such output says what it is and what came of it
@@ -229,13 +230,46 @@ class _Found:
 
 def report_outline(sample: Sample, room: Room, *, only_known: bool = False) -> Outline | None:
     """None if it is neither test nor build output. `only_known`: what only looks like some runner does not count."""
+    found = _find(plain := _uncoloured(sample), only_known=only_known)
+    if found is None:
+        return None
+    if plain is not sample:
+        found.failures = [*_as_stored(found.failures, sample)]
+        found.leads = []  # their patterns would meet the codes
+    return _told(found, sample, room)
+
+
+def _find(sample: Sample, *, only_known: bool) -> _Found | None:
     for form in FORMATS:
         if _has(sample, form.signs) and not (only_known and form.label == "tests"):
             found = _look(form, sample)
             if (found.totals or found.failures) and _is_most(form, sample):
-                return _told(found, sample, room)
-    found = None if only_known else _build(sample) or _made(sample)
-    return _told(found, sample, room) if found else None
+                return found
+    return None if only_known else _build(sample) or _made(sample)
+
+
+def _uncoloured(sample: Sample) -> Sample:
+    """Without the codes of colours, which stand anywhere in a line. Each piece keeps its start."""
+    if not any(stringzilla.find(data, b"\x1b[") >= 0 for _, data in sample.pieces):
+        return sample
+    return replace(sample, pieces=tuple((start, _CODES.sub(b"", data)) for start, data in sample.pieces))
+
+
+def _as_stored(failures: list[tuple[int, bytes]], sample: Sample) -> Iterator[tuple[int, bytes]]:
+    """Failures that were found without codes, each where its line starts with them."""
+    gone: list[tuple[list[int], list[int]]] = []
+    for _, data in sample.pieces:
+        places, lengths, length = list[int](), [0], 0
+        for code in _CODES.finditer(data):
+            places.append(code.start() - length)
+            length += code.end() - code.start()
+            lengths.append(length)
+        gone.append((places, lengths))
+    starts = [start for start, _ in sample.pieces]
+    for place, name in failures:
+        number = bisect_right(starts, place) - 1
+        places, lengths = gone[number]
+        yield place + lengths[bisect_left(places, place - starts[number])], name
 
 
 def _is_most(form: Format, sample: Sample) -> bool:
@@ -253,8 +287,9 @@ def _has(sample: Sample, signs: tuple[bytes, ...]) -> bool:
     return any(stringzilla.find(head, sign) >= 0 or stringzilla.find(tail, sign) >= 0 for sign in signs)
 
 
-def _build(sample: Sample) -> _Found | None:
-    if not _has(sample, BUILD_SIGNS):
+def _build(sample: Sample, *, is_one: bool = False) -> _Found | None:
+    """`is_one`: it is the output of a build, wherever its errors stand."""
+    if not is_one and not _has(sample, BUILD_SIGNS):
         return None
     places: dict[int, re.Match[bytes]] = {}
     complete = True
@@ -290,6 +325,8 @@ def _made(sample: Sample) -> _Found | None:
     lines = [line for line in scattered(sample) if line.strip()]
     if sum(_OF_MAKE.match(line) is not None for line in lines) * 2 < len(lines):
         return None
+    if found := _build(sample, is_one=True):  # it was cut, or goes on after errors
+        return found
     return _Found("make output", [cut(_text(last[-1]["totals"]), 160), _warnings(sample)], [], noun="error")
 
 
@@ -325,7 +362,7 @@ def _lines_with(data: bytes, sign: bytes) -> Iterator[int]:
 
 
 def _look(form: Format, sample: Sample) -> _Found:
-    tail = _CODES.sub(b"", sample.tail[-_SIGNS_IN:])
+    tail = sample.tail[-_SIGNS_IN:]
     totals = [match["totals"].strip(b"= ") for _, match in _matches(form.totals, tail, first=sample.whole)]
     if form.of_each:
         last = {each.split(maxsplit=1)[0]: each for each in totals}
@@ -342,7 +379,7 @@ def _look(form: Format, sample: Sample) -> _Found:
             if len(found.failures) >= _MOST:
                 found.complete = False
                 break
-            found.failures.append((start + since + at, _CODES.sub(b"", match[match.lastindex or 0])))
+            found.failures.append((start + since + at, match[match.lastindex or 0]))
     return found
 
 

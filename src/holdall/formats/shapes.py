@@ -108,7 +108,7 @@ _Groups = list[tuple[int, int]]  # the first line of each, and how many there ar
 ANY = "<*>"
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _RUNS = lazy_pattern(rb"00+")
-_COLOURS = lazy_pattern("\x1b\\[[0-9;]{0,20}m")
+_COLOURS = lazy_pattern("\x1b\\[[0-9;]{0,20}[mK]")
 
 
 @record(frozen=False)

@@ -100,7 +100,7 @@ class Readers:
                     known.users += 1
                     return known
         reader = self._store.open(facts) if facts is not None else self._store.open_named(session, reference)
-        entry = _Entry(reader, self._store.stamp(reader.facts), users=1)
+        entry = _Entry(reader, reader.stamp or self._store.stamp(reader.facts), users=1)
         with self._lock:
             self._drop(key)
             self._entries[key] = entry

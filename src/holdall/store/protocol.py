@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from holdall.policy.retention import Retention
 from holdall.text.tokens import Tokenizer
-from holdall.values.errors import StoreFault
+from holdall.values.errors import StoreFault, UsageError
+from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts, Origin, State
 from holdall.values.record import record
 from holdall.values.spans import BlockTable, Totals
@@ -145,6 +146,21 @@ class Stats:
     by_state: Counter[str] = field(default_factory=Counter[str])
 
 
+def session_by(store: "OutputStore", wanted: str) -> SessionInfo | None:
+    """By its name or its id. Raises UsageError where one has the name and another one the id: bundles bring any name,
+    and whoever writes the one must not remove the other."""
+    named = store.find_session(wanted)
+    if not is_uuid(wanted):
+        return named
+    by_id = store.find_session(f"session-{wanted}")
+    if named is not None and by_id is not None and named.id != by_id.id:
+        raise UsageError(
+            f"{wanted} is the id of one session and the name of another: write session-{by_id.id} for the one of that "
+            f"id, session-{named.id} for the one of that name."
+        )
+    return by_id or named
+
+
 class OutputReader(Protocol):
     """One output, open for reading. It stays readable while it is open, whatever happens to its name; where its bytes
     are on another machine, until it expires or is removed.
@@ -152,6 +168,11 @@ class OutputReader(Protocol):
 
     @property
     def facts(self) -> Facts: ...
+
+    @property
+    def stamp(self) -> str | None:
+        """The store's stamp of the record that it was opened by, where that came along; else None."""
+        ...
 
     @property
     def table(self) -> BlockTable: ...

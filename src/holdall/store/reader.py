@@ -141,6 +141,8 @@ def _pread(descriptor: int, length: int, start: int, facts: Facts) -> bytes:
 class FileReader:
     """A finished output in a file."""
 
+    stamp: str | None = None
+
     def __init__(self, descriptor: int, facts: Facts, table: BlockTable) -> None:
         self.facts = facts
         self.table = table
@@ -238,6 +240,8 @@ class FileReader:
 
 class RunningReader:
     """What a running output holds so far. The part that was measured once never changes; `refresh` adds to it."""
+
+    stamp: str | None = None
 
     def __init__(self, descriptor: int, facts: Facts) -> None:
         self.facts = facts

@@ -24,6 +24,7 @@ from holdall.policy import retention as rules
 from holdall.policy.measure import checksum
 from holdall.policy.retention import Retention
 from holdall.store.protocol import BadLine, Log, LogLines, SessionInfo
+from holdall.text.escape import one_line
 from holdall.values.errors import REMOVED, BadSetting, OutputDamaged, StoreFault, UsageError
 from holdall.values.events import Event
 from holdall.values.handles import is_mark, is_uuid
@@ -44,6 +45,7 @@ VERSIONS = (1, 2)  # that are read, and written in sessions that are theirs
 READS = " and ".join(map(str, VERSIONS))  # as messages say it
 PROVEN_LOGS: tuple[Log, ...] = ("events", "transcript")
 LONGEST_LINE = 64 << 20  # bytes; no event and no message comes near it
+_MOST_VALUES = 1_000_000  # objects and lists in one piece of JSON; none of ours comes near it
 _HEX = lazy_pattern(r"[0-9a-f]{16,64}")
 _HANDLES_IN = lazy_pattern(rb'"handle":"([^"\\]{1,100})"')
 _MAGIC = b"holdall record "
@@ -79,13 +81,20 @@ def decode(data: bytes, *, handle: str) -> tuple[Facts, BlockTable]:
         raise OutputDamaged(handle, "its record does not match its own checksum")
     line, _, rest = body.partition(b"\n")
     try:
-        facts = Facts.from_json(json.loads(line))
+        facts = Facts.from_json(loads(line))
         table = BlockTable.from_bytes(rest)
     except (KeyError, TypeError, ValueError, OverflowError) as problem:
         raise OutputDamaged(handle, f"its record cannot be read ({problem})") from problem
     if facts.handle != handle:
         raise OutputDamaged(handle, "its record is that of another output")
     return facts, table
+
+
+def loads(data: bytes) -> Any:
+    """As `json.loads`; raises ValueError for what would become a hundred times its bytes in memory."""
+    if data.count(b"{") + data.count(b"[") > _MOST_VALUES:
+        raise ValueError(f"it has more than {_MOST_VALUES:,} objects and lists")
+    return json.loads(data)
 
 
 def version_in(record: bytes) -> int | None:
@@ -179,7 +188,7 @@ def erased(data: bytes, handles: Collection[str], version: int) -> Iterator[tupl
 
 def _object_in(line: bytes, version: int) -> dict[str, Any] | None:
     with contextlib.suppress(ValueError, RecursionError):
-        flat: object = json.loads(unsealed(line) if version > 1 else line)
+        flat: object = loads(unsealed(line) if version > 1 else line)
         return cast("dict[str, Any]", flat) if isinstance(flat, dict) else None
     return None
 
@@ -202,7 +211,7 @@ def tree_without(data: bytes, handles: Collection[str]) -> bytes:
             return Event.without_content(flat)
         return {name: list(map(visited, value)) if name == "children" else value for name, value in flat.items()}
 
-    return _dumped(visited(json.loads(data)))
+    return _dumped(visited(loads(data)))
 
 
 def without_verdict(line: bytes) -> bytes:
@@ -210,7 +219,7 @@ def without_verdict(line: bytes) -> bytes:
     if b"verified" not in line and b"\\u" not in line:  # a key can be written with escapes
         return line
     with contextlib.suppress(ValueError, RecursionError):
-        flat: object = json.loads(line)
+        flat: object = loads(line)
         if isinstance(flat, dict):
             event = cast("dict[str, Any]", flat)
             if event.get("event") == "extracted" and event.pop("verified", None) is not None:
@@ -277,6 +286,8 @@ def is_answer(key: str) -> bool:
 
 def check_name(name: str) -> None:
     """The name of a session comes from outside, and is never part of a path."""
+    if not isinstance(cast("object", name), str):
+        raise UsageError(f"{one_line(repr(name), 40)} cannot be the name of a session: write text, as str(…) makes it.")
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UsageError(
             f"{name[:40]!r} cannot be the name of a session: write 1 to {LONGEST_NAME} printable characters."

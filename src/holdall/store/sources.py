@@ -4,12 +4,13 @@
     str                            UTF-8; lone surrogates become U+FFFD, and the facts tell which and where
     None                           nothing: an empty output whose facts say that the tool returned nothing
     an open file or pipe           its bytes, or its text as UTF-8
-    an iterator                    its parts in order, text and bytes mixed as they come
+    an iterator                    its parts in order, text and bytes mixed as they come; each other value is JSON on a
+                                   line of its own
     any other value                JSON (ensure_ascii off, keys in their order); in it, sets are lists, Decimal, UUID,
                                    dates and paths are text, an Enum is its value, bytes are base64 text,
-                                   dataclasses are objects, an object of another class is what can be read of it
-                                   (`to_dict` and the like, else its attributes, text and payload, else its `str`,
-                                   and the notes tell that this is all)
+                                   dataclasses and rows of SQLite are objects, what pandas calls missing is null, an
+                                   object of another class is what can be read of it (`to_dict` and the like, else its
+                                   attributes, text and payload, else its `str`, and the notes tell that this is all)
 
 An asynchronous iterator is pumped by the bag. Nothing here reads more than a megabyte ahead.
 """
@@ -24,6 +25,7 @@ import fcntl
 import hashlib
 import itertools
 import json
+import math
 import sys
 import threading
 import types
@@ -114,10 +116,17 @@ _AS_TEXT = {
 class Source:
     """An iterator over the bytes of one output; afterwards `notes` tells what had to be changed to get them."""
 
-    def __init__(self, value: object, lone: Surrogates | None = None, objects: "Objects | None" = None) -> None:
-        """`lone` and `objects` are those of an output that comes in several sources."""
+    def __init__(
+        self,
+        value: object,
+        lone: Surrogates | None = None,
+        objects: "Objects | None" = None,
+        borders: "Borders | None" = None,
+    ) -> None:
+        """`lone`, `objects` and `borders` are those of an output that comes in several sources."""
         self._lone = lone or Surrogates()
         self._objects = objects or Objects()
+        self._borders = borders or Borders()
         self._nothing = value is None
         self._parts = self._open(value)
 
@@ -171,6 +180,7 @@ class Source:
 
     def _iterated(self, parts: Iterator[object]) -> Iterator[bytes]:
         for part in parts:
+            yield self._lone.passed(self._borders.before(part))
             yield self._part(part)
 
     def _part(self, part: object) -> bytes:
@@ -179,6 +189,29 @@ class Source:
         if isinstance(part, _BYTES):
             return self._lone.passed(bytes(cast("bytes", part)))
         return self._encoded("".join(json_text(part, self._objects, "an item")))
+
+
+class Borders:
+    """What is between the parts of a stream: nothing between texts and bytes; a value begins and ends a line."""
+
+    def __init__(self) -> None:
+        self._is_open = False  # there is a line that has not ended
+        self._after_value = False
+
+    def before(self, part: object) -> bytes:
+        is_value, begins, ends = False, False, False
+        if isinstance(part, str):
+            begins, ends = part.startswith(("\n", "\r\n")), part.endswith("\n")
+        elif isinstance(part, _BYTES):
+            data = bytes(cast("bytes", part))
+            begins, ends = data.startswith((b"\n", b"\r\n")), data.endswith(b"\n")
+        else:
+            is_value = True
+        if not is_value and not part:
+            return b""
+        is_needed = self._is_open and (is_value or self._after_value) and not begins
+        self._is_open, self._after_value = not ends, is_value
+        return b"\n" if is_needed else b""
 
 
 def surrogate_notes(lone: Surrogates) -> tuple[str, ...]:
@@ -489,16 +522,20 @@ def png_of(value: object) -> bytes | None:
     return None
 
 
+def _bytes_of(value: object) -> bytes | None:
+    return bytes(cast("bytes", value)) if isinstance(value, _BYTES) else png_of(value)
+
+
 def _data_of(value: object) -> object:
     """The value as data, where its class says what that is."""
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, AbstractSet):
         return sorted(cast("AbstractSet[object]", value), key=repr)
-    if isinstance(value, _BYTES):
-        return base64.b64encode(bytes(cast("bytes", value))).decode("ascii")
-    if (png := png_of(value)) is not None:
-        return base64.b64encode(png).decode("ascii")
+    if (data := _bytes_of(value)) is not None:
+        return base64.b64encode(data).decode("ascii")
+    if type(value).__name__ in _MISSING and _is_of_pandas(value):
+        return None
     if any((one.__module__, one.__qualname__) in _AS_TEXT for one in type(value).__mro__):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -506,6 +543,8 @@ def _data_of(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[object, object]", value))
     foreign: Any = value
+    if (type(value).__module__, type(value).__name__) == ("sqlite3", "Row"):
+        return dict(zip(_distinct(foreign.keys()), foreign, strict=True))
     if callable(getattr(type(value), "model_dump", None)):
         return foreign.model_dump(mode="json")
     with contextlib.suppress(Exception):
@@ -514,23 +553,44 @@ def _data_of(value: object) -> object:
     for name in _DATA_METHODS:
         with contextlib.suppress(Exception):  # a method of that name may be anything
             if callable(getattr(type(value), name, None)) and _is_json(found := getattr(foreign, name)()):
-                return found
+                return _present(cast("object", found)) if _is_of_pandas(value) else found
     return list(cast("Sequence[object]", value)) if isinstance(value, Sequence) else _FOREIGN
 
 
 def _rows(frame: Any) -> object:
     """One object a row, so that it can be queried. Of two columns of one name, the second is `NAME.1`: as objects they
-    would be one.
+    would be one. NaN is how pandas writes what is missing.
     """
     if type(frame.index).__name__ != "RangeIndex":
         frame = frame.reset_index(allow_duplicates=True)
     if not frame.columns.is_unique:
-        names: dict[object, None] = {}
-        for name in frame.columns:
-            others = (f"{name}.{n}" for n in itertools.count(1))
-            names[name if name not in names else next(one for one in others if one not in names)] = None
-        frame = frame.set_axis(list(names), axis=1)
-    return frame.to_dict(orient="records")
+        frame = frame.set_axis(_distinct(frame.columns), axis=1)
+    rows: list[dict[object, object]] = frame.to_dict(orient="records")
+    return [{name: _unless_missing(one) for name, one in row.items()} for row in rows]
+
+
+def _distinct(columns: Iterable[object]) -> list[object]:
+    names: dict[object, None] = {}
+    for name in columns:
+        others = (f"{name}.{n}" for n in itertools.count(1))
+        names[name if name not in names else next(one for one in others if one not in names)] = None
+    return list(names)
+
+
+_MISSING = ("NaTType", "NAType")
+
+
+def _present(values: object) -> object:
+    """Those of a column or an index."""
+    return list(map(_unless_missing, cast("list[object]", values))) if isinstance(values, list) else values
+
+
+def _unless_missing(value: object) -> object:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _is_of_pandas(value: object) -> bool:
+    return any(one.__module__.partition(".")[0] == "pandas" for one in type(value).__mro__)
 
 
 def _is_json(value: object) -> bool:
