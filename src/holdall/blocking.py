@@ -267,6 +267,7 @@ class Turn:
         self._portal = portal
 
     def __enter__(self) -> Self:
+        self._portal.call(self._inner.__aenter__())
         return self
 
     def __exit__(

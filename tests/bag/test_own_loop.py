@@ -1,14 +1,17 @@
 """What a loop of the user's own needs: strings for APIs that take no other, and calls that a model got wrong."""
 
 import base64
+import io
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
 
-from holdall import Holdall, Inline, Kept, MemoryStore, Running, Unkept, UsageError
+from holdall import Holdall, Inline, Kept, MemoryStore, Running, Settings, ToolPolicy, Unkept, UsageError
 from tests.bag.shapes import LOG, opened
+from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
@@ -24,10 +27,6 @@ _PIXEL = {"type": "image", "data": base64.b64encode(b"p" * 70).decode(), "mimeTy
         (b"bytes", "bytes"),
         ([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], "one\ntwo"),
         ({"content": [{"type": "text", "text": "of a server"}], "isError": False}, "of a server"),
-        (
-            {"content": [{"type": "text", "text": "a picture"}, _PIXEL], "isError": False},
-            "a picture\n[image/png, 70 bytes: not text, and not shown here]",
-        ),
         (
             {"content": [{"type": "resource_link", "uri": "file:///a", "name": "a"}], "isError": False},
             '{"type": "resource_link", "uri": "file:///a", "name": "a"}',
@@ -52,8 +51,6 @@ async def test_every_result_that_fits_has_a_text_for_apis_that_take_only_strings
 @pytest.mark.parametrize(
     ("output", "text"),
     [
-        ("café".encode("latin-1"), "caf\ufffd\n[it is not all UTF-8 text: what is not is shown as \ufffd]"),
-        (b"\x89PNG\r\n\x1a\n\0\0", "[binary data, 10 bytes: not text, and not shown here]"),
         ("a\ud800b", "a\ufffdb\n[1 lone surrogate was replaced by U+FFFD]"),
         ({"name": "a\ud800b"}, '{"name": "a\ufffdb"}\n[1 lone surrogate was replaced by U+FFFD]'),
         ([{"type": "text", "text": "a\ud800"}], "a\ufffd\n[1 lone surrogate was replaced by U+FFFD]"),
@@ -80,7 +77,74 @@ async def test_the_text_of_what_is_kept_is_its_notice() -> None:
         assert isinstance(blocks, Kept)
         notice, _, note = blocks.text.rpartition("\n")
         assert notice == blocks.content[0]["text"]
-        assert note == "[image/png, 70 bytes: not text, and not shown here]"
+        assert note == f"[image/png, 70 bytes: kept by itself; handle: {blocks.others[0].handle}]"
+
+
+def _zipped() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        file.writestr("report.csv", "a,b\n1,2\n")
+    return packed.getvalue()
+
+
+_ADDRESS = {"type": "resource", "resource": {"uri": "a://b", "blob": "AAD/", "mimeType": "application/zip"}}
+_UNSHOWN: dict[str, tuple[object, bytes, str]] = {
+    "a picture": (
+        {"content": [{"type": "text", "text": "a picture"}, _PIXEL], "isError": False},
+        b"p" * 70,
+        "a picture\n[image/png, 70 bytes: kept by itself; handle: HANDLE]",
+    ),
+    "with an address": (
+        [_ADDRESS],
+        b"\0\0\xff",
+        '[application/zip, 3 bytes: kept by itself; handle: HANDLE]\n[fields of it: {"resource": {"uri": "a://b"}}]',
+    ),
+    "nearly text": (
+        "café".encode("latin-1"),
+        "café".encode("latin-1"),
+        (
+            "caf\ufffd\n[it is not all UTF-8 text: what is not is shown as \ufffd]\n"
+            "[binary data, 4 bytes: kept by itself; handle: HANDLE]"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", _UNSHOWN)
+@requirement("way:nothing-lost-silently", "way:fits-same-object")
+async def test_what_fits_and_no_text_can_show_is_the_same_object_and_its_text_names_a_handle(form: str) -> None:
+    output, stored, text = _UNSHOWN[form]
+    async with Holdall.open(store=MemoryStore()) as bag:
+        taken = await bag.take(output, tool="t")
+        async with bag.turn() as turn:
+            pending = turn.take(output, tool="t")
+        for one in (taken, pending):
+            assert one.content is output
+            assert one.text == text.replace("HANDLE", one.handle)
+            assert b"".join([part async for part in bag.stream(one.handle)]) == stored
+        assert (await bag.records.counters()).tokens_kept_out == 0
+        await bag.guard([{"role": "tool", "tool_call_id": "c", "name": "t", "content": [_PIXEL]}])
+        assert len(await bag.outputs()) == 2, "what is in a transcript is sent as it is"
+
+
+@requirement("way:nothing-lost-silently")
+async def test_a_small_file_that_is_no_text_has_the_notice_of_a_large_one() -> None:
+    data = _zipped()
+    policies = {"secret": ToolPolicy(store="never"), "audit": ToolPolicy(store="always")}
+    async with Holdall.open(store=MemoryStore(), settings=Settings(tools=policies)) as bag:
+        for tool in ("download", "audit"):
+            taken = await bag.run(lambda: data, tool=tool)
+            assert isinstance(taken, Kept)
+            assert taken.content is data
+            assert f'context_read(handle="{taken.handle}!report.csv"' in taken.text
+            assert (await bag.read(f"{taken.handle}!report.csv")).text == "a,b\n1,2\n"
+        never = await bag.take(data, tool="secret")
+        assert isinstance(never, Inline)
+        assert never.text == f"[binary data, {len(data)} bytes: not text, and not shown here]"
+    async with Holdall.open(store=MemoryStore(), settings=Settings(session_quota_bytes=1)) as bag:
+        refused = await bag.take(data, tool="download")
+        assert isinstance(refused, Inline)
+        assert refused.content is data
 
 
 def test_the_four_have_a_text_also_where_somebody_else_makes_them() -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ import mcp.types as mcp
 import pytest
 
 from holdall import Holdall, Inline, Kept, Unkept
+from holdall.bag.streams import value_text
 from holdall.values.outputs import Taken
 from tests.bag.shapes import LOG, opened
 from tests.requirements import requirement
@@ -143,8 +145,8 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "annotations": ({**text("short"), "annotations": {"a": PAD}}, {"type": "text", "annotations": {"a": PAD}}),
     "citations": ({**text("short"), "citations": [{"cited": PAD}]}, {"type": "text", "citations": [{"cited": PAD}]}),
     "openai": (
-        {"type": "input_text", "text": "short", "extra": PAD},
-        {"type": "input_text", "extra": PAD},
+        {"type": "input_text", "text": "short", "logprobs": PAD},
+        {"type": "input_text", "logprobs": PAD},
     ),
     "an uri": (
         {"type": "resource", "resource": {"uri": "a://" + PAD, "text": "short"}},
@@ -226,6 +228,131 @@ async def test_many_text_blocks_with_small_fields_keep_their_texts(tmp_path: Pat
         assert len(json.dumps(taken.content)) < 60_000
 
 
+# Several text blocks are one text in the store: what else each of them says is not in it
+
+
+def resource(n: int, body: str) -> dict[str, Any]:
+    return {"type": "resource", "resource": {"uri": f"a://mark-{n}!", "text": body}}
+
+
+def resource_object(n: int, body: str) -> object:
+    inner = mcp.TextResourceContents(uri=f"a://mark-{n}!", text=body)
+    return mcp.EmbeddedResource(type="resource", resource=inner)
+
+
+JOINED: dict[str, Callable[[int, str], Any]] = {
+    "resources": resource,
+    "resources as objects": resource_object,
+    "_meta": lambda n, body: {**text(body), "_meta": {"from": f"mark-{n}!"}},
+    "annotations": lambda n, body: mcp.TextContent(type="text", text=body, _meta={"from": f"mark-{n}!"}),
+    "citations": lambda n, body: {**text(body), "citations": [{"cited_text": f"mark-{n}!"}]},
+    "openai": lambda n, body: {"type": "output_text", "text": body, "annotations": [{"url": f"mark-{n}!"}]},
+    "fields of nobody": lambda n, body: {**text(body), "author": f"mark-{n}!"},
+}
+
+
+@pytest.mark.parametrize("dialect", ["holdall", "clamp"])
+@pytest.mark.parametrize(("form", "count"), [*((form, 100) for form in JOINED), ("resources", 3), ("resources", 3000)])
+@requirement("way:nothing-lost-silently", "way:takes-content-blocks")
+async def test_what_each_of_many_text_blocks_says_beside_its_text_is_shown_or_kept(
+    tmp_path: Path, form: str, dialect: str, count: int
+) -> None:
+    bodies = [f"body {n} " + "w " * (60_000 // count) for n in range(count)]
+    blocks = [JOINED[form](n, body) for n, body in enumerate(bodies)]
+    async with opened(tmp_path, dialect=dialect) as bag:
+        taken = kept(await bag.take({"content": blocks, "isError": False}, tool="t"))
+        stored = [(await whole(bag, one.handle)).decode() for one in (taken.artifact, *taken.others)]
+        assert len(stored) <= 3
+        everywhere = value_text(taken.content)[0] + "".join(stored)
+        assert [n for n in range(count) if f"mark-{n}!" not in everywhere] == []
+        assert all(one.handle in taken.text for one in taken.others)
+        assert len(taken.text) < 200_000
+
+
+@requirement("way:nothing-lost-silently")
+async def test_the_fields_of_a_few_blocks_are_shown_with_the_bytes_of_each(tmp_path: Path) -> None:
+    bodies = {name: f"# ä {name}\n" * 4000 for name in ("alpha", "beta", "gamma")}
+    async with opened(tmp_path) as bag:
+        blocks = [{"type": "resource", "resource": {"uri": f"a://{name}", "text": one}} for name, one in bodies.items()]
+        taken = kept(await bag.take([*blocks, text("end")], tool="read"))
+        notice, note = taken.content
+        assert notice == text(notice["text"]), "it is about all of them, and bears the address of none"
+        prefix = "[fields of 3 text blocks: "
+        assert note["text"].startswith(prefix)
+        for told in json.loads(note["text"][len(prefix) : -1]):
+            name = told["fields"]["resource"]["uri"].removeprefix("a://")
+            assert (await bag.read(taken.handle, bytes=told["bytes"], bounded=False)).text == bodies[name]
+        assert taken.text == f"{notice['text']}\n{note['text']}"
+        assert taken.others == ()
+
+
+async def test_fields_that_all_blocks_share_stay_where_they_are(tmp_path: Path) -> None:
+    for_users = {"annotations": {"audience": ["user"]}}
+    async with opened(tmp_path) as bag:
+        taken = kept(await bag.take([{**text(LOG), **for_users}] * 2, tool="t"))
+        assert taken.content == [{**text(taken.content[0]["text"]), **for_users}]
+
+
+@requirement("way:nothing-lost-silently")
+async def test_where_nothing_is_stored_the_fields_of_joined_blocks_are_shown_or_named(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="legacy") as bag:
+        taken = await bag.take([resource(n, LOG) for n in range(3)], tool="t")
+        assert [f"mark-{n}!" in taken.content[-1]["text"] for n in range(3)] == [True] * 3
+        taken = await bag.take([resource(n, "w " * 100) for n in range(400)], tool="t")
+        notes = [one["text"] for one in taken.content[1:]]
+        assert all("too large to show, and not kept" in note for note in notes)
+        assert sum(int(note.removeprefix("[fields of ").split()[0]) for note in notes) == 400
+
+
+@requirement("way:nothing-lost-silently")
+async def test_text_has_what_blocks_say_beside_their_text(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        blocks: list[Any] = [resource(1, "one"), {**text("two"), "citations": None}, {**text("3"), "annotations": []}]
+        taken = await bag.take(blocks)
+        assert taken.text == '[fields of a text block: {"resource": {"uri": "a://mark-1!"}}]\none\ntwo\n3'
+        said_twice = {**text("ok"), "_meta": {"state": "ok"}}
+        assert (await bag.take([said_twice])).text == '[fields of a text block: {"_meta": {"state": "ok"}}]\nok'
+        named = {**text("x"), "_meta": {"type": "invoice", "text": "y"}, "annotations": {"priority": 1}}
+        told = '{"_meta": {"type": "invoice", "text": "y"}, "annotations": {"priority": 1}}'
+        assert (await bag.take([named])).text == f"[fields of a text block: {told}]\nx"
+        drawn = {"type": "image", "data": "AAD/", "mimeType": "image/png", "_meta": {"type": "scan", "format": 7}}
+        assert (await bag.take([drawn])).text.endswith('\n[fields of it: {"_meta": {"type": "scan", "format": 7}}]')
+        large = await bag.take([resource(1, LOG)])
+        assert large.text.startswith('[fields of a text block: {"resource": {"uri": "a://mark-1!"}}]\n')
+        structured = {"content": [text("ok")], "structuredContent": {"n": 1}}
+        assert (await bag.take(structured)).text == 'ok\n[structured content: {"n": 1}]'
+        assert (await bag.take({"content": [text('{"n":1}')], "structuredContent": {"n": 1}})).text == '{"n":1}'
+
+
+ROWS: dict[str, Callable[[list[Any]], Any]] = {
+    "a list": lambda rows: rows,
+    "a tuple": tuple,
+    "in a tool's return of Pydantic AI": lambda rows: SimpleNamespace(kind="tool-return", return_value=rows),
+}
+
+
+@pytest.mark.parametrize("form", ROWS)
+@requirement("way:nothing-lost-silently")
+async def test_rows_that_look_like_text_blocks_are_kept_as_the_value_that_they_are(tmp_path: Path, form: str) -> None:
+    rows = [{**text("w" * 200), "author": f"mark-{n}!"} for n in range(500)]
+    async with opened(tmp_path) as bag:
+        taken = kept(await bag.take(ROWS[form](rows), tool="comments"))
+        value = json.loads(await whole(bag, taken.handle))
+        assert (value if isinstance(value, list) else value["return_value"]) == rows
+        few = await bag.take(rows[:2], tool="comments")
+        assert few.content == rows[:2]
+        assert json.loads(few.text) == rows[:2]
+        one = kept(await bag.take({**text(LOG), "author": "me"}))
+        assert json.loads(await whole(bag, one.handle)) == {**text(LOG), "author": "me"}
+
+
+async def test_beside_an_image_a_text_is_a_block_whatever_else_it_has(tmp_path: Path) -> None:
+    small = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    async with opened(tmp_path) as bag:
+        taken = kept(await bag.take([{**text(LOG), "id": "lc_1"}, small]))
+        assert taken.content == [{**text(taken.content[0]["text"]), "id": "lc_1"}, small]
+
+
 # Bedrock
 
 BEDROCK: dict[str, tuple[Any, bytes]] = {
@@ -252,7 +379,9 @@ async def test_what_bedrock_returns_keeps_its_shape(tmp_path: Path, form: str, f
         new = taken.content if flat else taken.content["toolResult"]
         [note] = new["content"]
         assert list(note) == ["text"]
-        assert note["text"].endswith(f": too large to show, kept; handle: {taken.handle}]")
+        first, _, beside = note["text"].partition("\n")
+        assert first.endswith(f": too large to show, kept; handle: {taken.handle}]")
+        assert beside == ('[fields of it: {"document": {"name": "d"}}]' if form == "document" else "")
         assert {**new, "content": [block]} == inner
         assert await whole(bag, taken.handle) == stored
 

@@ -392,6 +392,44 @@ async def test_times_come_from_the_clock_that_is_handed_in(tmp_path: Path) -> No
 
 
 @requirement("way:nothing-lost-silently")
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ([1, 23, 4], "1\n23\n4"),
+        ([0.25, None, True], "0.25\nnull\ntrue"),
+        ([{"a": 1}, {"a": 2}], '{"a": 1}\n{"a": 2}'),
+        (["a", {"n": 1}, "\n", 5, "b\n", [2], "c", "d", 6, "", "\r\ne"], 'a\n{"n": 1}\n5\nb\n[2]\ncd\n6\r\ne'),
+        ([b"a", 1, b"\n", bytearray(b"b"), memoryview(b"c"), 2], "a\n1\nbc\n2"),
+    ],
+    ids=["numbers", "scalars", "rows", "among texts", "among bytes"],
+)
+@requirement("way:nothing-lost-silently", "api:take")
+async def test_values_of_a_stream_are_on_lines_of_their_own_and_texts_are_joined(
+    tmp_path: Path, parts: list[object], text: str
+) -> None:
+    async with opened(tmp_path) as bag:
+        assert (await bag.take(iter(parts))).content == text
+        assert (await bag.take(_later(parts))).content == text
+        assert (await bag.run(lambda: iter(parts))).content == text
+        running = await bag.run(lambda: _later(parts), background=True)
+        await bag.wait(running.handle)
+        for facts in (await bag.keep(iter(parts)), await bag.show(running.handle)):
+            assert await bag.fetch.original_text(facts.handle) == text
+
+
+@pytest.mark.parametrize("count", [9_000, 30_000])
+@pytest.mark.parametrize("form", ["iterator", "async", "run"])
+@requirement("way:nothing-lost-silently")
+async def test_many_numbers_of_a_stream_are_queried_as_those_of_a_list(tmp_path: Path, form: str, count: int) -> None:
+    numbers: list[object] = [None if n % 3 == 0 else n for n in range(count)]
+    async with opened(tmp_path) as bag:
+        call = bag.run(lambda: iter(numbers)) if form == "run" else None
+        taken = await (call or bag.take(iter(numbers) if form == "iterator" else _later(numbers)))
+        assert isinstance(taken, Kept)
+        found = await bag.query(taken.handle, "select count(*), count(value), sum(value::bigint) from t")
+        assert found.rows == ((count, count * 2 // 3, sum(n for n in range(count) if n % 3)),)
+
+
 @pytest.mark.parametrize("form", ["iterator", "async"])
 async def test_of_a_stream_that_is_not_stored_the_text_says_how_much_there_was(tmp_path: Path, form: str) -> None:
     parts: list[object] = ["x" * 10_000] * 400

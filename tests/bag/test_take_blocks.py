@@ -104,7 +104,9 @@ async def test_a_picture_over_its_limit_is_stored_and_a_note_says_type_and_size(
         assert taken.content[0] == text("look")
         note: Any = taken.content[1]
         shown = note.text if isinstance(note, mcp.TextContent) else note["text"]
-        assert shown == f"[image/png, 2,000,004 bytes: too large to show, kept; handle: {taken.handle}]"
+        first, _, beside = shown.partition("\n")
+        assert first == f"[image/png, 2,000,004 bytes: too large to show, kept; handle: {taken.handle}]"
+        assert beside == ('[fields of it: {"resource": {"uri": "x://y"}}]' if "x://y" in str(block) else "")
         stored = await bag.read(taken.handle, bytes=":", bounded=False)
         assert stored.data == base64.b64decode(PICTURE)
 

@@ -252,3 +252,20 @@ async def test_a_function_that_raises_what_would_end_a_program_has_failed_like_a
         taken = await bag.run(evil, tool="evil")
         assert taken.is_error
         assert f"the tool raised {type(raised).__name__}" in taken.content
+
+
+@requirement("way:nothing-lost-silently")
+async def test_a_turn_that_is_not_open_calls_nothing(tmp_path: Path) -> None:
+    called: list[str] = []
+    async with opened(tmp_path) as bag:
+        async with bag.turn() as closed:
+            pass
+        for turn in (closed, bag.turn()):
+            for start in (
+                lambda turn=turn: turn.run(lambda: called.append("x"), tool="t"),
+                lambda turn=turn: turn.take("x"),
+                lambda turn=turn: turn.call("context_read", {"handle": "abcd"}),
+            ):
+                with pytest.raises(UsageError, match="made inside its block"):
+                    start()
+    assert called == []

@@ -2,13 +2,16 @@
 
 import asyncio
 import base64
+import contextlib
 import dataclasses
 import itertools
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -249,7 +252,7 @@ class Columns(list[str]):
 class PandasFrame:
     """As that of pandas: as objects, its rows have one column of each name."""
 
-    def __init__(self, columns: list[str], rows: list[tuple[int, ...]], index: str = "") -> None:
+    def __init__(self, columns: list[str], rows: list[tuple[Any, ...]], index: str = "") -> None:
         self.columns, self.rows = Columns(columns), rows
         self.index: object = type("Index" if index else "RangeIndex", (), {"name": index})()
 
@@ -262,9 +265,31 @@ class PandasFrame:
         assert axis == 1
         return PandasFrame(labels, self.rows)
 
-    def to_dict(self, orient: str) -> list[dict[str, int]]:
+    def to_dict(self, orient: str) -> list[dict[str, Any]]:
         assert orient == "records"
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+class Series:
+    """As that of pandas and of numpy: `module` says whose it is."""
+
+    def __init__(self, *values: object) -> None:
+        self.values = values
+
+    def tolist(self) -> list[object]:
+        return list(self.values)
+
+
+def sqlite_rows() -> list[object]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.row_factory = sqlite3.Row
+        return database.execute("select 1 as a, 'x' as b, 2 as a union all select 3, 'y', 4").fetchall()
+
+
+PandasSeries = type("Series", (Series,), {"__module__": "pandas.core.series"})
+NaT = type("NaTType", (datetime,), {"__module__": "pandas._libs.tslibs.nattype"})(1, 1, 1)
+NA = type("NAType", (), {"__module__": "pandas._libs.missing"})()
+NAN = float("nan")
 
 
 class Node:
@@ -293,6 +318,14 @@ class Endless:
         (Rows(3), '{"count": 3, "items": [0, 1, 2]}'),
         (Frame(), '{"a": [1, 2], "b": [3, 4]}'),
         (PandasFrame(["a", "b"], [(1, 2)]), '[{"a": 1, "b": 2}]'),
+        (
+            PandasFrame(["a", "b", "c"], [(NAN, NaT, NA), (0.5, None, [NAN])]),
+            '[{"a": null, "b": null, "c": null}, {"a": 0.5, "b": null, "c": [NaN]}]',
+        ),
+        (sqlite_rows(), '[{"a": 1, "b": "x", "a.1": 2}, {"a": 3, "b": "y", "a.1": 4}]'),
+        (PandasSeries(0.5, NAN, NaT, NA), "[0.5, null, null, null]"),
+        (Series(0.5, NAN), "[0.5, NaN]"),
+        ({"at": NaT, "x": NAN}, '{"at": null, "x": NaN}'),
         (PandasFrame(["a", "a.1", "a"], [(1, 2, 3)]), '[{"a": 1, "a.1": 2, "a.2": 3}]'),
         (PandasFrame(["a"], [(7,), (8,)], index="a"), '[{"a": 0, "a.1": 7}, {"a": 1, "a.1": 8}]'),
         (Node("root"), '{"name": "root", "above": null, "below": [{"name": "leaf", "above": "…", "below": []}]}'),

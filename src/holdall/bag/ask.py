@@ -17,6 +17,7 @@ from holdall.extract.model_calls import Document, Policy, ToolAnswer, Watch
 from holdall.extract.question import Plan, Question
 from holdall.llm.catalogue import price_of
 from holdall.llm.protocol import Model, pace_of
+from holdall.llm.sampling import SampledModel
 from holdall.policy.folds import Coverage
 from holdall.policy.route import Ceiling
 from holdall.store.ids import new_fence_tag, new_tag
@@ -232,7 +233,7 @@ class Questions:
 
         document = Document(source, on, self._core.tokenizer, READ_GREP, looking.look)
         return facts, Question(
-            document, question, self._policy(mode, ceiling, asked), asked, self._notes(facts),
+            document, question, self._policy(mode, ceiling, asked), asked, self._notes(facts, asked),
             lambda record: self._record(facts, record, op),
             price=lambda usage: price.cost(usage) if price is not None else None,
         )  # fmt: skip
@@ -250,9 +251,14 @@ class Questions:
             ceiling=most if ceiling is None else ceiling, truncate_bytes=settings.answer_max_bytes * 3 // 4,
         )  # fmt: skip
 
-    def _notes(self, facts: Facts) -> Notes:
-        """Answers about the same content: of this session, or where the settings say so of the whole store."""
+    def _notes(self, facts: Facts, model: Model) -> Notes:
+        """Answers about the same content: of this session, or where the settings say so of the whole store.
+
+        What a client's own model said is for that client alone: whoever is behind it may answer what he likes.
+        """
         scope, content = self._core.settings.extraction_cache, facts.measure.sha256
+        if scope == "store" and isinstance(model, SampledModel):
+            scope = "session"
         if scope == "off" or not content or facts.packed is not None:  # nobody could tell when to forget them
             return NO_NOTES
 

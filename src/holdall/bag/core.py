@@ -26,7 +26,7 @@ from holdall.store.deadline import within
 from holdall.store.ids import new_mark, new_uuid
 from holdall.store.open_outputs import Readers
 from holdall.store.opening import default_home, empty_store, has_sessions, open_store
-from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quota, SessionInfo
+from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quota, SessionInfo, session_by
 from holdall.text.escape import foreign
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
@@ -39,7 +39,7 @@ from holdall.values.errors import (
     ToolRaised,
     UsageError,
 )
-from holdall.values.handles import MEMBER, is_uuid
+from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
 from holdall.values.settings import Settings, ToolPolicy
@@ -313,6 +313,7 @@ class Core:
         self.is_closed = False
         self._process = os.getpid()
         self.shell: str | None = None  # notices are for a shell, whose commands need these options
+        self.only_content = False  # who takes results sends what they are, images too, and never their text
         self.ends_session = True  # leaving ends it: not for one who only looks into the session of somebody else
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
         self._counted = functools.lru_cache(maxsize=16)(functools.partial(count_in_pieces, parts.tokenizer))
@@ -473,15 +474,21 @@ class Core:
         """
         if not text or not self.marks.search(text):
             return False
-        for notice in reversed(tuple(self._issued)):  # the newest first: it may have an older one in it
-            text = text.replace(notice, "")
-        return not text.isspace() and text != ""
+        # One behind the other and nothing between: one that stands inside of another could break its fence.
+        issued, at = sorted(self._issued, key=len, reverse=True), len(text) - len(text.lstrip())
+        while at < len(text):
+            notice = next((one for one in issued if one and text.startswith(one, at)), None)
+            if notice is None:
+                return True
+            at += len(notice)
+            at += len(text) - at - len(text[at:].lstrip())
+        return False
 
     @functools.cached_property
     def marks(self) -> re.Pattern[str]:
         """The mark, and all that a model would take for it; nothing where there is none."""
         # Lines too: two blocks of a result stand one behind the other. And letters of which nothing is seen.
-        between = r"(?:[^\w\[\]-]|[\u115f\u1160\u3164\uffa0]){0,64}"
+        between = r"(?:\x1b\[[0-9;]{0,20}[A-Za-z]|[^\w\[\]-]|[\u115f\u1160\u3164\uffa0]){0,64}"
         return re.compile(between.join(map(re.escape, self.signature)) or r"(?!)", re.IGNORECASE)
 
     def written(self, view: View) -> tuple[str, tuple[Span, ...]]:
@@ -625,7 +632,7 @@ def open_session(store: OutputStore, name: str, settings: Settings, dialect: Dia
     dialect brings is for new sessions.
     """
     if parent:
-        above = store.find_session(f"session-{parent}" if is_uuid(parent) else parent) or store.find_session(parent)
+        above = session_by(store, parent)
         if above is None:
             raise UsageError(f'there is no session "{foreign(parent)}" that "{foreign(name)}" could be a part of.')
         parent = above.id

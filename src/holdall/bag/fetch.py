@@ -291,11 +291,25 @@ class Fetch:
     async def _verb(self, verb: str, handle: str, bounded: bool, **options: Any) -> Fetched:
         bounds = self._core.bounds() if bounded else replace(self._core.bounds(bounded=False), whole=True)
         found = await self.carry_out(Ask(verb, handle, options), bounds)
-        if bounded and not self._core.journal.reader:
-            for data in seen_by(found):
-                self._core.journal.record("retrieved", verb=verb, asked=asked_for(options), **data)
-            self.record_also(found, verb)
+        if bounded:
+            self.count(verb, options, found)
         return found
+
+    def count(self, verb: str, options: Mapping[str, Any], found: Fetched, shown: Sequence[Span] | None = None) -> None:
+        """The ledger is told of an answer, unless a person reads it; of the bytes in it, or those that are `shown`."""
+        if self._core.journal.reader:
+            return
+        first, *rest = seen_by(found)
+        first |= {} if shown is None else {"shown": [one.as_list() for one in shown]}
+        for data in (first, *rest):
+            self._core.journal.record("retrieved", verb=verb, asked=asked_for(options), **data)
+        self.record_also(found, verb)
+
+    def count_bytes(self, verb: str, options: Mapping[str, Any], handle: str, span: Span) -> None:
+        """The same of bytes that were streamed."""
+        if not self._core.journal.reader and span.start < span.end:
+            shown = [span.as_list()]
+            self._core.journal.record("retrieved", verb=verb, asked=asked_for(options), handle=handle, shown=shown)
 
     def record_also(self, found: Fetched, verb: str) -> None:
         """The ledger counts each further output that a query has scanned."""

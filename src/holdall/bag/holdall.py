@@ -268,7 +268,9 @@ class Holdall(KeptNames):
             ended = await prepare(self.core, ended.value, origin)
         ended = replace(ended, started=started)
         taken = await settle(self.core, ended, room=tokens_left, notice_room=tokens_left)
-        if self._dispatch.keeps_all and isinstance(taken, Inline):
+        # Of a result of blocks that fits, only what is no text is kept.
+        is_shown = isinstance(taken, Inline) or (taken.content is ended.output and ended.parts is not None)
+        if self._dispatch.keeps_all and is_shown:
             await keep_as_well(self.core, ended)
         return taken
 

@@ -41,7 +41,7 @@ from holdall.policy.decide import Limits
 from holdall.policy.lifecycle import Step, after
 from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader, OutputWriter
-from holdall.store.sources import Objects, Source, surrogate_notes
+from holdall.store.sources import CHUNK, Borders, Objects, Source, surrogate_notes
 from holdall.text.escape import foreign
 from holdall.text.utf8 import Surrogates, decode
 from holdall.values.answers import Passage
@@ -79,8 +79,8 @@ Part = object  # text, bytes, a content block, or any value that can be told as 
 
 class Sink:
     __slots__ = (
-        "_begun", "_core", "_finished", "_lock", "_lone", "_most", "_objects", "_only_blocks", "_origin", "_parts",
-        "_size", "_writer", "fault", "has_parts", "listeners", "stores",
+        "_begun", "_borders", "_core", "_finished", "_lock", "_lone", "_most", "_objects", "_only_blocks", "_origin",
+        "_parts", "_size", "_writer", "fault", "has_parts", "listeners", "stores",
     )  # fmt: skip
 
     def __init__(self, core: Core, origin: Origin, most: int, *, stores: bool = True) -> None:
@@ -95,6 +95,7 @@ class Sink:
         self._begun: Facts | None = None  # as they were when it got its handle
         self._lone = Surrogates()
         self._objects = Objects()
+        self._borders = Borders()
         self._finished = False
         self.has_parts = False  # whether anything was ever written
         self.stores = stores  # whether any of it may reach the store
@@ -187,6 +188,11 @@ class Sink:
             self._writer = None  # it holds its folder open, and a session remembers its calls
             return facts
 
+    def named(self, origin: Origin) -> Origin:
+        """With the kind of what was written, where that has to be said."""
+        kind = "" if origin.read_as else streams.read_as(self._parts)
+        return replace(origin, read_as=kind) if kind else origin
+
     def joined(self) -> object:
         """What was written, while it is all in memory: a list of blocks, a text, or bytes where they are none."""
         parts = self._parts
@@ -207,7 +213,7 @@ class Sink:
             self.fault = NeverStored(self._origin.tool, by_dialect=not self._core.dialect.stores)
             return
         try:
-            self._writer = self._core.begin(self._origin)
+            self._writer = self._core.begin(self.named(self._origin))
         except (StoreFault, OSError) as problem:
             self.fault = problem
             return
@@ -220,10 +226,16 @@ class Sink:
         if self._writer is None or self.fault is not None:
             return
         try:
-            for chunk in Source(part if isinstance(part, str) else iter((part,)), self._lone, self._objects):
+            parts = _pieces(part) if isinstance(part, str) else iter((part,))
+            for chunk in Source(parts, self._lone, self._objects, self._borders):
                 self._writer.write(chunk)
         except (StoreFault, OSError) as problem:
             self.fault = problem
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """So that what is encoded at once is not all of it."""
+    return (text[start : start + CHUNK] for start in range(0, len(text), CHUNK))
 
 
 def _size(part: Part) -> int:
@@ -873,7 +885,7 @@ class Dispatch:
         if sink.fault is not None and not sink.is_empty:
             return replace(await prepare(self._core, sink.joined(), one.origin), fault=sink.fault, total=sink.total)
         if isinstance(outcome, Streamed):
-            return await prepare(self._core, sink.joined(), one.origin)
+            return await prepare(self._core, sink.joined(), sink.named(one.origin))
         if isinstance(outcome, CommandFailed) or (isinstance(outcome, Exception) and not sink.is_empty):
             # What it wrote before it failed is its output; how it failed is told after it.
             said = after_written(sink.joined(), f"\n[{_more_than_reason(outcome) or _reason(outcome)}]")

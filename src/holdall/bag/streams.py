@@ -5,10 +5,10 @@ Nothing is read twice and nothing is dropped: the part read so far comes first.
 
 import contextlib
 import itertools
-from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from typing import Any, cast
 
-from holdall.store.sources import Objects, Source, check_repeats, json_text
+from holdall.store.sources import Borders, Objects, Source, check_repeats, json_text
 from holdall.values.errors import EndlessValue, HoldallError, ToolRaised, UsageError
 from holdall.values.record import record
 from holdall.wire.notes import endless_note, unreadable
@@ -22,6 +22,7 @@ class Whole:
     """All of it: a text, bytes, or a list of blocks."""
 
     value: object
+    read_as: str = ""
 
 
 @record
@@ -30,6 +31,12 @@ class Remainder:
 
     parts: object  # an iterator, synchronous or not
     head: str
+    read_as: str = ""
+
+
+def read_as(parts: Sequence[object]) -> str:
+    """The kind of an output that begins with these parts, where a line of it could be anything: numbers are values."""
+    return "ndjson" if parts and all(isinstance(part, bool | int | float | None) for part in parts) else ""
 
 
 def is_stream(output: object) -> bool:
@@ -108,7 +115,7 @@ class _Held:
             return Whole(b"".join(cast("list[bytes]", parts)))
         if all(isinstance(part, str) for part in parts):
             return Whole("".join(cast("list[str]", parts)))
-        return Whole(_text(parts))
+        return Whole(_text(parts), read_as(parts))
 
 
 async def read_ahead(stream: AsyncIterator[object], most: int) -> Whole | Remainder:
@@ -117,7 +124,7 @@ async def read_ahead(stream: AsyncIterator[object], most: int) -> Whole | Remain
     try:
         async for part in stream:
             if not held.add(part):
-                return Remainder(_chained(held.parts, stream), _text(held.parts))
+                return Remainder(_chained(held.parts, stream), _text(held.parts), read_as(held.parts))
     except Exception as problem:
         return Remainder(_failing(held.parts, problem), _text(held.parts))
     return held.whole()
@@ -128,7 +135,7 @@ def read_ahead_sync(stream: Iterator[object], most: int) -> Whole | Remainder:
     try:
         for part in stream:
             if not held.add(part):
-                return Remainder(itertools.chain(held.parts, stream), _text(held.parts))
+                return Remainder(itertools.chain(held.parts, stream), _text(held.parts), read_as(held.parts))
     except Exception as problem:
         return Remainder(_failing_sync(held.parts, problem), _text(held.parts))
     return held.whole()
@@ -137,11 +144,11 @@ def read_ahead_sync(stream: Iterator[object], most: int) -> Whole | Remainder:
 async def discard(parts: object) -> int:
     """Read a stream to its end and discard it. Returns the number of bytes, up to the error if it fails."""
     total = 0
-    later = asynchronous(parts)
+    later, borders = asynchronous(parts), Borders()
     with contextlib.suppress(Exception):
         if later is not None:
             async for part in later:
-                total += len(b"".join(Source(iter((part,)))))
+                total += len(b"".join(Source(iter((part,)), borders=borders)))
         else:
             for chunk in Source(parts_of(parts)):
                 total += len(chunk)

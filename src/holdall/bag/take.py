@@ -9,7 +9,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import PurePath
@@ -52,6 +52,8 @@ from holdall.wire.notes import (
     OTHER_FIELDS,
     blob_note,
     fields_named,
+    fields_shown,
+    is_note,
     not_base64,
     not_text,
     not_utf8,
@@ -70,6 +72,7 @@ from holdall.wire.results import (
     Note,
     Parts,
     extra_fields,
+    have_own_fields,
     is_plain_value,
     json_of,
     left_out,
@@ -79,6 +82,7 @@ from holdall.wire.results import (
     take_apart,
     text_block,
     text_of,
+    told_fields,
     with_field,
     wrapped_text,
 )
@@ -358,6 +362,7 @@ class Prepared:
     masked: str = ""  # the note of what is masked in it by the policy of its tool
     seen: bool = False  # the model has it already: it comes from a transcript
     read: bool = False  # and has answered since: it has seen all of it
+    for_text: tuple[str, ...] = ()  # handles of what is in the content, too
     is_structure: bool = False  # `text` is its structured content: it has no other
     started: float = field(default_factory=time.perf_counter)
 
@@ -375,6 +380,8 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
         value = path_note(str(value))
     elif _is_stream(value):
         read_ahead = await _gathered(value, limits)
+        if read_ahead.read_as:
+            origin = replace(origin, read_as=read_ahead.read_as)
         if isinstance(read_ahead, streams.Remainder):
             head = read_ahead.head
             if redaction is not None:
@@ -418,24 +425,47 @@ def value_as_text(output: object) -> str:
     return "\n".join([text, *(f"[{note}]" for note in notes)])
 
 
-def content_as_text(content: object) -> str:
-    """What a model gets, for an API that takes only a string: notes say what is not text."""
+def content_as_text(content: object, notes: Mapping[int, str] | None = None) -> str:
+    """What a model gets, for an API that takes only a string: notes say what is not text.
+
+    `notes` are those of blocks that are kept for this, by their identity.
+    """
     parts = _apart(content)
     if parts is None:
         return value_as_text(content)
     if parts.blocks is None:
         return parts.text or ""
-    told = [text if (text := text_of(block)) is not None else _told_block(block) for block in parts.blocks]
+    told = [(notes or {}).get(id(block)) or _told_block(block) for block in parts.blocks]
     structured = structured_of(content)
-    return "\n".join(told) if told or structured is None else value_text(structured)[0]
+    if structured is None or is_note(structured):
+        return "\n".join(told)
+    if not told:
+        return value_text(structured)[0]
+    structure = cast("_Structure", _structure_of(content))
+    return "\n".join(told if structure.repeats(parts.text) else [*told, structure_as_text(structure.text)])
+
+
+def _told_text(block: object) -> str:
+    """The text of a block, below what else the block says: the address of a resource, for instance."""
+    text, fields = text_of(block) or "", told_fields(block)
+    return f"{fields_shown(value_text(fields)[0])}\n{text}" if fields else text
 
 
 def _told_block(block: object) -> str:
+    if text_of(block) is not None:
+        return _told_text(block)
     payload = payload_of(block)
     if payload is None:
         value = json_of(block)
         return value_text(block if value is None else value)[0]
-    return not_text(payload.media_type, payload.as_text if payload.data is None else len(payload.data))
+    note = not_text(payload.media_type, payload.as_text if payload.data is None else len(payload.data))
+    return _with_fields(note, block)
+
+
+def _with_fields(note: str, block: object) -> str:
+    """What stands for a block that is not text, with what else the block says: its address, for instance."""
+    fields = told_fields(block)
+    return f"{note}\n{fields_shown(value_text(fields)[0], is_text=False)}" if fields else note
 
 
 def text_and_notes(output: object) -> tuple[str, tuple[str, ...]]:
@@ -596,18 +626,22 @@ _BLOCKS_AT_ONCE = 500
 _MOST_BLOBS, _BLOBS_TOGETHER = 100, 10  # of one result: more of them are kept, and more than so many times the limit
 
 
-async def keep_large_parts(core: Core, parts: Parts, origin: Origin, limits: Limits) -> tuple[Parts, tuple[Facts, ...]]:
+async def keep_large_parts(
+    core: Core, parts: Parts, origin: Origin, limits: Limits, *, joined: bool
+) -> tuple[Parts, tuple[Facts, ...]]:
     """The parts with notes in place of what is too large, and what was stored.
 
-    The notes are not text yet, so that they outlast whatever becomes of the text: see `keep_beside`.
+    The notes are not text yet, so that they outlast whatever becomes of the text: see `keep_beside`. `joined`: there
+    will be one text for all text blocks, and their fields are kept together then.
     """
     kept: list[Facts] = []
     new: dict[int, tuple[object, ...]] = {}
 
-    async def put(at: int, block: object, what: str, data: bytes) -> None:
+    async def put(at: int, block: object, what: str, data: bytes, *, is_payload: bool = False) -> None:
         facts, why = await _stored(core, data, origin, (part_note(what),))
         kept.extend([facts] if facts else [])
-        note = core.issue(blob_note(what, len(data), handle=core.handle_of(facts) if facts else "", why=why))
+        note = blob_note(what, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+        note = core.issue(_with_fields(note, block) if is_payload else note)
         new[at] = (*_text_alone(block), Note(text_block(block, note)))
 
     most = _most(core, limits)
@@ -623,11 +657,11 @@ async def keep_large_parts(core: Core, parts: Parts, origin: Origin, limits: Lim
         found = await asyncio.to_thread(looks) if len(blocks) > _BLOCKS_AT_ONCE else looks()
         for at, (block, carried) in enumerate(zip(some, found, strict=True), first):
             if carried.is_too_large:
-                await put(at, block, carried.what, carried.data)
+                await put(at, block, carried.what, carried.data, is_payload=carried.is_blob)
             elif carried.data:
                 kind = "blob" if carried.is_blob else "block" if text_of(block) is None else "fields"
                 blobs += carried.is_blob
-                left[kind] -= len(carried.data)
+                left[kind] -= 0 if joined and kind == "fields" else len(carried.data)
                 if left[kind] < 0 or (kind == "blob" and blobs > _MOST_BLOBS):
                     crowds[kind].append((at, block, _json(block) if carried.is_blob else carried.data))
     for kind, crowd in crowds.items():
@@ -736,7 +770,9 @@ async def keep_beside(
     `changed`: something else of the result is not as it was. `twin` is the kept text, `fault` why it is not kept. This
     is the last step: the text has been settled, and the notes of what was set aside become blocks.
     """
+    parts, fields = await _keep_fields(core, prepared, parts, twin)
     parts, kept = await _keep_structure(core, prepared, parts.with_notes(), changed=changed, twin=twin, fault=fault)
+    kept = (*fields, *kept)
     for name in _BESIDE if parts.path else ():
         member = field_of(parts.whole, name)
         data = b"" if member is None else _json(member)
@@ -756,6 +792,22 @@ async def keep_beside(
     if others:
         parts = replace(parts, whole={**json.loads(data), **cast("dict[str, object]", parts.whole)})
     return parts, kept
+
+
+async def _keep_fields(
+    core: Core, prepared: Prepared, parts: Parts, twin: Facts | None
+) -> tuple[Parts, tuple[Facts, ...]]:
+    """With the fields of all text blocks behind their text where there are fewer blocks now: shown, or kept."""
+    told = parts.fields_left_out(placed=twin is not None)
+    if not told:
+        return parts, ()
+    data = _json(told)
+    if len(data) <= _MAX_OTHERS and not core.imitates(data.decode()):
+        return parts.with_note(core.issue(fields_shown(data.decode(), len(told)))), ()
+    what = fields_named(len(told))
+    facts, why = await _stored(core, data, prepared.origin, (part_note(what),))
+    said = blob_note(what, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+    return parts.with_note(core.issue(said)), (facts,) if facts else ()
 
 
 _MAX_OTHERS = 2000  # bytes that are shown beside a notice
@@ -837,9 +889,11 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
     limits = core.limits_for(origin.tool)
     for block in parts.blocks or ():
         text, carried = text_of(block), _carried(core, limits, block)
-        said += [text] if text is not None else []
+        if text is not None:
+            said.append(text if carried.is_too_large else _told_text(block))
         if carried.is_blob or (text is not None and carried.is_too_large):
-            said.append(await _kept_apart(core, origin, carried.what, carried.data))
+            note = await _kept_apart(core, origin, carried.what, carried.data)
+            said.append(_with_fields(note, block) if carried.is_blob else note)
         elif text is None:
             said.append(carried.data.decode())
     structure = await asyncio.to_thread(_structure_of, parts.whole)
@@ -852,6 +906,8 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
 
 async def text_of_result(core: Core, taken: Taken | Answer, tool: str, call_id: str) -> str:
     """What was taken, for a model that reads only text: what else is in it is kept, whatever its size."""
+    if isinstance(taken, Kept):
+        return taken.text
     content, origin = taken.content, Origin(tool=tool, call_id=call_id)
     parts = None if isinstance(content, str) else _apart(content)
     if parts is not None:
@@ -970,21 +1026,33 @@ _MIN_BYTES = 256  # are shown, however few tokens there is room for
 
 async def settle(core: Core, prepared: Prepared, *, room: int | None = None, notice_room: int | None = None) -> Taken:
     """`room` is what this output may take of its turn; `notice_room` what a notice in its place may."""
-    taken = await _settled(core, prepared, room, notice_room)
-    if isinstance(taken.content, str) and not encode(taken.content)[1]:
+    notes: dict[int, str] = {}
+    taken = await _settled(core, prepared, room, notice_room, notes)
+    if taken.as_text or (isinstance(taken.content, str) and not encode(taken.content)[1]):
         return taken
-    return replace(taken, as_text=_encodable(content_as_text(taken.content)))
+    said = content_as_text(taken.content, notes)
+    if prepared.masked and prepared.parts is None:  # a value has no place for it
+        said = f"{said}\n[{prepared.masked}]"
+    return replace(taken, as_text=_encodable(said))
 
 
-async def _settled(core: Core, prepared: Prepared, room: int | None, notice_room: int | None) -> Taken:
+async def _settled(
+    core: Core, prepared: Prepared, room: int | None, notice_room: int | None, notes: dict[int, str]
+) -> Taken:
+    """`notes` gets those of blocks that are kept because a text cannot show them, by their identity."""
     prepared = _with_short_traceback(prepared)
     aside: tuple[Facts, ...] = ()
     changed = False
+    decision = _with_room(core, prepared, room)
     if prepared.parts is not None:
-        parts, aside = await keep_large_parts(core, prepared.parts, prepared.origin, prepared.limits)
+        joined = isinstance(decision, Keep) and core.dialect.shorten is None
+        joined = joined and have_own_fields(prepared.parts.blocks or ())
+        parts, aside = await keep_large_parts(core, prepared.parts, prepared.origin, prepared.limits, joined=joined)
         if changed := parts is not prepared.parts:
             prepared = replace(prepared, parts=parts, output=parts.whole)
-    decision = _with_room(core, prepared, room)
+        pictures = await _keep_for_text(core, prepared, parts, notes)
+        prepared = replace(prepared, for_text=tuple(one.handle for one in pictures)) if pictures else prepared
+        aside = (*aside, *pictures)
     if isinstance(decision, Fits) and prepared.fault is not None:
         decision = Keep("bytes")  # it is only the beginning of what there was
     if isinstance(decision, Fits):
@@ -1016,6 +1084,27 @@ async def _settled(core: Core, prepared: Prepared, room: int | None, notice_room
     if view is not None and decision.reason == "mark":
         view = replace(view, imitates=True)
     return await _noticed(core, prepared, facts, aside, decision, view, told)
+
+
+def _is_kept_for_text(core: Core, prepared: Prepared) -> bool:
+    """Whether what is no text is kept though it fits: who sends `text` has nothing of it otherwise."""
+    if core.only_content or prepared.seen or not core.dialect.stores:
+        return False
+    return core.policy_of(prepared.origin.tool).store != "never"
+
+
+async def _keep_for_text(core: Core, prepared: Prepared, parts: Parts, notes: dict[int, str]) -> tuple[Facts, ...]:
+    """Images and other payloads that stay in the content: the handles of what only a text has to name."""
+    kept: list[Facts] = []
+    for block in (parts.blocks or ()) if _is_kept_for_text(core, prepared) else ():
+        if text_of(block) is not None or payload_of(block) is None:
+            continue
+        carried = _carried(core, prepared.limits, block)
+        facts, why = await _stored(core, carried.data, prepared.origin, (part_note(carried.what),))
+        handle = core.handle_of(facts) if facts else ""
+        notes[id(block)] = _with_fields(part_kept_note(carried.what, len(carried.data), handle=handle, why=why), block)
+        kept += [facts] if facts else []
+    return tuple(kept)
 
 
 def _told_before(core: Core, facts: Facts, room: int | None) -> str:
@@ -1149,15 +1238,24 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, ch
         if parts is not prepared.parts:
             prepared, aside = replace(prepared, output=parts.whole), (*aside, *more)
             lost = why_not_kept(structured_of(parts.whole))
-    if prepared.at_rest or core.policy_of(origin.tool).store == "always":
+    is_binary = prepared.text is None and _is_kept_for_text(core, prepared)
+    if prepared.at_rest or is_binary or core.policy_of(origin.tool).store == "always":
         try:
             facts = prepared.stored or await keep(core, prepared.source, origin, notes=prepared.notes)
         except (StoreFault, OSError) as problem:
             core.journal.record("unkept", tool=origin.tool, call_id=origin.call_id, why=str(problem), shown_whole=True)
         else:
-            whole = [[0, facts.measure.bytes]]
-            _record_kept(core, prepared, facts, reason="always", content_tokens=0, replaced=False, shown=whole)
-            return Kept(prepared.output, facts, aside, origin.is_error or facts.state == "failed")
+            whole = [] if is_binary else [[0, facts.measure.bytes]]  # nobody knows which of the two is sent
+            reason = "binary" if is_binary else "always"
+            _record_kept(core, prepared, facts, reason=reason, content_tokens=0, replaced=False, shown=whole)
+            failed = origin.is_error or facts.state == "failed"
+            return Kept(
+                prepared.output,
+                facts,
+                aside,
+                failed,
+                as_text=await _binary_text(core, prepared, facts) if is_binary else "",
+            )
     for facts in aside:
         _record_kept(core, prepared, facts, reason="attachment", content_tokens=0, replaced=True)
     if aside:
@@ -1170,6 +1268,17 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, ch
             chars=len(prepared.text or ""), is_error=origin.is_error, **asked_with(core, origin),
         )  # fmt: skip
     return Inline(prepared.output, origin.is_error, origin.traceback)
+
+
+async def _binary_text(core: Core, prepared: Prepared, facts: Facts) -> str:
+    """Of what fits and is no text: its notice; of what is nearly a text that, and where it is as it came."""
+    note = part_kept_note("binary data", facts.measure.bytes, handle=core.handle_of(facts))
+    if 0 not in (data := cast("bytes", prepared.source)):
+        return f"{value_as_text(data)}\n{note}"
+    if core.dialect.shorten is None:
+        with contextlib.suppress(StoreFault, OSError):
+            return (await notice_of(core, facts))[0]
+    return note
 
 
 async def _noticed(
@@ -1325,7 +1434,8 @@ def _record_kept(
     core.journal.record(
         "kept", handle=facts.handle, tool=prepared.origin.tool, call_id=prepared.origin.call_id,
         seconds=_since(prepared), reason="command" if prepared.at_rest else reason, bytes=facts.measure.bytes,
-        tokens=facts.measure.tokens, content_tokens=content_tokens, replaced=replaced,
+        tokens=facts.measure.tokens, content_tokens=content_tokens,
+        replaced=replaced and facts.handle not in prepared.for_text,
         is_error=prepared.origin.is_error, **asked_with(core, prepared.origin), **more,
     )  # fmt: skip
 

@@ -75,9 +75,18 @@ class Turn:
         self._tools = tools
         self._room = room
         self._pending: list[Pending] = []
+        self._is_open = False
 
     async def __aenter__(self) -> Self:
+        self._is_open = True
         return self
+
+    def _check_open(self) -> None:
+        """Before anything is called: nobody would get what it gives."""
+        if not self._is_open:
+            raise UsageError(
+                "calls of a turn are made inside its block: `async with bag.turn() as turn:`. It is not open."
+            )
 
     def run(
         self,
@@ -91,6 +100,7 @@ class Turn:
         background: bool = False,
     ) -> Pending:
         """Start it now, as `Holdall.run` does; it runs beside the others, and with `background` beyond the turn."""
+        self._check_open()
         call, arguments = read_call(call, tool, arguments)
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
         core, dispatch = self._core, self._dispatch
@@ -107,16 +117,19 @@ class Turn:
         self, output: object, *, tool: str = "", arguments: Any = None, call_id: str = "", server: str = ""
     ) -> Pending:
         """An output that is there already, to share the room with the others."""
+        self._check_open()
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
         return self._start(tool or "take", prepare(self._core, output, origin))
 
     def call(self, name: str, arguments: object = None) -> Pending:
         """One of our own tools."""
+        self._check_open()
         return self._start(name, self._tools.draft(name, arguments, tokens_left=self._room))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_open = False
         works = [asyncio.ensure_future(pending.work) for pending in self._pending]
         if error is not None:
             for work in works:

@@ -493,7 +493,7 @@ def _again(seen: Seen | None) -> list[str]:
 
 
 def table_answer(table: Table, frame: Frame, seen: Seen) -> str:
-    head = [plural(table.total, "row")]
+    head = [("at least " if table.is_least else "") + plural(table.total, "row")]
     foot = ""
     if table.next is not None:
         head.append(f"{len(table.rows):,} shown")

@@ -61,6 +61,13 @@ def fields_named(blocks: int = 1) -> str:
     return f"fields of {'a text block' if blocks == 1 else plural(blocks, 'text block')}"
 
 
+def fields_shown(fields: str, blocks: int = 1, *, is_text: bool = True) -> str:
+    """The fields of blocks as JSON, where there is only text: before that of one block, behind that of several, and
+    behind the note of what is not text.
+    """
+    return f"[{fields_named(blocks) if is_text else 'fields of it'}: {fields}]"
+
+
 def not_base64(media_type: str) -> str:
     """What a block is called in a note whose payload cannot be had as bytes."""
     return f"{foreign(media_type, 29)} whose data is not valid base64"
@@ -115,7 +122,7 @@ def structure_notice(notice: str) -> str:
 
 
 def structure_as_text(written: str) -> str:
-    """Structured content that fits, beside a text that does not and could not be kept."""
+    """Structured content that fits, beside a text that says something else, or is not kept."""
     return f"[structured content: {written}]"
 
 

@@ -9,7 +9,7 @@ import copy
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import unquote_to_bytes
@@ -114,8 +114,22 @@ KNOWN_TYPES = frozenset(
 _MEDIA = ("mimeType", "mime_type", "media_type", "mediaType", "format", "image_mimetype")
 _URLS = ("url", "uri", "image_url")  # a payload only where it is a data URL
 _PAYLOADS = ("data", "base64", "blob", "bytes", "file_data", "image", "audio", "video", *_URLS)
+_HOLDERS = (
+    "source",
+    "resource",
+    "file",
+    "document",
+    "input_audio",
+    "inline_data",
+    "image",
+    "audio",
+    "video",
+    "image_url",
+)
 _UNKNOWN = "application/octet-stream"
 _PLAIN = {"type", "block_type", "text"}  # all that most text blocks have
+_OF_TEXT = _PLAIN | {"annotations", "citations", "cache_control", "logprobs", "_meta", "meta"}  # all that an API has
+_NOTHING = object()
 _SHORT = 200
 _NO_BLANKS = dict.fromkeys(map(ord, " \t\r\n"))  # base64 may be in lines
 _NO_LINES = dict.fromkeys(map(ord, "\r\n"))
@@ -148,7 +162,13 @@ def is_block(value: object) -> bool:
 
 
 def is_known_block(value: object) -> bool:
-    return isinstance(value, Note) or field(value, "type") in KNOWN_TYPES
+    """Whether it is a block of an API by itself. A row of data may have a type and a text, too: it has other fields."""
+    if isinstance(value, Note):
+        return True
+    kind = field(value, "type")
+    if kind in TEXT_TYPES and isinstance(field(value, "text"), str):
+        return _members(value).keys() <= _OF_TEXT
+    return kind in KNOWN_TYPES
 
 
 def text_of(block: object) -> str | None:
@@ -200,8 +220,38 @@ def extra_fields(block: object) -> object:
     members = _members(block)
     if members.keys() <= _PLAIN:
         return None
-    text = text_of(block)
-    return _without(members, _found(block)[1] if text is None else text, _DEEPEST)
+    if text_of(block) is None:
+        return _without(members, _found(block)[1], _DEEPEST)
+    inner = field(block, "resource") if field(block, "type") == "resource" else None
+    if inner is not None:
+        members = {**members, "resource": {name: one for name, one in _members(inner).items() if name != "text"}}
+    return _without({name: one for name, one in members.items() if name != "text"}, _NOTHING, _DEEPEST)
+
+
+def told_fields(block: object) -> Mapping[str, object]:
+    """The fields of a block that say something: not what its text or its payload says, nor which of them it is."""
+    known = _PLAIN if text_of(block) is not None else {*_PLAIN, *_MEDIA}
+    fields = extra_fields(block)
+    return _telling(cast("Mapping[str, object]", fields), known, _DEEPEST) if isinstance(fields, Mapping) else {}
+
+
+def _telling(members: Mapping[str, object], known: Collection[str], depth: int) -> dict[str, object]:
+    """The same without fields of these names, also of what holds a text or a payload, and without those that hold
+    nothing.
+    """
+    told: dict[str, object] = {}
+    for name, one in members.items():
+        if depth > 1 and name in _HOLDERS and isinstance(one, Mapping):
+            one = _telling(cast("Mapping[str, object]", one), known, depth - 1)  # noqa: PLW2901
+        if name not in known and one is not None and not (isinstance(one, list | dict) and not one):
+            told[name] = cast("object", one)
+    return told
+
+
+def have_own_fields(blocks: Iterable[object]) -> bool:
+    """Whether one text block for all of these, with the fields of the first, would say less than they do."""
+    fields = [told_fields(block) for block in blocks if text_of(block) is not None]
+    return any(not _is_same(one, fields[0]) for one in fields[1:])
 
 
 def text_block(instead_of: object, text: str) -> object:
@@ -318,17 +368,18 @@ class Parts:
     def with_text(self, text: str) -> object:
         """The result with `text` for all of its text: in place of the first text block; the others are in it.
 
-        Whatever is not text stays, and so does a `Note` of what was set aside.
+        Whatever is not text stays, and so does a `Note` of what was set aside. Fields stay if all blocks have the same.
         """
         if self.blocks is None:
             return self._rebuilt(text)
+        placing = text_block if have_own_fields(self.blocks) else with_text
         kept: list[object] = []
         placed = False
         for block in self.blocks:
             if text_of(block) is None:
                 kept.append(block)
             elif not placed:
-                kept.append(with_text(block, text))
+                kept.append(placing(block, text))
                 placed = True
         return self._rebuilt(tuple(kept))
 
@@ -337,15 +388,36 @@ class Parts:
         content = _at(self.whole, self.path)
         if isinstance(content, str):
             return replace(self, whole=self._rebuilt(f"{content}{_BETWEEN}{text}"))
-        blocks = list(cast("Sequence[object]", content if isinstance(content, list | tuple) else (content,)))
+        blocks = list(self._shown())
         behind = next((at + 1 for at in range(len(blocks) - 1, -1, -1) if text_of(blocks[at]) is not None), 0)
         like = blocks[behind - 1] if behind else {"type": "text"} if isinstance(self.whole, Mapping) else self.whole
         return replace(self, whole=self._rebuilt((*blocks[:behind], text_block(like, text), *blocks[behind:])))
 
+    def fields_left_out(self, *, placed: bool) -> list[dict[str, object]]:
+        """What the text blocks that came have beside their texts, where `whole` has fewer of them by now.
+
+        `placed`: with the bytes of their texts in that of all.
+        """
+        texts = [(text, block) for block in self.blocks or () if (text := text_of(block)) is not None]
+        shown = sum(text_of(block) is not None for block in self._shown())
+        if shown >= len(texts) or not have_own_fields(self.blocks or ()):
+            return []
+        told: list[dict[str, object]] = []
+        start = 0
+        for text, block in texts:
+            end = start + byte_count(text)
+            if fields := told_fields(block):
+                told.append({**({"bytes": f"{start}:{end}"} if placed else {}), "fields": fields})
+            start = end + len(_BETWEEN)
+        return told
+
+    def _shown(self) -> Sequence[object]:
+        content = _at(self.whole, self.path)
+        return cast("Sequence[object]", content) if isinstance(content, list | tuple) else (content,)
+
     def with_notes(self) -> "Parts":
         """The same with the block of each `Note` in its place."""
-        content = _at(self.whole, self.path)
-        blocks = cast("Sequence[object]", content) if isinstance(content, list | tuple) else (content,)
+        blocks = self._shown()
         if not any(isinstance(one, Note) for one in blocks):
             return self
         return replace(self, whole=self._rebuilt(tuple(one.block if isinstance(one, Note) else one for one in blocks)))
@@ -455,8 +527,7 @@ def wrapped_text(structured: object) -> str | None:
 def _path(result: object) -> tuple[str, ...] | None:
     if isinstance(result, list | tuple):
         blocks = cast("Sequence[object]", result)
-        # Records of any kind may have a `type`: of a bare list only the types of content blocks count.
-        return () if blocks and all(is_known_block(block) for block in blocks) else None
+        return () if _is_bare_content(blocks) else None
     names = _names(result)
     if names == {"toolResult"}:
         inner = field(result, "toolResult")
@@ -464,7 +535,10 @@ def _path(result: object) -> tuple[str, ...] | None:
     if names == {"result"}:  # what ADK makes of a tool's text
         return ("result",) if isinstance(field(result, "result"), str) else None
     if names is None and field(result, "kind") == "tool-return":  # Pydantic AI
-        return ("return_value",) if _holds_content(field(result, "return_value"), of_result=False) else None
+        content = field(result, "return_value")
+        is_list = isinstance(content, list | tuple)
+        known = _is_bare_content(cast("Sequence[object]", content)) if is_list else isinstance(content, str)
+        return ("return_value",) if known else None
     if not _is_envelope(result, names):
         return None
     name = "output" if field(result, "type") in _ITEMS else "content"
@@ -472,6 +546,17 @@ def _path(result: object) -> tuple[str, ...] | None:
         name = "blocks"
     named = names is not None and ("toolUseId" in names or field(result, "type") == "tool_result")
     return (name,) if _holds_content(field(result, name), of_result=named) else None
+
+
+def _is_bare_content(blocks: Sequence[object]) -> bool:
+    """Records of any kind may have a `type`: of a list that nothing else names a result only blocks of the APIs count.
+
+    Beside an image a text is one of them, whatever else it has.
+    """
+    known = [is_known_block(block) for block in blocks]
+    if not all(known) and any(known) and all(field(block, "type") in KNOWN_TYPES for block in blocks):
+        return any(payload_of(block) is not None for block in blocks if text_of(block) is None)
+    return bool(known) and all(known)
 
 
 def _is_lone_block(value: object) -> bool:

@@ -22,7 +22,7 @@ from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
 from holdall.wire.notes import blob_note, link, not_base64, part_note, structured_note, with_notice
-from holdall.wire.results import payload_of, text_of, wrapped_text
+from holdall.wire.results import payload_of, text_of, told_fields, wrapped_text
 
 # An answer that is too large for an event of a stream, as one that fits.
 #
@@ -96,7 +96,7 @@ def _carried(part: object, *, is_block: bool) -> tuple[str, bytes]:
     if not is_block:
         text = wrapped_text(part)
         return "structured content", _json(part) if text is None else text.encode("utf-8", "replace")
-    if (text := text_of(part)) is not None:
+    if (text := text_of(part)) is not None and not told_fields(part):
         return "text", text.encode("utf-8", "replace")
     payload = payload_of(part)
     if payload is None or payload.data is None:

@@ -219,6 +219,15 @@ class Relay:
 
         In the result of a tool a large text may be a LargeText, and structured content a LargeJson.
         """
+        try:
+            return await self._forwarded(connection, asked, params)
+        except UpstreamFault as fault:
+            fault.mask(self._masks)
+            raise
+
+    async def _forwarded(
+        self, connection: Connection, asked: ClientRequest, params: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
         params = asked.params if params is None else params
         copy = self._copies[connection.name][0] if self._known is not None else None
         if copy is not None:
@@ -371,7 +380,7 @@ class Relay:
             self.servers.replace(joined.connection)
             return greeting
         except UpstreamFault as fault:
-            return fault
+            return fault.mask(self._masks)
 
     async def _send(self, connection: Connection, asked: ClientRequest, params: dict[str, Any]) -> dict[str, Any]:
         progress = ProgressUpdates(
