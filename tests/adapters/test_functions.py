@@ -10,7 +10,9 @@ from typing import Any, get_type_hints
 import pytest
 from inline_snapshot import snapshot
 
+from holdall import UsageError
 from holdall.adapters.functions import wrap
+from holdall.blocking import Holdall
 from tests.adapters.contract import NEEDLE, example, fetch_some, handle_in, small
 from tests.requirements import requirement
 
@@ -24,6 +26,32 @@ def rows(first: int, *, last: int = 9) -> dict[str, list[int]]:
 
 def by_name(tools: list[Callable[..., Any]]) -> dict[str, Any]:
     return {tool.__name__: tool for tool in tools}
+
+
+def test_what_is_no_function_is_refused_at_once_and_a_name_of_ours_is_left_out(tmp_path: Path) -> None:
+    def context_read() -> str:
+        """Not ours."""
+        return "mine"
+
+    wrong: list[Any] = [[small], "small", None]
+    for one in wrong:
+        with pytest.raises(UsageError, match="wrap takes functions, each by itself"):
+            wrap(one, session="s", home=str(tmp_path))
+    with pytest.warns(UserWarning, match="name of a tool of Holdall: context_read"):
+        tools = wrap(small, context_read, session="s", home=str(tmp_path))
+    names = [tool.__name__ for tool in tools]
+    assert len(names) == len(set(names))
+    assert "Not ours." not in [tool.__doc__ for tool in tools]
+
+
+def test_what_fits_and_is_no_text_is_passed_and_nothing_is_kept_of_it(tmp_path: Path) -> None:
+    def draw() -> bytes:
+        return b"\x89PNG\r\n\x1a\n\0"
+
+    drawing = by_name(wrap(draw, session="s", home=str(tmp_path)))["draw"]
+    assert drawing() == draw()
+    with Holdall.open(home=str(tmp_path), session="s") as bag:
+        assert not bag.outputs()
 
 
 @requirement("adapter:functions")

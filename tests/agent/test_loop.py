@@ -115,7 +115,7 @@ async def test_what_is_no_text_in_a_small_result_is_kept_and_told(tmp_path: Path
     [
         ("a\ud800b", r"a\ufffdb\n\[1 lone surrogate was replaced by U\+FFFD\]"),
         ({"k": "a\udfffb"}, r'\{"k": "a\ufffdb"\}\n\[1 lone surrogate was replaced by U\+FFFD\]'),
-        (b"\x00\xff\x01", r"\[binary data, 3 bytes: kept by itself; handle: (\w+)\]"),
+        (b"\x00\xff\x01", r"(?s)give returned 3 bytes .*? Kept whole\.\nhandle: (\w+)\n.*"),
         ("größe".encode(), "größe"),
     ],
 )
@@ -191,6 +191,11 @@ async def test_a_report_may_come_as_text_in_the_wrapper(tmp_path: Path) -> None:
     assert (found.text, found.synthetic) == ("the answer", False)
 
 
+def _calls(folder: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for file in folder.rglob("events.ndjson") for line in file.read_text().splitlines()]
+    return [one for one in lines if one["event"] == "called"]
+
+
 async def test_unknown_tools_and_broken_arguments_are_answered(tmp_path: Path) -> None:
     broken = Reply(
         calls=(ToolCall("a", "small", '{"x": '), ToolCall("b", "invented", {}), ToolCall("c", "final_report", {}))
@@ -205,6 +210,11 @@ async def test_unknown_tools_and_broken_arguments_are_answered(tmp_path: Path) -
     assert [one.is_error for one in answers] == [True, True, True]
     assert "invented" in answers[1].text
     assert "report" in answers[2].text
+    calls = _calls(tmp_path)
+    assert [(one["tool"], one["outcome"]) for one in calls] == [
+        ("small", "refused"), ("invented", "refused"),
+    ]  # fmt: skip
+    assert all(one["why"] for one in calls)
 
 
 async def test_a_model_that_repeats_itself_is_told_and_then_ended(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from holdall import Holdall, Settings
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
+from holdall.llm.sampling import SampledModel
 from holdall.llm.scripted import ScriptedModel
 from holdall.policy.route import Ceiling
 from holdall.values.chat import Reply, ToolCall, ToolResult
@@ -104,6 +105,29 @@ async def test_another_session_pays_for_itself_unless_the_settings_say_otherwise
         async with Holdall.open(home=home, session=f"other-{scope}", settings=settings, model=model) as bag:
             facts = await bag.keep(LOG)
             assert (await bag.extract(facts.handle, "which job?", mode="full-chunked")).cached is cached
+
+
+class OfAClient(SampledModel):
+    """Whoever is behind a client answers what he likes."""
+
+    def __init__(self, says: str) -> None:
+        self.name, self.window, self.max_output = "sampling", 200_000, 4096
+        self._scripted = finding(lambda _: Answer(says, ["ERROR job 3"]), window=200_000)
+
+    async def ask(self, request: Request) -> Reply:
+        return await self._scripted.ask(request)
+
+
+@requirement("extract:cache-in-session")
+async def test_what_the_model_of_one_client_said_is_told_to_no_other(tmp_path: Path) -> None:
+    for name in ("mallory", "alice", "alice"):
+        settings = Settings(extraction_cache="store")
+        home, model = str(tmp_path / "home"), OfAClient(f"as {name} says")
+        async with Holdall.open(home=home, session=name, settings=settings, model=model) as bag:
+            facts = await bag.keep(LOG)
+            found = await bag.extract(facts.handle, "which job?", mode="full-chunked")
+            assert found.answer == f"as {name} says"
+    assert found.cached
 
 
 @requirement("extract:not-a-tool-result-cache")

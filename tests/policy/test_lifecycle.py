@@ -54,6 +54,7 @@ def test_what_has_ended_stays_as_it_ended_and_everything_else_can_end() -> None:
 def test_the_diagram_is_drawn_from_the_table() -> None:
     assert diagram() == snapshot("""\
 stateDiagram-v2
+    state "timed out" as timed_out
     [*] --> queued: dispatched
     [*] --> running: dispatched, a slot is free
     queued --> running: started

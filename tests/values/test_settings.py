@@ -236,3 +236,15 @@ def test_the_names_of_the_documents_lead_to_our_own() -> None:
             "asyncTokenThreshold": "max_inline_tokens",
         }
     )
+
+
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+    tokens: dict[str, Any] = {"max_inline_token": 5}
+    with pytest.raises(TypeError) as refused:
+        Settings(**tokens)
+    assert str(refused.value) == snapshot("Settings has no setting 'max_inline_token'; did you mean max_inline_tokens?")
+    with pytest.raises(TypeError, match="did you mean max_inline_tokens"):
+        ToolPolicy(**tokens)
+    with pytest.raises(TypeError) as refused:
+        ToolPolicy(colour="red")  # pyright: ignore[reportCallIssue]
+    assert str(refused.value) == snapshot("ToolPolicy has no setting 'colour'; help(ToolPolicy) lists all of them.")

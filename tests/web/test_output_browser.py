@@ -1,6 +1,7 @@
 """The output page in a real browser: any size, any shape, and nothing in an output that runs."""
 
 import asyncio
+import gzip
 import json
 import os
 import re
@@ -88,6 +89,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
             for at in range(1, 2001)
         ),
         "json": json.dumps({"meta": {"page": 1}, "items": [{"n": at} for at in range(3000)], "last": "end"}),
+        "packed": gzip.compress(b"PAY-417 was declined\n" * 500),
     }  # fmt: skip
 
     async def keep() -> dict[str, str]:
@@ -382,6 +384,16 @@ def test_hostile_output_is_text_and_nothing_runs_or_leaves(site: Site, watched: 
     watched.is_calm()
 
 
+def test_a_search_that_finds_nothing_says_what_was_not_searched(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("packed"))
+    page.fill("[data-search]", "PAY-417")
+    page.press("[data-search]", "Enter")
+    page.locator("[data-part=search-error]", has_text="these are the bytes of a gzip").wait_for()
+    assert page.locator("[data-part=search-status]").inner_text() == "nothing found"
+    watched.is_calm()
+
+
 def test_a_query_answers_a_table_or_says_what_is_wrong(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("csv"))
@@ -391,6 +403,14 @@ def test_a_query_answers_a_table_or_says_what_is_wrong(site: Site, watched: Watc
     page.locator("table.answer td").first.wait_for(timeout=60_000)
     page.locator("table.answer td", has_text="20000").wait_for()
     assert page.locator("table.answer td").all_inner_texts() == ["1", "20000", "19999"]
+    # What is there while another question is asked is not its answer; and the next one does not wait for its end.
+    page.fill("[name=sql]", "select count(*) from t a, t b, t c where a.id + b.id + c.id < 0")
+    page.keyboard.press("Control+Enter")
+    page.locator(".sql-result.is-old .is-asking").wait_for()
+    page.fill("[name=sql]", "select 43 as x")
+    page.keyboard.press("Control+Enter")
+    page.locator("table.answer td", has_text="43").wait_for(timeout=45_000)  # the other one may take 60 s
+    assert page.locator(".is-old, .is-asking").count() == 0
     page.fill("[name=sql]", "select nonsense from t")
     page.locator(".sql button[type=submit]").click()
     page.locator(".sql-result .is-wrong", has_text="Columns of t: id").wait_for()

@@ -292,6 +292,7 @@ class Conversations:
     async def shown(self, bag: Holdall, value: object, *, tool: str, arguments: Any = None, call_id: str = "") -> Any:
         """What the model should get of one output. Calls of one turn share the room, where the window is known."""
         left = self._rooms.get(bag)
+        bag.core.only_content = True
         while True:
             taken = await bag.take(value, tool=tool, arguments=arguments, call_id=call_id, tokens_left=left)
             if left is None or self._spend(bag, taken.content) or taken.content is not value:

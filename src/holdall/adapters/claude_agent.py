@@ -72,7 +72,7 @@ class _Adapter:
         self.conversations = conversations
         self._sessions: OrderedDict[str, str] = OrderedDict()  # by the id of a call
         self._told: set[str] = set()  # sessions whose model knows what handles are
-        self._guarding = [_NAME]  # servers whose answers need nothing more
+        self._guarded_tools: set[str] = set()  # whose answers need nothing more, by their whole names
 
     def options(self, old: ClaudeAgentOptions) -> ClaudeAgentOptions:
         unnamed = old.session_id or old.resume or str(uuid.uuid4())  # of a call that no hook has told of
@@ -112,12 +112,13 @@ class _Adapter:
             return config
 
         async def call(context: Any, params: Any) -> Any:
+            # By what was called, not by the server: one of another process may be called `{name}__x`.
+            self._guarded_tools.add(f"mcp__{name}__{params.name}")
             return await self.conversations.result(
                 self._name(params, unnamed), lambda: entry.handler(context, params), tool=params.name, running=_result,
                 arguments=params.arguments, call_id=(params.meta or {}).get(_CALL_ID, ""),
             )  # fmt: skip
 
-        self._guarding.append(name)
         server: Any = copy.copy(config["instance"])
         server._request_handlers = dict(server._request_handlers)
         server.add_request_handler("tools/call", entry.params_type, call)
@@ -130,14 +131,17 @@ class _Adapter:
         self._sessions[call_id or ""] = event["session_id"]
         while len(self._sessions) > _MOST_CALLS:
             self._sessions.popitem(last=False)
-        if event["tool_name"] not in {_PREFIX + spec.plain_name for spec in self.conversations.specs()}:
+        if not self._is_own(event["tool_name"]):
             return {}
         return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
+
+    def _is_own(self, tool: str) -> bool:
+        return tool in {_PREFIX + spec.plain_name for spec in self.conversations.specs()}
 
     async def _after(self, event: Any, call_id: str | None, _context: Any) -> Any:
         session, tool, given = event["session_id"], event["tool_name"], event["tool_response"]
         name, said = self.conversations.name(session, lambda: session), dict[str, Any]()
-        if not any(tool.startswith(f"mcp__{server}__") for server in self._guarding):
+        if not self._is_own(tool) and tool not in self._guarded_tools:
             shown = await self._shown(name, event, call_id or "")
             said |= {} if shown is given else {"updatedToolOutput": shown}
         if name not in self._told:

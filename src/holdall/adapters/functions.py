@@ -10,9 +10,9 @@ import functools
 import inspect
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
-from holdall import OutputStore, Settings, ToolSpec
+from holdall import OutputStore, Settings, ToolSpec, UsageError
 from holdall.adapters import Conversations
 
 
@@ -29,16 +29,23 @@ def wrap(
     A function knows no conversation: `session` is its name, or a function that finds it when a tool is called and is
     given the name of the tool. Without it these functions share a new session.
     """
+    for tool in cast("tuple[object, ...]", tools):
+        if not callable(tool):
+            raise UsageError(
+                f"wrap takes functions, each by itself, and no {type(tool).__name__}: wrap(fetch, search)."
+            )
     conversations = Conversations(
         settings=settings, home=home, store=store, session=session or f"functions-{uuid.uuid4()}", background=background
     )
+    taken = conversations.taken_names(map(_name, tools))
+    tools = tuple(tool for tool in tools if _name(tool) not in taken)
     is_async = bool(tools) and all(map(inspect.iscoroutinefunction, tools))
     ours = [_own(conversations, spec, is_async=is_async) for spec in conversations.specs()]
     return [*(_wrapped(conversations, tool) for tool in tools), *ours]
 
 
 def _wrapped(conversations: Conversations, tool: Callable[..., Any]) -> Callable[..., Any]:
-    name = str(getattr(tool, "__name__", type(tool).__name__))
+    name = _name(tool)
 
     def origin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         return {"tool": name, "arguments": {**dict(zip(_names(tool), args, strict=False)), **kwargs}, "running": str}
@@ -69,6 +76,10 @@ def _own(conversations: Conversations, spec: ToolSpec, *, is_async: bool) -> Cal
         return (await conversations.answer(session(), spec.name, arguments)).text
 
     return spec.function(later if is_async else now)
+
+
+def _name(tool: Callable[..., Any]) -> str:
+    return str(getattr(tool, "__name__", type(tool).__name__))
 
 
 def _names(tool: Callable[..., Any]) -> list[str]:

@@ -33,6 +33,7 @@ from holdall.llm.converse import Turn
 from holdall.llm.protocol import Model, Request
 from holdall.llm.wrappers import ModelWrapper, Retrying, with_tools
 from holdall.policy.lifecycle import Response, may_run
+from holdall.text.escape import foreign, one_line
 from holdall.values.answers import Answer
 from holdall.values.chat import Assistant, Message, Reply, System, ToolCall, ToolResult, Usage, User, size_of
 from holdall.values.errors import ModelFault
@@ -216,6 +217,8 @@ class _Started:
         for member in self.members:
             member.record(bag)
         if self._pending is None:
+            if self._is_error:  # a tool that there is not, arguments that do not fit, one call too many
+                _record_refused(bag, self.call.id, self.call.name, self._text)
             return
         result = self._pending.result
         handle = result.handle if isinstance(result, Kept | Running | Answer) else ""
@@ -232,6 +235,15 @@ def _batched(parts: Sequence[tuple[str, ToolResult]]) -> str:
 
 def _told(returned: ToolResult) -> dict[str, Any]:
     return {"result": returned.text} | ({"is_error": True} if returned.is_error else {})
+
+
+def _record_refused(bag: Holdall, call_id: str, name: str, why: str) -> None:
+    if name in _INTERNAL:  # a report that is not one is no call of a tool
+        return
+    bag.journal.record(
+        "called", tool=foreign(name), call_id=call_id, outcome="refused", is_error=True, chars=len(why),
+        why=one_line(why),
+    )  # fmt: skip
 
 
 async def run_calls(
@@ -327,6 +339,7 @@ class AgentSession:
         self.model = RecordedModel(Retrying(with_tools(agent.model)), bag, self.budget)
         self.nonce = secrets.token_hex(16)
         self.transcript = Transcript(append=bag.records.append_transcript)
+        self._ran: set[str] = set()  # calls of this turn
         self.turn = 0
         self._earlier_turns = 0  # of the runs that this one continues
         self.final = ""  # why the next turn is the last
@@ -429,6 +442,7 @@ class AgentSession:
 
     async def run(self, calls: tuple[ToolCall, ...]) -> Sequence[ToolResult]:
         self.transcript.save()  # who resumes a killed run must know of calls that had begun
+        self._ran.update(one.id for one in calls)
         used = self.budget.used(self.transcript, self.listed())
         window = self.budget.window - self.budget.reserve
         returned, responses = await run_calls(self, calls, window=window, used=used)
@@ -456,7 +470,11 @@ class AgentSession:
         finally:
             stopped.cancel()
 
-    def is_done(self, _reply: Reply, _returned: Sequence[ToolResult]) -> bool:
+    def is_done(self, _reply: Reply, returned: Sequence[ToolResult]) -> bool:
+        for one in returned:
+            if one.call_id not in self._ran:  # refused before it came here
+                _record_refused(self.bag, one.call_id, one.name, one.text)
+        self._ran.clear()
         return self.report is not None or self._offered_final
 
     # Tools

@@ -182,9 +182,11 @@ def _claims(
 
 
 def _is_beside(one: AgentFile, file: AgentFile) -> bool:
-    """Whether it is the file itself, or a page in its folder or below."""
-    real, folder = os.path.realpath(one.path), os.path.dirname(os.path.realpath(file.path))
-    return one is file or (real.endswith(".md") and os.path.commonpath([real, folder]) == folder)
+    """Whether it is the file itself, and no link to another, or a page in its folder or below."""
+    real, folder = os.path.realpath(one.path), os.path.realpath(os.path.dirname(file.path))
+    if one is file and real == os.path.join(folder, os.path.basename(file.path)):
+        return True
+    return real.endswith(".md") and os.path.commonpath([real, folder]) == folder
 
 
 def _modules(agent: AgentFile) -> dict[str, Module]:

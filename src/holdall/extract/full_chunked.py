@@ -130,9 +130,9 @@ def best_confidence(findings: Sequence[ChunkFinding]) -> float | None:
     return max(given) if given else None
 
 
-def claims(snippets: Sequence[Snippet], question: str) -> tuple[Snippet, ...]:
-    """Without quotes that claim nothing: words of the question, and quotes proved elsewhere. Blocks."""
-    known = _known([question, *(one.text for one in snippets if one.verified)])
+def claims(snippets: Sequence[Snippet]) -> tuple[Snippet, ...]:
+    """Without quotes that were proved elsewhere. Those of the question stay: they say that it is there. Blocks."""
+    known = _known(one.text for one in snippets if one.verified)
     return tuple(one for one in snippets if one.check != "none" or folded(one.text) not in known)
 
 

@@ -153,7 +153,7 @@ class Question:
             sure = [one.finding.confidence for one in mapped.findings if one.finding.confidence is not None]
             return replace(told, answer=answer, found=False, confidence=min(sure, default=None))
         every = [snippet for one in hits for snippet in one.snippets]
-        proved = await self.document.on(lambda reader: claims(merge(every, reader.read), self.text))
+        proved = await self.document.on(lambda reader: claims(merge(every, reader.read)))
         cut = [one.span for one in hits if one.finding.cut]
         told = replace(
             told, answer="\n\n".join(one.finding.answer for one in hits), snippets=proved,
@@ -169,7 +169,7 @@ class Question:
         if not summed.found:
             return replace(told, warning=_lines(told.warning, overruled_warning(summed.answer)))
         # The one that sums up has read no bytes: its quotes count only where they are in what was proved.
-        more = await self.document.on(lambda _: claims(beyond(summed.quotes, proved), self.text))
+        more = await self.document.on(lambda _: beyond(summed.quotes, proved))
         sure = summed.confidence if summed.confidence is not None else told.confidence
         warning = _lines(told.warning, cut_warning()) if summed.cut else told.warning
         return replace(told, answer=summed.answer, snippets=(*proved, *more), confidence=sure, warning=warning)

@@ -116,7 +116,7 @@ async def read_and_grep(
     return Extraction(
         answer=answer, strategy=way.strategy, reason=way.reason, found=finding.found, source_hash=source.sha256,
         source_bytes=source.bytes, chunks_searched=0, chunks_total=0,
-        snippets=claims(proved.snippets, question), confidence=finding.confidence, searched=spans,
+        snippets=claims(proved.snippets), confidence=finding.confidence, searched=spans,
         scanned=_spans(search.scanned), patterns=patterns,
         unchecked=finding.more_quotes + proved.unchecked, model=caller.model.name,
         warning=cut_warning() if finding.cut and finding.found else "",

@@ -290,7 +290,7 @@ class Operation:
             waiting += one.children
             if one.kind == "model":
                 found["model_calls"] += 1
-            elif one.kind == "tool":
+            elif one.kind == "tool" and one.data.get("outcome") != "refused":  # those ran
                 found["tool_calls"] += 1
             if one.kind in ("model", "agent"):
                 found["input_tokens"] += _number_in(one.data.get("input_tokens"))

@@ -75,7 +75,8 @@ def has_ended(state: CallState) -> bool:
 def diagram() -> str:
     """The table as a Mermaid diagram, for the documentation."""
     names: dict[CallState, str] = {state: state.replace(" ", "_") for state in STATES}
-    lines = ["stateDiagram-v2", "    [*] --> queued: dispatched", "    [*] --> running: dispatched, a slot is free"]
+    lines = ["stateDiagram-v2", *(f'    state "{state}" as {name}' for state, name in names.items() if state != name)]
+    lines += ["    [*] --> queued: dispatched", "    [*] --> running: dispatched, a slot is free"]
     for state, steps in TRANSITIONS.items():
         lines += [f"    {names[state]} --> {names[following]}: {step}" for step, following in steps.items()]
         lines += [f"    {names[state]} --> [*]"] if not steps else []

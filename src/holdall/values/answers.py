@@ -154,7 +154,8 @@ class Found:
 
 @record
 class Table:
-    """What SQL answers. `total` counts every row of the result, shown or not; `next` is the OFFSET to continue with."""
+    """What SQL answers. `total` counts every row of the result, shown or not, or is the least that there are where
+    `is_least`; `next` is the OFFSET to continue with."""
 
     handle: str
     columns: tuple[str, ...]
@@ -165,6 +166,7 @@ class Table:
     next: int | None = None
     notes: tuple[str, ...] = ()
     also: tuple[tuple[str, int], ...] = ()  # further outputs that were scanned, as handle and bytes
+    is_least: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -56,7 +56,8 @@
 A message says what happened and what to do next. It never holds the content of an output.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 MAKE_ROOM = "make room with `holdall rm` or `holdall gc --older-than 7d`"
 
@@ -445,10 +446,17 @@ class UpstreamFault(StoreFault):
     def __init__(self, server: str, what: str, *, advice: str = "", said: str = "") -> None:
         self.server = server
         self.what = what
+        self.advice = advice
         self.said = said
         last = said if len(said) <= _WORDS else f"…{said[1 - _WORDS :]}"
         words = f' It last wrote: "{last.replace(chr(34), chr(39))}".' if said else ""
         super().__init__(f'MCP server "{flat(server[:100])}" {what}.{words}{" " + advice if advice else ""}')
+
+    def mask(self, masks: Callable[[Any], Any] | None) -> "UpstreamFault":
+        """The same, with the secrets masked in what the server wrote: whose call it wrote them for is not known."""
+        if masks is not None and self.said:
+            UpstreamFault.__init__(self, self.server, self.what, advice=self.advice, said=str(masks(self.said)))
+        return self
 
 
 class UpstreamTimeout(UpstreamFault):

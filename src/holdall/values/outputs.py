@@ -196,7 +196,8 @@ class _AsText:
     def text(self) -> str:
         """`content` as one string: a text is the same, a value is its JSON, blocks are joined by newlines.
 
-        It says what of `content` it cannot hold: bytes that are not UTF-8, lone surrogates, images.
+        It says what of `content` it cannot hold: lone surrogates; bytes that are not UTF-8, and images, with the handle
+        under which they are kept.
         """
         return self.content if isinstance(self.content, str) and not self.as_text else self.as_text
 
@@ -224,7 +225,9 @@ class Inline(_AsText):
 
 @record
 class Kept(_AsText):
-    """It is stored whole: `content` has a notice in its place, or is the output itself where it was to be stored."""
+    """It is stored whole: `content` has a notice in its place, or is the output itself where it was to be stored, or
+    where only `text` has to do without it.
+    """
 
     __match_args__ = ("artifact",)
 

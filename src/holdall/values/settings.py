@@ -7,7 +7,7 @@ it means is up to its reader.
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, field, fields
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
 
 from holdall.values.errors import BadSetting
 from holdall.values.record import record
@@ -64,9 +64,25 @@ def _limit(*also: str) -> Any:
     return _setting(None, least=1, most=2**40, also=also)
 
 
+def _checked_names(cls: Any, *_: object, **given: object) -> Any:
+    """As `__new__`: a name that is none is refused with the nearest, also where no file is read."""
+    known: Mapping[str, object] = cls.__dataclass_fields__
+    for name in given:
+        if name not in known:
+            import difflib  # noqa: PLC0415 - only for a name that is wrong
+
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f"did you mean {near[0]}?" if near else f"help({cls.__name__}) lists all of them."
+            raise TypeError(f"{cls.__name__} has no setting {name!r}; {meant}")
+    return object.__new__(cls)
+
+
 @record(kw_only=True)
 class ToolPolicy:
     """What is different for one tool; None means as for all others."""
+
+    if not TYPE_CHECKING:
+        __new__ = _checked_names
 
     max_inline_bytes: int | None = _limit(*_ALSO_BYTES)
     """As the setting of that name, for this tool."""
@@ -93,6 +109,9 @@ class ToolPolicy:
 @record(kw_only=True)
 class Settings:
     """Every setting with its default and its rule. docs/settings.md says where values come from."""
+
+    if not TYPE_CHECKING:
+        __new__ = _checked_names
 
     dialect: str = _setting("holdall", choices=DIALECTS, stricter=("legacy",))
     """Whose limits, texts and tools the model gets."""

@@ -487,6 +487,23 @@ async def _bytes(request: Request, facts: Facts, span: Span) -> AsyncIterator[by
             yield chunk
 
 
+async def _while_there(request: Request, work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    """What is done for one who has left, or asks something else by now, ends: the next question would wait for it."""
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    asked, gone = asyncio.ensure_future(work), asyncio.ensure_future(left())
+    try:
+        await asyncio.wait((asked, gone), return_when=asyncio.FIRST_COMPLETED)
+        return asked.result() if asked.done() else {}
+    finally:
+        for one in (asked, gone):
+            one.cancel()
+        await asyncio.wait((asked, gone))
+
+
 def _told(ask: _Ask) -> Callable[[Request], Awaitable[Response]]:
     """An endpoint that answers in JSON, whatever happens."""
 
@@ -495,7 +512,7 @@ def _told(ask: _Ask) -> Callable[[Request], Awaitable[Response]]:
         try:
             async with state_of(request).session(request.path_params["session"]) as bag:
                 facts = await bag.show(request.path_params["handle"])
-                return _json(await ask(request, bag, facts.handle))
+                return _json(await _while_there(request, ask(request, bag, facts.handle)))
         except (NothingFound, UnknownHandle) as problem:
             return _json({"error": str(problem)}, 404)
         except HoldallError as problem:

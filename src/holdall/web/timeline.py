@@ -115,7 +115,7 @@ def own_totals(root: Operation) -> dict[str, int]:
     while waiting:
         one = waiting.pop()
         waiting += one.children
-        if one.kind in ("model", "tool"):
+        if one.kind in ("model", "tool") and one.data.get("outcome") != "refused":
             found[f"{one.kind}_calls"] += 1
     return found
 

@@ -79,6 +79,7 @@ export class Search {
     }
     if (running.signal.aborted) return false;
     this.total = found.total;
+    this.notes = found.notes;
     this.unit = found.unit === "lines" ? "line" : "match";
     this.next = found.next;
     this.more.hidden = this.next === null;
@@ -134,7 +135,9 @@ export class Search {
   }
 
   tell() {
-    this.error.hidden = true;
+    // What is packed, or in another encoding, was not searched.
+    this.error.textContent = this.total ? "" : (this.notes || []).join(" · ");
+    this.error.hidden = !this.error.textContent;
     if (!this.total) this.status.textContent = "nothing found";
     else if (this.current < 0) this.status.textContent = plural(this.total, this.unit);
     else this.status.textContent = `${grouped(this.current + 1)} of ${grouped(this.total)}`;

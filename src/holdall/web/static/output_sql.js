@@ -98,7 +98,9 @@ export class Sql {
     this.running?.abort();
     const running = (this.running = new AbortController());
     this.result.setAttribute("aria-busy", "true");
-    if (!this.result.querySelector("table")) this.result.replaceChildren(make("p", "note", "asking …"));
+    // What stands there is the answer to another question.
+    if (this.result.querySelector("table")) this.result.classList.add("is-old");
+    if (!this.result.querySelector(".is-asking")) this.result.prepend(make("p", "note is-asking", "asking …"));
     this.csv.hidden = true;
     const started = performance.now();
     let shown;
@@ -115,6 +117,7 @@ export class Sql {
       shown[0].setAttribute("role", "alert");
     }
     this.result.replaceChildren(...shown);
+    this.result.classList.remove("is-old");
     this.result.removeAttribute("aria-busy");
   }
 
