@@ -30,6 +30,7 @@ BUDGETS = {
     "wire": 70,
 }  # fmt: skip
 WHOLE = 1200  # what two cores have in the 10 minutes that a whole run may take
+_DEAREST = 40  # the tests to look at when a suite is over its budget
 _IDS, _CPU, _COLLECTING = "requirements", "processor", "collecting"
 
 
@@ -70,12 +71,15 @@ class Summary:
         self.skipped: Counter[str] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.processor: defaultdict[str, float] = defaultdict(float)
+        self.costs: defaultdict[str, float] = defaultdict(float)  # of each test, all its cases
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         folder = report.nodeid.removeprefix("tests/").partition("/")[0]
         suite = folder if not folder.startswith("test_") else "others"
         self.seconds[suite] += report.duration
-        self.processor[suite] += sum(float(str(value)) for name, value in report.user_properties if name == _CPU)
+        spent = sum(float(str(value)) for name, value in report.user_properties if name == _CPU)
+        self.processor[suite] += spent
+        self.costs[report.nodeid.partition("[")[0]] += spent
         ids = [str(value) for name, value in report.user_properties if name == _IDS]
         if report.when == "call" and report.passed:
             self.passed.update(ids)
@@ -108,6 +112,8 @@ class Summary:
         spent = sum(self.processor.values())
         over = "  over 10 minutes of two cores" if spent > WHOLE else ""
         tell(f"{'together':10} {spent:7.1f} s of processor of {WHOLE:4}{over}")
+        for test, cost in sorted(self.costs.items(), key=lambda one: -one[1])[:_DEAREST]:
+            tell(f"{cost:7.1f} s of processor: {test}")
         only_skipped = [one for one in self.skipped if one not in self.passed]
         tell(f"requirements: {len(self.passed)} proved by tests that ran, {len(only_skipped)} not run here")
         for one in only_skipped:

@@ -22,6 +22,7 @@ from holdall.bag.bundles import copy_session
 from holdall.policy.retention import Retention
 from holdall.store import deadline
 from holdall.store.fleet import cache, database, objects, schema, upkeep
+from holdall.store.fleet import writer as writers
 from holdall.store.fleet.store import FleetStore
 from holdall.store.opening import open_store, shown
 from holdall.store.protocol import Quota
@@ -218,8 +219,11 @@ def test_a_quota_is_that_of_a_principal(fleet: Fleet) -> None:
 
 
 @requirement("fleet:interrupted-by-lease")
-def test_an_output_whose_host_is_gone_is_interrupted_with_every_committed_byte(fleet: Fleet) -> None:
+def test_an_output_whose_host_is_gone_is_interrupted_with_every_committed_byte(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     there, here = fleet.host(), fleet.host()
+    monkeypatch.setattr(writers, "SEGMENT_SECONDS", 3600.0)  # by itself it writes no more, however long this takes
     session = there.open_session("s")
     writer = there.begin(session, Origin())
     writer.write(b"one\n" * 100_000)
@@ -240,10 +244,10 @@ def test_an_output_whose_host_is_gone_is_interrupted_with_every_committed_byte(f
 
 @requirement("fleet:back-in-time")
 def test_a_host_that_comes_back_before_anybody_looked_goes_on(fleet: Fleet) -> None:
-    there, here = fleet.host(), fleet.host()
+    there, here = fleet.host(lease_seconds=3600), fleet.host(lease_seconds=3600)
     session = there.open_session("s")
     writer = there.begin(session, Origin())
-    fleet.sql("UPDATE holdall_leases SET renewed = renewed - interval '29 seconds'")
+    fleet.sql("UPDATE holdall_leases SET renewed = renewed - interval '50 minutes'")
     assert here.resolve(session, writer.handle).state == "running"
     writer.write(b"all of it")
     assert read_back(here, writer.finish()) == b"all of it"

@@ -31,9 +31,10 @@ def plain(*arguments: str) -> list[str]:
 
 
 def gateway(home: Path, *options: str, before: Sequence[str] = (), server: Sequence[str] = ()) -> list[str]:
-    """The command line of a gateway; `before` are options of `holdall` itself."""
+    """The command line of a gateway; `before` are options of `holdall` itself. A call is slow only where a test says when."""
     command = ["--", *server] if server else ["--trust"]  # the file of a test
-    return [HOLDALL, *before, "gateway", "--home", str(home), *options, *command]
+    own = [] if any("slow_after_seconds" in one for one in (*before, *options)) else WAITS
+    return [HOLDALL, *before, *own, "gateway", "--home", str(home), *options, *command]
 
 
 def configured(folder: Path, servers: Mapping[str, Sequence[str]], **more: Any) -> str:
