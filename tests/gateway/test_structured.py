@@ -250,6 +250,27 @@ async def test_structured_content_that_repeats_the_text_is_kept_once(client: Wir
     assert "two handles" not in notice
 
 
+@requirement("gateway:structured-wrapped-text")
+@pytest.mark.parametrize("size", [9_000, 300_000], ids=["large", "huge"])
+async def test_the_name_of_a_wrapped_text_is_told_or_kept_with_it(client: Wire, size: int) -> None:
+    """It may be all that matters: what stood under `rejected` was not accepted."""
+    text, nothing, same = "the line\n" * size, '{"type":"text","text":""}', "the same\n" * 9000
+    notice, found = await kept(client, result(json.dumps({"rejected": text}), nothing))
+    assert (found, 'without its name in the structured content, "rejected"' in notice) == ([text], True), notice
+    notice, found = await kept(client, result(json.dumps({"rejected": text})))
+    assert found == [json.loads(BLANK)["text"], text]
+    assert f'its structured content ({len(text):,} bytes of text under "rejected")]' in notice
+    notice, found = await kept(
+        client, result(json.dumps({"rejected": same}), json.dumps({"type": "text", "text": same}))
+    )
+    assert (found, '[structured content "rejected": it is the text of this result]' in notice) == ([same], True)
+    notice, found = await kept(client, result(json.dumps({"rejected": text}), '{"type":"text","text":"hi"}'))
+    assert (found, 'without its name in the structured content, "rejected"' in notice) == ([text], True)
+    for name in ("n" * 31, "two\nlines", "\u202eright"):
+        _, found = await kept(client, result(json.dumps({name: text}), nothing))
+        assert [json.loads(one) for one in found] == [{name: text}]
+
+
 async def test_true_is_not_one_and_an_empty_text_is_none(client: Wire) -> None:
     shown = json.dumps({"a": True, "pad": ["x"] * 30_000})
     notice, found = await kept(client, result(shown.replace("true", "1"), json.dumps({"type": "text", "text": shown})))

@@ -60,11 +60,14 @@ from holdall.wire.notes import (
     part_kept_note,
     part_note,
     path_note,
+    repeated_note,
     structure_as_text,
+    structure_named,
     structure_notice,
     structured_not_kept,
     structured_note,
     two_handles,
+    unnamed_note,
     why_not_kept,
     without_mark,
 )
@@ -84,6 +87,7 @@ from holdall.wire.results import (
     text_of,
     told_fields,
     with_field,
+    wrapped_name,
     wrapped_text,
 )
 from holdall.wire.results import field as field_of
@@ -442,7 +446,11 @@ def content_as_text(content: object, notes: Mapping[int, str] | None = None) -> 
     if not told:
         return value_text(structured)[0]
     structure = cast("_Structure", _structure_of(content))
-    return "\n".join(told if structure.repeats(parts.text) else [*told, structure_as_text(structure.text)])
+    if not structure.repeats(parts.text):
+        told.append(structure_as_text(structure.text, structure.name))
+    elif structure.name:
+        told.append(repeated_note(structure.name))
+    return "\n".join(told)
 
 
 def _told_text(block: object) -> str:
@@ -576,7 +584,8 @@ def _measured_structure(core: Core, output: object, parts: Parts, origin: Origin
     structured = structured_of(output)
     if structured is None or not _structure_is_over(core, structured, limits):
         return None
-    data = cast("_Structure", _structure_of(output)).data
+    structure = cast("_Structure", _structure_of(output))
+    data = structure.data
     if isinstance(data, bytes):
         measured = _measured_bytes(core, data, origin, limits)
     else:
@@ -586,7 +595,7 @@ def _measured_structure(core: Core, output: object, parts: Parts, origin: Origin
     whole = parts.with_note(text).whole if parts.text is None else parts.with_text(text)
     return replace(
         measured, output=whole, decision=decision, parts=take_apart(whole), came=output, is_structure=True,
-        is_error=origin.is_error,
+        is_error=origin.is_error, notes=(*measured.notes, *structure.notes),
     )  # fmt: skip
 
 
@@ -687,6 +696,11 @@ class _Structure:
 
     data: str | bytes
     is_text: bool = False
+    name: str = ""  # of that text, where it says something
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (unnamed_note(self.name),) if self.name else ()
 
     @property
     def size(self) -> int:
@@ -732,9 +746,10 @@ def _structure_of(came: object) -> _Structure | None:
         return None
     exact = structured.data if isinstance(structured, LargeJson) else _structure_by_its_bytes(came)
     if exact is None or exact[:1] not in (b"{", b"[") or equal.is_one_text(exact, 0, len(exact)):
-        text = wrapped_text(structured.value() if isinstance(structured, LargeJson) else structured)
+        value = structured.value() if isinstance(structured, LargeJson) else structured
+        text = wrapped_text(value)
         if text is not None:
-            return _Structure(text, is_text=True)
+            return _Structure(text, is_text=True, name=wrapped_name(value))
     return _Structure("".join(json_text(structured)) if exact is None else exact)
 
 
@@ -827,9 +842,11 @@ async def _keep_structure(
     if not over and not changed:
         return _with_value(parts, structured), ()
     structure = cast("_Structure", await asyncio.to_thread(_structure_of, prepared.came))
+    told_apart = structure.name and not prepared.is_structure
     if prepared.is_structure or await asyncio.to_thread(structure.repeats, parts.text):
         if twin is not None:
-            return _with_structure(parts, structured_note(twin, core.handle_of(twin))), ()
+            named = parts.with_note(repeated_note(structure.name)) if told_apart else parts
+            return _with_structure(named, structured_note(twin, core.handle_of(twin))), ()
         if fault:
             return _with_structure(parts, structured_not_kept(structure.size, fault)), ()
         shown = _with_value(parts, structured)  # all of it is in the text
@@ -837,20 +854,23 @@ async def _keep_structure(
             return shown, ()
     facts, why = None, fault
     if over or not fault:
-        facts, why = await _stored(core, structure.data, prepared.origin, (part_note("structured content"),))
+        notes = (part_note(structure_named(structure.name)), *structure.notes)
+        facts, why = await _stored(core, structure.data, prepared.origin, notes)
     note = structured_note(facts, core.handle_of(facts)) if facts else structured_not_kept(structure.size, why)
     if facts is None:
         said = _unkept_structure(core, prepared, structure, why, over=over, changed=changed)
     elif twin is not None:
-        said = two_handles(core.handle_of(twin), core.handle_of(facts), structure.size, is_text=structure.is_text)
+        said = two_handles(
+            core.handle_of(twin), core.handle_of(facts), structure.size, is_text=structure.is_text, name=structure.name
+        )
     else:
-        said = await _kept_structure(core, facts, over=over, changed=changed)
+        said = await _kept_structure(core, facts, structure_named(structure.name), over=over, changed=changed)
     return _with_structure(parts, note).with_note(said), (facts,) if facts else ()
 
 
-async def _kept_structure(core: Core, facts: Facts, *, over: bool, changed: bool) -> str:
+async def _kept_structure(core: Core, facts: Facts, what: str, *, over: bool, changed: bool) -> str:
     """What is said of it where the text beside it is shown, whole or in part."""
-    what, size, handle = "structured content", facts.measure.bytes, core.handle_of(facts)
+    size, handle = facts.measure.bytes, core.handle_of(facts)
     if not over:
         return part_kept_note(what, size, handle=handle)
     if changed or core.dialect.shorten is not None:
@@ -866,9 +886,9 @@ def _unkept_structure(
     core: Core, prepared: Prepared, structure: _Structure, why: str, *, over: bool, changed: bool
 ) -> str:
     if not over:
-        return structure_as_text(structure.text)
+        return structure_as_text(structure.text, structure.name)
     if changed:  # of the text, too, there is only a part
-        return blob_note("structured content", structure.size, why=why)
+        return blob_note(structure_named(structure.name), structure.size, why=why)
     alone = replace(prepared, output=structure.text, text=structure.text, parts=None)
     return value_as_text(shorten_by(core, both_ends=True)(_cut(core, alone, Keep("bytes"), None, why=why)))
 
@@ -898,10 +918,11 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
             said.append(carried.data.decode())
     structure = await asyncio.to_thread(_structure_of, parts.whole)
     if structure is None or await asyncio.to_thread(structure.repeats, parts.text):
-        return "\n".join(said)
+        return "\n".join([*said, *([repeated_note(structure.name)] if structure and structure.name else [])])
     if not parts.text:
+        said += [repeated_note(structure.name)] if structure.name else []
         return "\n".join([structure.text, *said]) if any(said) else structure.data
-    return "\n".join([*said, await _kept_apart(core, origin, "structured content", structure.data)])
+    return "\n".join([*said, await _kept_apart(core, origin, structure_named(structure.name), structure.data)])
 
 
 async def text_of_result(core: Core, taken: Taken | Answer, tool: str, call_id: str) -> str:

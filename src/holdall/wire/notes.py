@@ -25,6 +25,7 @@ _PART = "a part of a result: "
 _MASKED = " masked with * by the policy of its tool"
 _MASKED_HERE = f"{_MASKED}; too many to mask all of them everywhere"
 _TOLD = (REPLACED, _MASKED, _MASKED_HERE)  # how notes end of what is not as it was
+_UNNAMED = "without its name in the structured content, "
 _FIELDS = 3  # of a note in place of structured content
 _MEDIA_TYPE = lazy_pattern(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}(?:;[ -~]{1,200})?", re.ASCII)
 
@@ -110,9 +111,27 @@ def too_deep_to_mask() -> str:
     return "[not shown and not kept: nested too deeply to be looked through for secrets, as the tool's policy demands]"
 
 
-def two_handles(text: str, structure: str, size: int, *, is_text: bool) -> str:
+STRUCTURED = "structured content"  # as the media type of a note
+
+
+def structure_named(name: str) -> str:
+    """What structured content is called in a note that is one text under this name; the text alone is kept."""
+    return f'{STRUCTURED} "{name}"' if name else STRUCTURED
+
+
+def unnamed_note(name: str) -> str:
+    """For the facts of such a text."""
+    return f'{_UNNAMED}"{name}"'
+
+
+def repeated_note(name: str) -> str:
+    """Behind a text that structured content repeats under a name which says something."""
+    return f"[{structure_named(name)}: it is the text of this result]"
+
+
+def two_handles(text: str, structure: str, size: int, *, is_text: bool, name: str = "") -> str:
     """Beside the notice of a text: which handle is which."""
-    what = f"{plural(size, 'byte')} of {'text' if is_text else 'JSON'}"
+    what = f"{plural(size, 'byte')} of {'text' if is_text else 'JSON'}" + (f' under "{name}"' if name else "")
     return f"[two handles: {text} is the text of this result, {structure} its structured content ({what})]"
 
 
@@ -121,9 +140,9 @@ def structure_notice(notice: str) -> str:
     return f"The text of this result is complete. Its structured content is not shown:\n{notice}"
 
 
-def structure_as_text(written: str) -> str:
+def structure_as_text(written: str, name: str = "") -> str:
     """Structured content that fits, beside a text that says something else, or is not kept."""
-    return f"[structured content: {written}]"
+    return f"[{structure_named(name)}: {written}]"
 
 
 def structured_note(facts: Facts, handle: str = "") -> dict[str, Any]:
@@ -167,7 +186,11 @@ def media_type_in(notes: Iterable[str]) -> str:
 
 def all_is_kept(facts: Facts, kept: str = "all of it is kept") -> str:
     """Of a whole output: that all of it is kept, and what could not be kept as it was."""
-    notes = [note for note in facts.measure.notes if note.endswith(_TOLD) or UNREAD in note or AS_TOLD in note]
+    notes = [
+        note
+        for note in facts.measure.notes
+        if note.endswith(_TOLD) or note.startswith(_UNNAMED) or UNREAD in note or AS_TOLD in note
+    ]
     changed = [foreign(note, 120) for note in notes[:3]]  # there is one of each; a record of a bundle may say more
     return f"{kept}, but {', and '.join(changed)}" if changed else kept
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
+from holdall.text.escape import foreign
 from holdall.text.excerpt import byte_count
 from holdall.values.chat import Assistant, ToolResult
 from holdall.values.outputs import RawResult
@@ -452,6 +453,7 @@ def take_apart(result: object) -> Parts | None:
 # What most results are: looked at in a few steps, because nearly every call gives one of these.
 
 _MAY_HOLD_CONTENT = ("content", "output", "toolResult", "blocks")
+_WRAPPER, _LONGEST_NAME = "result", 30
 _PLAIN_RESULT = frozenset(("content", "isError", "is_error", "structuredContent"))
 _PLAIN_BEDROCK = frozenset(("content", "status", "toolUseId"))
 _BESIDE_TEXT = ("structuredContent", "_meta", "details", "isError", "is_error", "blocks")
@@ -477,7 +479,7 @@ def plain_text(result: object) -> str | None:
         text = plain_content(table.get("content"))
         if text is None or (isinstance(table, RawResult) and len(table.raw) > 12 * len(text) + _AROUND):
             return None  # a name that comes twice hides the first
-        return text if "structuredContent" not in table or wrapped_text(table["structuredContent"]) == text else None
+        return text if "structuredContent" not in table or _is_repeated(text, table["structuredContent"]) else None
     table = cast("dict[str, object] | None", getattr(result, "__dict__", None))
     if table is None or "content" not in table or table.get("status") == "error":
         return None
@@ -486,7 +488,11 @@ def plain_text(result: object) -> str | None:
     if any(map(table.get, _BESIDE_TEXT)) or table.get("meta") not in _PLAIN_META:
         return None
     text, structured = plain_content(table["content"]), table.get("structured_content")
-    return text if structured is None or (text is not None and wrapped_text(structured) == text) else None
+    return text if structured is None or _is_repeated(text, structured) else None
+
+
+def _is_repeated(text: str | None, structured: object) -> bool:
+    return text is not None and wrapped_text(structured) == text and not wrapped_name(structured)
 
 
 def plain_content(content: object) -> str | None:
@@ -518,10 +524,20 @@ def structured_of(result: object) -> object:
 
 
 def wrapped_text(structured: object) -> str | None:
-    """The text that structured content wraps, where that is all there is: `{"result": "…"}`, under whatever name."""
+    """The text that structured content wraps, where that is all there is: `{"result": "…"}`, under any name of a few signs."""
     if isinstance(structured, Mapping) and len(cast("Mapping[str, object]", structured)) == 1:
-        structured = next(iter(cast("Mapping[str, object]", structured).values()))
+        name, structured = next(iter(cast("Mapping[str, object]", structured).items()))
+        if name != _WRAPPER and (len(name) > _LONGEST_NAME or foreign(name) != name):
+            return None  # it could not be told in a note
     return structured if isinstance(structured, str) else None
+
+
+def wrapped_name(structured: object) -> str:
+    """The name that such a text has, where it says something: `rejected`, say. Servers write `result` around any text."""
+    if not isinstance(structured, Mapping):
+        return ""
+    name = next(iter(cast("Mapping[str, object]", structured)))
+    return "" if name == _WRAPPER else name
 
 
 def _path(result: object) -> tuple[str, ...] | None:
