@@ -524,7 +524,7 @@ def structured_of(result: object) -> object:
 
 
 def wrapped_text(structured: object) -> str | None:
-    """The text that structured content wraps, where that is all there is: `{"result": "…"}`, under any name of a few signs."""
+    """The text that structured content wraps, where that is all there is: `{"result": "…"}`, or another short name."""
     if isinstance(structured, Mapping) and len(cast("Mapping[str, object]", structured)) == 1:
         name, structured = next(iter(cast("Mapping[str, object]", structured).items()))
         if name != _WRAPPER and (len(name) > _LONGEST_NAME or foreign(name) != name):
@@ -533,7 +533,7 @@ def wrapped_text(structured: object) -> str | None:
 
 
 def wrapped_name(structured: object) -> str:
-    """The name that such a text has, where it says something: `rejected`, say. Servers write `result` around any text."""
+    """The name of such a text where it says something, as `rejected` does. Servers write `result` around any text."""
     if not isinstance(structured, Mapping):
         return ""
     name = next(iter(cast("Mapping[str, object]", structured)))
