@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -20,6 +21,7 @@ from holdall.verbs import grep as grep_module
 from holdall.verbs.grep import PatternWatch
 from holdall.wire.dialects import DIALECTS
 from tests.bag.shapes import LOG, SMALL, opened
+from tests.bag.test_set_aside import whole
 from tests.requirements import requirement
 from tests.upstream.support import until
 
@@ -731,6 +733,25 @@ async def test_counters_have_what_a_background_call_brought_and_one_wait_is_one_
         notice = answer.text[answer.text.index("crawl returned") :]
         assert told.tokens_kept_out == facts.measure.tokens - bag.core.count(notice)
         assert dict(told.retrievals) == {"wait": 1}
+
+
+@requirement("async:same-handle-whole")
+@pytest.mark.parametrize("meta", [{"page": 3}, {"next": "c" * 80}], ids=["short", "long"])
+async def test_fields_for_a_client_of_a_result_that_went_on_in_the_background(tmp_path: Path, meta: object) -> None:
+    """The text alone is behind the handle: JSON stays JSON. What stood beside it is told with it."""
+    rows = json.dumps([{"n": at} for at in range(20_000)])
+    came = {"content": [{"type": "text", "text": rows}], "isError": False, "_meta": meta}
+    async with opened(tmp_path, slow_after_seconds=0.0) as bag:
+        slow = Slow(came)
+        handle = _handle(await bag.run(slow, tool="crawl"))
+        slow.end.set()
+        notice = (await bag.call("wait_for_tool_output", {})).text
+        assert await whole(bag, handle) == rows.encode()
+        if meta == {"page": 3}:
+            assert 'other fields of the result are kept only here: {"_meta": {"page": 3}}' in notice
+        else:
+            other = notice.partition("other fields of the result are kept by themselves; handle: ")[2].split(".")[0]
+            assert json.loads(await whole(bag, other)) == {"_meta": meta}
 
 
 @requirement("async:crash-interrupted", "async:never-run-twice")

@@ -31,6 +31,7 @@ from holdall.bag.take import (
     Prepared,
     asked_with,
     flattened,
+    kept_fields,
     marked_view,
     prepare,
     stored,
@@ -702,6 +703,7 @@ class Dispatched:
     facts: Facts | None = None  # of a call in the background that has ended
     error: str = ""  # that what it gave is an error, where it was no exception
     last: str | bytes | None = None  # what it gave, where that is more than its text
+    notes: tuple[str, ...] = ()  # on what it gave beside that
     told: bool = False  # whether its end was told by a wait
     background: bool = False  # it is not raced: it goes to the background at once
     waits: Callable[[], bool] | None = None  # whether it waits for a person now: then the clock begins again
@@ -940,6 +942,7 @@ class Dispatch:
             parts = take_apart(outcome)
             if parts is not None:
                 one.last = await flattened(self._core, parts, one.origin)
+                one.notes = await kept_fields(self._core, parts, one.origin)
                 one.error = TOOL_SAID_FAILED if parts.is_error else ""
         except Exception as problem:  # the tool's object may raise anything; its call must still end
             one.last = unreadable(one.job.outcome, problem)
@@ -950,7 +953,7 @@ class Dispatch:
         error = _reason(outcome) if isinstance(outcome, BaseException) else one.error
         if state == "cancelled":
             error = self.cut_off or why or error
-        last, notes = one.last, ()
+        last, notes = one.last, one.notes
         if last is None and isinstance(outcome, BaseException) and (said := _more_than_reason(outcome)):
             last = f"\n{said}" if one.sink.has_parts else said
         if last is None and outcome is not None and not isinstance(outcome, Streamed | BaseException):

@@ -57,6 +57,7 @@ from holdall.wire.notes import (
     not_base64,
     not_text,
     not_utf8,
+    others_note,
     part_kept_note,
     part_note,
     path_note,
@@ -923,6 +924,21 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
         said += [repeated_note(structure.name)] if structure.name else []
         return "\n".join([structure.text, *said]) if any(said) else structure.data
     return "\n".join([*said, await _kept_apart(core, origin, structure_named(structure.name), structure.data)])
+
+
+async def kept_fields(core: Core, parts: Parts, origin: Origin) -> tuple[str, ...]:
+    """The note for the facts of a flattened result that has fields beside its content, for clients and not for models."""
+    members = {name: field_of(parts.whole, name) for name in (_BESIDE if parts.path else ())}
+    data = _json({name: one for name, one in members.items() if one}) if any(members.values()) else b""
+    if not data:
+        return ()
+    if len(data) <= _MAX_FIELDS and data.isascii():
+        return (others_note(data.decode()),)
+    facts, why = await _stored(core, data, origin, (part_note(OTHER_FIELDS),))
+    return (others_note("", handle=core.handle_of(facts) if facts else "", why=why),)
+
+
+_MAX_FIELDS = 60  # bytes that a note can show
 
 
 async def text_of_result(core: Core, taken: Taken | Answer, tool: str, call_id: str) -> str:

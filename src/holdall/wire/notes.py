@@ -33,6 +33,13 @@ _MEDIA_TYPE = lazy_pattern(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}(?:;[ -~]{1,
 OTHER_FIELDS = "other fields of the result"  # as the media type of a note
 
 
+def others_note(fields: str, *, handle: str = "", why: str = "") -> str:
+    """For the facts of a result whose text has a place of its own: what its fields say, or where they are kept."""
+    if handle:
+        return f"{OTHER_FIELDS} are kept by themselves; handle: {handle}"
+    return f"{OTHER_FIELDS} are not kept: {one_line(why)}" if why else f"{OTHER_FIELDS} are kept only here: {fields}"
+
+
 def blob_note(media_type: str, size: int, *, handle: str = "", why: str = "") -> str:
     """`[image/png, 2,345,678 bytes: too large to show, kept; handle: k3f9]`"""
     what = f"{foreign(media_type)}, {plural(size, 'byte')}"
@@ -189,7 +196,7 @@ def all_is_kept(facts: Facts, kept: str = "all of it is kept") -> str:
     notes = [
         note
         for note in facts.measure.notes
-        if note.endswith(_TOLD) or note.startswith(_UNNAMED) or UNREAD in note or AS_TOLD in note
+        if note.endswith(_TOLD) or note.startswith((_UNNAMED, OTHER_FIELDS)) or UNREAD in note or AS_TOLD in note
     ]
     changed = [foreign(note, 120) for note in notes[:3]]  # there is one of each; a record of a bundle may say more
     return f"{kept}, but {', and '.join(changed)}" if changed else kept
