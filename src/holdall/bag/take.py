@@ -927,7 +927,7 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
 
 
 async def kept_fields(core: Core, parts: Parts, origin: Origin) -> tuple[str, ...]:
-    """The note for the facts of a flattened result that has fields beside its content, for clients and not for models."""
+    """The note for the facts of a flattened result that has fields beside its content: for clients, not for models."""
     members = {name: field_of(parts.whole, name) for name in (_BESIDE if parts.path else ())}
     data = _json({name: one for name, one in members.items() if one}) if any(members.values()) else b""
     if not data:
