@@ -21,6 +21,7 @@ from urllib.parse import quote, unquote
 import pytest
 
 from holdall import Kept, MissingExtra, Running, ToolPolicy, UsageError
+from holdall.bag import redaction as redaction_module
 from holdall.bag.bundles import export_session
 from holdall.bag.redaction import Redaction
 from holdall.store.bundle import redact
@@ -298,6 +299,18 @@ async def test_a_new_secret_costs_no_more_than_its_share_of_those_that_are_known
         == f"{'*' * 12} and {'*' * 12} and Geheim-00500"
     )
     assert compiled[0] < 500 * 10 * 5  # all of them each time would be 300,900
+
+
+async def test_what_would_take_for_ever_to_look_through_is_withheld(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redaction_module, "_SECONDS", -1e9)  # it has no time at all, on whatever machine
+    async with opened(tmp_path, **SETTINGS) as bag:
+        taken = await bag.take(LARGE, tool="env")
+        assert "it could not be looked through for secrets" in told(taken.content)
+        facts = await bag.keep(iter([LARGE, LARGE]), tool="env")
+        assert (facts.state, "the call was stopped" in facts.error) == ("failed", True), facts.error
+    assert not anywhere(tmp_path)
 
 
 async def test_an_output_whose_end_cannot_be_masked_is_not_left_running(

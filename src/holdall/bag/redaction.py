@@ -6,6 +6,7 @@ as there is room to remember it; what was found is held in memory only. Nothing 
 
 import contextlib
 import threading
+import time
 from collections import UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence
 from dataclasses import is_dataclass, replace
@@ -14,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from holdall.bag.streams import value_text
+from holdall.store import deadline
 from holdall.store.bundle.redact import Values, usual_rules
 from holdall.store.protocol import OutputWriter
 from holdall.store.sources import check_repeats
@@ -32,9 +34,9 @@ from holdall.text.secrets import (
     masked_value,
     merged,
 )
-from holdall.values.errors import EndlessValue
+from holdall.values.errors import EndlessValue, OutOfTime
 from holdall.values.outputs import Facts, LargeJson, LargeText, Origin, State
-from holdall.wire.notes import endless_note, masked_note, not_all_kept, too_deep_to_mask
+from holdall.wire.notes import endless_note, masked_note, not_all_kept, too_deep_to_mask, withheld_note
 from holdall.wire.results import field, fields_of, with_field
 
 _LIVE_STEP = 64 * 1024  # what is being written can be read in steps of this size
@@ -44,6 +46,7 @@ _CONTAINERS: Any = (object, dict, list, tuple, str, bytes, bytearray, UserDict, 
 _WORDS_OF_PYTHON = frozenset(cast("type", one).__repr__ for one in cast("tuple[Any, ...]", _CONTAINERS))
 _REMEMBERED, _OF_A_FINDING = 64 * 1024 * 1024, 160  # bytes
 _OF_JSON = frozenset((str, int, float, bool, type(None)))
+_SECONDS, _SECONDS_PER_BYTE = 60.0, 1e-6
 _FULL = 256 * 1024  # bytes of values in a group that stays as it is
 
 
@@ -64,7 +67,7 @@ class Redaction:
         try:
             with contextlib.suppress(ValueError):  # it holds itself
                 check_repeats(output)
-            rules, is_secret = _Once(self._rules.find), self._rules.is_secret
+            rules, is_secret = _Once(_InTime(self._rules.find)), self._rules.is_secret
             find: Find = partial(self._find, rules=rules)
             _Walk(
                 partial(self._learn_text, rules), partial(self._learn_json, rules), partial(self._learn_value, rules),
@@ -79,6 +82,8 @@ class Redaction:
             return too_deep_to_mask(), 1
         except EndlessValue as problem:
             return endless_note(problem), 1
+        except OutOfTime as problem:
+            return withheld_note(f"it took longer than {problem.seconds:.0f} s"), 1
 
     def origin(self, origin: Origin) -> Origin:
         """What others wrote in it."""
@@ -93,12 +98,12 @@ class Redaction:
 
     def chunks(self, chunks: Iterable[bytes], told: Callable[[int], object]) -> Iterator[bytes]:
         """A stream, masked as it comes: what stands before the place that gives a value away has passed by."""
-        masker = Masker(self._find, self._seen)
+        masker = Masker(_InTime(self._find), self._seen)
         yield from masker.stream(chunks)
         told(len(masker.findings))
 
     def writer(self, writer: OutputWriter) -> OutputWriter:
-        return _MaskingWriter(writer, Masker(self._find, self._seen, step=_LIVE_STEP), self)
+        return _MaskingWriter(writer, Masker(_InTime(self._find), self._seen, step=_LIVE_STEP), self)
 
     def note(self, secrets: int) -> str:
         """That so many were masked in an output."""
@@ -161,6 +166,22 @@ class Redaction:
 
     def _mask_value(self, find: Find, value: object, name: str, within: str) -> tuple[object, int]:
         return masked_value(value, find, self._rules.is_secret, None, name, within)
+
+
+class _InTime:
+    """Raises OutOfTime for an output that was made to take for ever; an ordinary one takes a tenth of this time."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._left = _SECONDS
+
+    def __call__(self, data: bytes) -> list[Finding]:
+        began = time.monotonic()
+        self._left += len(data) * _SECONDS_PER_BYTE
+        with deadline.within(max(0.0, self._left)):
+            found = list(self._find(data))
+        self._left -= time.monotonic() - began
+        return found
 
 
 class _Once:

@@ -10,7 +10,7 @@ import pkgutil
 import re
 from bisect import bisect
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, cycle, pairwise
 from typing import Any, cast
 
 import re2
@@ -18,6 +18,7 @@ from detect_secrets import plugins
 from detect_secrets.plugins import keyword
 from detect_secrets.plugins.base import RegexBasedDetector
 
+from holdall.store import deadline
 from holdall.text.secrets import BARRIER, Find, Finding, json_in_text
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -302,6 +303,7 @@ class Rules:
         hits: Iterable[int] = (self._any.Match(data) or ()) if is_short else range(len(self._rules) + 1)
         found: list[Finding] = []
         for number in hits:
+            deadline.check()
             found += self._by_name(data) if number == len(self._rules) else _by_form(self._rules[number], data)
         if b"-" in data:  # strings of JSON come one by one: most are short, and have nothing of either
             found += self._in_flags(data)
@@ -669,9 +671,15 @@ def _spans(regex: "re2._Regexp", data: bytes) -> Iterator[list[tuple[int, int]]]
         yield from ([found.span(group) for group in groups] for found in regex.finditer(data))
         return
     at, end = 0, len(data)
+    some = cycle(range(_LOOK_EVERY))
     while at <= end and (spans := match(anchor, data, at, end))[0][0] >= 0:
+        if not next(some):
+            deadline.check()
         yield spans
         at = spans[0][1] + (spans[0][1] == at)
+
+
+_LOOK_EVERY = 256  # matches
 
 
 def _options(*, longest: bool = False) -> re2.Options:
