@@ -352,7 +352,11 @@ async def test_a_run_whose_process_was_killed_is_interrupted_and_so_is_all_that_
     await process.wait()
     with client(home) as browser:
         after = browser.get(f"/s/{session}").text
-        assert '<span class="pill is-bad">interrupted</span>' in browser.get("/sessions/rows").text
+        listed = browser.get("/sessions/rows").text
+        assert '<span class="pill is-bad">interrupted</span>' in listed
+    for page in (listed, after):
+        assert "at least " in page  # nothing tells when it was killed
+    assert "at least" not in before
     assert before[before.index("<ol") :].count('<span class="pill is-running">running</span>') == 2
     assert '<span class="pill is-running">' not in after
     assert after[after.index("<ol") :].count('<span class="pill is-bad">interrupted</span>') == 2

@@ -16,6 +16,7 @@ from holdall.bag.journal import believed
 from holdall.policy.folds import Counters, Coverage, Tree
 from holdall.store.records import sealed, unsealed
 from holdall.values.events import Event
+from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 
@@ -111,10 +112,11 @@ class Records:
         }
 
     async def coverage(self, handle: str) -> Coverage:
-        """The ledger of one output: what of it was shown to the model, scanned for it, passed on by reference."""
+        """The ledger of one output or member: what a model was shown, what was scanned for it or passed on by handle."""
         self._core.check_open()
-        facts = await asyncio.to_thread(self._core.store.resolve, self._core.session, handle)
-        return await asyncio.to_thread(self._core.journal.coverage, facts.handle)
+        outer, mark, member = handle.partition(MEMBER)
+        facts = await asyncio.to_thread(self._core.store.resolve, self._core.session, outer)
+        return await asyncio.to_thread(self._core.journal.coverage, f"{facts.handle}{mark}{member}")
 
     async def counters(self) -> Counters:
         """What this session has done so far, by every process that works in it."""

@@ -14,14 +14,14 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from holdall.bag import Holdall
 from holdall.formats.kinds import PACKED, PACKED_STREAMS
 from holdall.formats.outline import Lead
 from holdall.formats.registry import format_of
 from holdall.formats.registry import outline as outline_of
-from holdall.text.numbers import size
+from holdall.text.numbers import size, whole
 from holdall.text.utf8 import straddling_bytes
 from holdall.values.answers import Difference, Fetched, Found, Match, Nodes, Table
 from holdall.values.errors import BadPattern, BadQuery, HoldallError
@@ -304,6 +304,24 @@ async def _tables(bag: Holdall, handle: str) -> list[str]:
             named = (str(lead.arguments["at"]) for lead in await _leads(bag, handle) if "at" in lead.arguments)
             return list(dict.fromkeys(named))
     return []
+
+
+class Part(NamedTuple):
+    name: str
+    bytes: int | None
+
+
+async def members(bag: Holdall, facts: Facts) -> tuple[list[Part], int, str]:
+    """What is packed in it; how many those are, and what is wrong with it if they cannot be told."""
+    if facts.measure.kind in PACKED_STREAMS:
+        return [Part("", None)], 1, ""
+    bounds = replace(bag.core.bounds(), most_bytes=_SQL_BYTES, most_tokens=None)
+    asked = {"sql": "select name, bytes from t where type <> 'folder'", "limit": _MOST_TABLES}
+    try:
+        table = cast("Table", await bag.fetch.carry_out(Ask("query", f"{facts.handle}{MEMBER}", asked), bounds))
+    except HoldallError as problem:
+        return [], 0, str(problem)
+    return [Part(str(name), whole(size)) for name, size in table.rows], table.total or len(table.rows), ""
 
 
 async def _leads(bag: Holdall, handle: str) -> Sequence[Lead]:

@@ -11,9 +11,10 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO, Literal, cast
+from urllib.parse import quote, unquote
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -21,14 +22,17 @@ from starlette.routing import Route
 
 from holdall.agent.transcript import entry_in
 from holdall.bag import Holdall
+from holdall.formats.kinds import PACKED
 from holdall.formats.registry import format_of
 from holdall.policy.folds import PERSON, Coverage
+from holdall.policy.folds import WAYS as USED
 from holdall.text.escape import named
 from holdall.text.numbers import number, whole
 from holdall.text.ranges import whole_number
 from holdall.values.chat import ToolResult
 from holdall.values.errors import BadRange, HoldallError, NothingFound, StoreFault, UnknownHandle
 from holdall.values.events import Event
+from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 from holdall.values.spans import Span, Totals
@@ -154,9 +158,23 @@ class Question:
     unverified: int = 0  # of those that are missing
 
 
+def _about(events: Iterable[Event], handle: str) -> Iterator[Event]:
+    """Those of an output, or of a member of it: the log has its name and its bytes with the handle of what it is in."""
+    outer, mark, member = handle.partition(MEMBER)
+    for event in events:
+        if event.handle != outer:
+            continue
+        if not mark:
+            yield event
+        elif event.data.get("member") == member or event.kind == "called":
+            inside: object = event.data.get("in_member")
+            own = cast("dict[str, Any]", inside) if isinstance(inside, dict) else {}
+            yield replace(event, data={**event.data, **dict.fromkeys(USED), **own})
+
+
 async def questions_about(bag: Holdall, facts: Facts) -> list[Question]:
     """Newest first."""
-    asked = await asyncio.to_thread(lambda: _asked(one for one in bag.records.events() if one.handle == facts.handle))
+    asked = await asyncio.to_thread(lambda: _asked(_about(bag.records.events(), facts.handle)))
     return [await _question(bag, facts, event, shown) for event, shown in reversed(asked)]
 
 
@@ -276,9 +294,7 @@ def _retrievals(events: Iterable[Event], handle: str, before: int | None) -> tup
     """An agent's log has a call after what it retrieved, in the same order."""
     count = 0
     found: deque[Retrieval] = deque(maxlen=_RETRIEVALS)
-    for event in events:
-        if event.handle != handle:
-            continue
+    for event in _about(events, handle):
         if event.kind in ("retrieved", "refused", "passed"):
             if before is not None and count >= before:
                 if count >= before + _RETRIEVALS:
@@ -373,7 +389,7 @@ _Ask = Callable[[Request, Holdall, str], Awaitable[dict[str, Any]]]
 
 async def page(request: Request) -> Response:
     async with state_of(request).session(request.path_params["session"]) as bag:
-        facts = await bag.show(request.path_params["handle"])
+        facts = await bag.show(_handle(request))
         coverage = await bag.records.coverage(facts.handle)
         total, gone = await asking.totals(bag, facts)
         logged = await asyncio.to_thread(lambda: took(bag.records.events()).get(facts.handle, 0.0))
@@ -382,7 +398,8 @@ async def page(request: Request) -> Response:
             by=_best_view(facts, total), seen=Seen.of(facts, total, coverage, time.time(), logged),
             views=[] if gone else await asking.views(bag, facts), base=_base(request, bag, facts),
             arguments=_written(facts.origin.arguments), expires=_expires(bag, facts),
-            other=request.query_params.get("other", "")[:_LONGEST_HANDLE],
+            other=request.query_params.get("other", "")[:_LONGEST_HANDLE], is_packed=facts.measure.kind in PACKED,
+            outer=facts.handle.partition(MEMBER)[0] if MEMBER in facts.handle else "",
         )  # fmt: skip
 
 
@@ -396,13 +413,13 @@ def _expires(bag: Holdall, facts: Facts) -> float:
 
 async def notice(request: Request) -> Response:
     async with state_of(request).session(request.path_params["session"]) as bag:
-        facts = await bag.show(request.path_params["handle"])
+        facts = await bag.show(_handle(request))
         return render(request, "output_notice.html", facts=facts, notice=await notice_of(bag, facts))
 
 
 async def quotes(request: Request) -> Response:
     async with state_of(request).session(request.path_params["session"]) as bag:
-        facts = await bag.show(request.path_params["handle"])
+        facts = await bag.show(_handle(request))
         asked = await questions_about(bag, facts)
         return render(request, "output_quotes.html", questions=asked, base=_base(request, bag, facts))
 
@@ -419,7 +436,7 @@ async def table_row(request: Request) -> Response:
 
 async def _seen_now(request: Request) -> dict[str, Any]:
     async with state_of(request).session(request.path_params["session"]) as bag:
-        facts = await bag.show(request.path_params["handle"])
+        facts = await bag.show(_handle(request))
         total, _ = await asking.totals(bag, facts)
         seen_now = Seen.of(facts, total, await bag.records.coverage(facts.handle), time.time())
         return {"seen": seen_now, "session": bag.session, "base": _base(request, bag, facts)}
@@ -427,7 +444,7 @@ async def _seen_now(request: Request) -> dict[str, Any]:
 
 async def retrievals(request: Request) -> Response:
     async with state_of(request).session(request.path_params["session"]) as bag:
-        facts = await bag.show(request.path_params["handle"])
+        facts = await bag.show(_handle(request))
         found, older = await retrievals_of(bag, facts, _number_asked(request, "before"))
         return render(request, "output_retrievals.html", found=found, older=older, base=_base(request, bag, facts))
 
@@ -435,7 +452,7 @@ async def retrievals(request: Request) -> Response:
 async def compare(request: Request) -> Response:
     """How it differs from another output of its session: the last before it of the same tool, or one that is named."""
     async with state_of(request).session(request.path_params["session"]) as bag:
-        facts = await bag.show(request.path_params["handle"])
+        facts = await bag.show(_handle(request))
         ended = [one for one in await bag.outputs() if one.state != "expired" and one.handle != facts.handle]
         same = [one for one in ended if one.origin.tool == facts.origin.tool]
         others = sorted(same, key=lambda one: one.place, reverse=True) + [one for one in ended if one not in same]
@@ -456,16 +473,41 @@ async def compare(request: Request) -> Response:
         )  # fmt: skip
 
 
+def _handle(request: Request) -> str:
+    outer, mark, member = str(request.path_params["handle"]).partition(MEMBER)
+    return f"{outer}{mark}{unquote(member.replace('~', '%'))}"
+
+
 def _base(request: Request, bag: Holdall, facts: Facts) -> str:
-    return f"{request.scope['root_path']}/s/{bag.session.id}/o/{facts.handle}"
+    return f"{request.scope['root_path']}/s/{bag.session.id}/o/{address_of(facts.handle)}"
+
+
+def address_of(handle: str) -> str:
+    outer, mark, member = handle.partition(MEMBER)
+    return f"{outer}{mark}{_quoted(member)}"
+
+
+def _quoted(member: str) -> str:
+    """Without slashes, and without the sign that servers and proxies quote or unquote once more."""
+    return quote(member, safe="").replace("~", "%7E").replace("%", "~")
+
+
+async def parts(request: Request) -> Response:
+    """What is packed in it, each with a page of its own."""
+    async with state_of(request).session(request.path_params["session"]) as bag:
+        facts = await bag.show(_handle(request))
+        found, total, problem = await asking.members(bag, facts)
+        base = _base(request, bag, facts)
+        links = [(one.name, one.bytes, f"{base}{MEMBER}{_quoted(one.name)}") for one in found]
+        return render(request, "output_parts.html", parts=links, total=total, problem=problem)
 
 
 async def raw(request: Request) -> Response:
     """The bytes exactly as they are kept, never as something that a browser would show."""
     async with state_of(request).session(request.path_params["session"]) as bag:
-        facts = await bag.show(request.path_params["handle"])
+        facts = await bag.show(_handle(request))
         size = (await asking.so_far(bag, facts.handle)).bytes
-    name = f"{facts.handle}.{format_of(facts.measure.kind).ending}"
+    name = _file_name(_handle(request), facts)
     headers = {"content-disposition": f'attachment; filename="{name}"', "accept-ranges": "bytes"}
     try:
         asked = _range_of(request.headers.get("range", ""), size)
@@ -479,6 +521,16 @@ async def raw(request: Request) -> Response:
     if request.method == "HEAD" or span.start == span.end:
         return Response(status_code=status, headers=headers, media_type="application/octet-stream")
     return StreamingResponse(_bytes(request, facts, span), status, headers, media_type="application/octet-stream")
+
+
+def _file_name(handle: str, facts: Facts) -> str:
+    """Of a member its own; only what every system can have in a name."""
+    outer, _, member = handle.partition(MEMBER)
+    if not member:
+        return f"{facts.handle.rstrip(MEMBER)}.{format_of(facts.measure.kind).ending}"
+    last = member.rstrip("/").rpartition("/")[2]
+    plain = (sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in last)
+    return f"{outer}-{''.join(plain)[-80:]}"
 
 
 async def _bytes(request: Request, facts: Facts, span: Span) -> AsyncIterator[bytes]:
@@ -511,7 +563,7 @@ def _told(ask: _Ask) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
             async with state_of(request).session(request.path_params["session"]) as bag:
-                facts = await bag.show(request.path_params["handle"])
+                facts = await bag.show(_handle(request))
                 return _json(await _while_there(request, ask(request, bag, facts.handle)))
         except (NothingFound, UnknownHandle) as problem:
             return _json({"error": str(problem)}, 404)
@@ -588,7 +640,7 @@ async def columns(request: Request, bag: Holdall, handle: str) -> dict[str, Any]
 async def csv(request: Request) -> Response:
     """The whole answer of SQL, as a download."""
     async with state_of(request).session(request.path_params["session"]) as bag:
-        facts = await bag.show(request.path_params["handle"])
+        facts = await bag.show(_handle(request))
         rows = await asking.csv_of(bag, facts.handle, replace(_table_query(request), skip=0))
     headers = {"content-disposition": f'attachment; filename="{facts.handle}.csv"'}
     return StreamingResponse(_pieces(rows), headers=headers, media_type="text/csv")
@@ -664,6 +716,7 @@ routes = [
     Route(_ADDRESS, page, name="output"),
     Route(f"{_ADDRESS}/notice", notice, name="output_notice"),
     Route(f"{_ADDRESS}/quotes", quotes, name="output_quotes"),
+    Route(f"{_ADDRESS}/parts", parts, name="output_parts"),
     Route(f"{_ADDRESS}/retrievals", retrievals, name="output_retrievals"),
     Route(f"{_ADDRESS}/compare", compare, name="output_compare"),
     Route(f"{_ADDRESS}/facts", seen_facts, name="output_facts"),
