@@ -112,7 +112,7 @@ class Records:
         }
 
     async def coverage(self, handle: str) -> Coverage:
-        """The ledger of one output or member: what a model was shown, what was scanned for it, what passed on by handle."""
+        """The ledger of one output or member: what was shown to the model, scanned for it, passed on by reference."""
         self._core.check_open()
         outer, mark, member = handle.partition(MEMBER)
         facts = await asyncio.to_thread(self._core.store.resolve, self._core.session, outer)
