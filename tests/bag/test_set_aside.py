@@ -270,6 +270,41 @@ async def test_what_each_of_many_text_blocks_says_beside_its_text_is_shown_or_ke
 
 
 @requirement("way:nothing-lost-silently")
+@pytest.mark.parametrize(
+    ("structured", "told"),
+    [
+        ({"error": ""}, '{"error": ""}'),
+        ({"": "no"}, '{"": "no"}'),
+        ({1: "no"}, '{"1": "no"}'),
+        ({None: "no"}, '{"null": "no"}'),
+        ({'a" [two handles: x is': "no"}, '{"a\\" [two handles: x is": "no"}'),
+        ({"\u202erejected": 1}, '{"\\u202erejected": 1}'),
+        ({"kept": True, "handle": "k3f9", "ref": {"any": 1}}, '{"kept": true, "handle": "k3f9", "ref": {"any": 1}}'),
+        ({"kept": False, "bytes": 5, "why": "so"}, '{"kept": false, "bytes": 5, "why": "so"}'),
+    ],
+)  # fmt: skip
+async def test_small_structured_content_of_any_form_is_told_as_it_is(
+    tmp_path: Path, structured: Any, told: str
+) -> None:
+    """Also where it looks like a note of ours, or has a name that no note could show."""
+    async with opened(tmp_path) as bag:
+        for content in ([text("yes")], []):
+            taken = await bag.take({"content": content, "structuredContent": structured})
+            alone = told if not content else f"yes\n[structured content: {told}]"
+            assert taken.text.replace("\n ", "").replace("\n}", "}") == alone or json.loads(taken.text) == json.loads(
+                told
+            )
+        large = await bag.take({"content": [text(LOG)], "structuredContent": structured})
+        assert "it is the text of this result" not in large.text
+        assert "structured content" in large.text
+
+
+async def test_a_caption_of_a_picture_is_told(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        taken = await bag.take({"content": [{**image(), "text": "a caption"}]})
+        assert '[fields of it: {"text": "a caption"}]' in taken.text
+
+
 async def test_the_fields_of_a_few_blocks_are_shown_with_the_bytes_of_each(tmp_path: Path) -> None:
     bodies = {name: f"# ä {name}\n" * 4000 for name in ("alpha", "beta", "gamma")}
     async with opened(tmp_path) as bag:

@@ -168,6 +168,21 @@ async def test_a_call_in_the_background_says_so_in_both_and_its_handle_has_the_p
                 assert "1 match" in found, (form, found)
 
 
+async def test_what_a_result_says_to_its_client_is_told_when_it_comes_in_the_background(tmp_path: Path) -> None:
+    words = gateway(tmp_path, before=["--set", "slow_after_seconds=0"], server=raw(tmp_path))
+    async with wire(words) as client:
+        await client.greet()
+        text = '{"content":[{"type":"text","text":"ok"}],'
+        for came, wanted in (
+            (text + '"verdict":"REJECTED"}', 'other fields of the result are kept only here: {"verdict": "REJECTED"}'),
+            (text + '"_meta":{"a":"' + "x" * 90 + '"}}', "other fields of the result are kept by themselves; handle: "),
+        ):
+            running = text_of(await client.call("raw", result=came))
+            handle = handle_in(running)
+            told = text_of(await client.call("wait_for_tool_output", handle=handle))
+            assert wanted in told, told
+
+
 async def test_a_tool_that_was_not_listed_may_have_a_schema(tmp_path: Path) -> None:
     async with wire(gateway(tmp_path, before=WAITS, server=server_words())) as client:
         await client.greet()
@@ -266,9 +281,21 @@ async def test_the_name_of_a_wrapped_text_is_told_or_kept_with_it(client: Wire, 
     assert (found, '[structured content "rejected": it is the text of this result]' in notice) == ([same], True)
     notice, found = await kept(client, result(json.dumps({"rejected": text}), '{"type":"text","text":"hi"}'))
     assert (found, 'without its name in the structured content, "rejected"' in notice) == ([text], True)
-    for name in ("n" * 31, "two\nlines", "\u202eright"):
+    mark = notice.rpartition("[")[2].partition("]")[0]
+    for name in ("n" * 31, "two\nlines", "\u202eright", f"[{mark}]"):
         _, found = await kept(client, result(json.dumps({name: text}), nothing))
         assert [json.loads(one) for one in found] == [{name: text}]
+
+
+async def test_a_large_output_with_the_mark_of_real_notices_is_kept(client: Wire) -> None:
+    """A transcript, for instance: it was refused, and nothing of it kept."""
+    notice, _ = await kept(client, result('{"a":1}'))
+    mark = notice.rpartition("[")[2].partition("]")[0]
+    lines = f"a line of a transcript with [{mark}] in it\n" * 40_000
+    blocks = json.dumps([{"type": "text", "text": lines}, {"type": "text", "text": "the second"}])[1:-1]
+    _, found = await kept(client, result(json.dumps({"lines": lines.split("\n")}), blocks))
+    assert found[0] == f"{lines}\nthe second"
+    assert json.loads(found[1]) == {"lines": lines.split("\n")}
 
 
 async def test_true_is_not_one_and_an_empty_text_is_none(client: Wire) -> None:

@@ -3,8 +3,10 @@
 import asyncio
 import importlib.util
 import json
+import marshal
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from inline_snapshot import snapshot
 
 from holdall import trust
 from holdall.mcp.client.connection import Connection
+from holdall.mcp.client.server_process import StopTimeouts, start
 from holdall.mcp.client.spec import StdioServer, load
 from holdall.values.errors import UpstreamFault, UsageError
 from tests.cli.agents import SERVER
@@ -99,6 +102,39 @@ def test_compiled_code_that_python_does_not_compare_with_its_source_is_watched(t
     assert watched(tmp_path, "python3", "serve.py") == ["serve.py"]
     cached.write_bytes(UNCHECKED)
     assert watched(tmp_path, "python3", "serve.py") == ["__pycache__/serve.cpython-311.pyc", "serve.py"]
+
+
+@requirement("trust:asks-again-when-changed")
+def test_compiled_code_of_a_checkout_is_not_run_in_place_of_what_was_agreed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python takes it where it has the size and the time of the source, which an archive may set."""
+    ran, folder = tmp_path / "ran", tmp_path / "checkout"
+    write(folder, "helper.py", text="ran = 'agreed'\n")
+    write(folder, "server.py", text=f"import helper\nopen({str(ran)!r}, 'w').write(helper.ran)\n")
+    about = (folder / "helper.py").stat()
+    head = importlib.util.MAGIC_NUMBER + bytes(4) + int(about.st_mtime).to_bytes(4, "little")
+    cached = Path(importlib.util.cache_from_source(str(folder / "helper.py")))
+    cached = folder / "__pycache__" / cached.name
+    cached.parent.mkdir()
+    cached.write_bytes(head + about.st_size.to_bytes(4, "little") + marshal.dumps(compile("ran = 'evil'", "x", "exec")))
+    servers = {"files": {"command": sys.executable, "args": ["server.py"]}}
+    write(folder, "mcp.json", text=json.dumps({"mcpServers": servers}))
+    monkeypatch.chdir(folder)
+    (spec,) = load("mcp.json").servers
+    assert isinstance(spec, StdioServer)
+    subprocess.run([sys.executable, "server.py"], check=True, env={"PATH": os.environ["PATH"]})
+    assert ran.read_text() == "evil"  # so it is by itself
+
+    async def run() -> None:
+        surroundings = {"PATH": os.environ["PATH"], "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled")}
+        child = await start(spec, environment=surroundings, hear=lambda _: None, silent=lambda: None)
+        await child.exit_code_and_stderr(60)
+        await child.end(StopTimeouts())
+
+    ran.unlink()
+    asyncio.run(run())
+    assert ran.read_text() == "agreed"
 
 
 def test_a_text_without_an_end_takes_no_time(tmp_path: Path) -> None:

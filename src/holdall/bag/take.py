@@ -24,6 +24,7 @@ from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_fence_tag, new_tag
 from holdall.store.protocol import OutputReader, Progress
 from holdall.store.sources import Pump, Source, check_repeats, json_text, png_of, shows_png, surrogate_notes
+from holdall.text.escape import OTHER_FIELDS, on_one_line
 from holdall.text.json import equal
 from holdall.text.numbers import plural
 from holdall.text.utf8 import Surrogates, decode, encode
@@ -49,7 +50,6 @@ from holdall.wire.clamp import (
 from holdall.wire.dialect import PREVIEW_BYTES, Cut, View
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.notes import (
-    OTHER_FIELDS,
     blob_note,
     fields_named,
     fields_shown,
@@ -448,7 +448,7 @@ def content_as_text(content: object, notes: Mapping[int, str] | None = None) -> 
         return value_text(structured)[0]
     structure = cast("_Structure", _structure_of(content))
     if not structure.repeats(parts.text):
-        told.append(structure_as_text(structure.text, structure.name))
+        told.append(structure_as_text(structure.shown, structure.name))
     elif structure.name:
         told.append(repeated_note(structure.name))
     return "\n".join(told)
@@ -585,7 +585,7 @@ def _measured_structure(core: Core, output: object, parts: Parts, origin: Origin
     structured = structured_of(output)
     if structured is None or not _structure_is_over(core, structured, limits):
         return None
-    structure = cast("_Structure", _structure_of(output))
+    structure = cast("_Structure", _structure_of(output, core))
     data = structure.data
     if isinstance(data, bytes):
         measured = _measured_bytes(core, data, origin, limits)
@@ -711,6 +711,11 @@ class _Structure:
     def text(self) -> str:
         return self.data if isinstance(self.data, str) else self.data.decode("utf-8", "replace")
 
+    @property
+    def shown(self) -> str:
+        """In a sentence of ours."""
+        return self.text if self.is_text else on_one_line(self.text)
+
     def repeats(self, text: str | None) -> bool:
         """Whether a text says the same; as JSON, whatever its spaces, its escapes and the order of its names are."""
         if self.data in _NOTHING:
@@ -740,8 +745,8 @@ def _in_order(text: str | bytes) -> str:
     return json.dumps(json.loads(text, object_pairs_hook=unique), sort_keys=True)
 
 
-def _structure_of(came: object) -> _Structure | None:
-    """Of a result as it came."""
+def _structure_of(came: object, core: Core | None = None) -> _Structure | None:
+    """Of a result as it came. A name with the mark of real notices stays inside of the JSON."""
     structured = structured_of(came)
     if structured is None:
         return None
@@ -749,7 +754,7 @@ def _structure_of(came: object) -> _Structure | None:
     if exact is None or exact[:1] not in (b"{", b"[") or equal.is_one_text(exact, 0, len(exact)):
         value = structured.value() if isinstance(structured, LargeJson) else structured
         text = wrapped_text(value)
-        if text is not None:
+        if text is not None and not (core and core.marks.search(wrapped_name(value))):
             return _Structure(text, is_text=True, name=wrapped_name(value))
     return _Structure("".join(json_text(structured)) if exact is None else exact)
 
@@ -842,7 +847,7 @@ async def _keep_structure(
     over = _structure_is_over(core, structured, prepared.limits)
     if not over and not changed:
         return _with_value(parts, structured), ()
-    structure = cast("_Structure", await asyncio.to_thread(_structure_of, prepared.came))
+    structure = cast("_Structure", await asyncio.to_thread(_structure_of, prepared.came, core))
     told_apart = structure.name and not prepared.is_structure
     if prepared.is_structure or await asyncio.to_thread(structure.repeats, parts.text):
         if twin is not None:
@@ -887,7 +892,7 @@ def _unkept_structure(
     core: Core, prepared: Prepared, structure: _Structure, why: str, *, over: bool, changed: bool
 ) -> str:
     if not over:
-        return structure_as_text(structure.text, structure.name)
+        return structure_as_text(structure.shown, structure.name)
     if changed:  # of the text, too, there is only a part
         return blob_note(structure_named(structure.name), structure.size, why=why)
     alone = replace(prepared, output=structure.text, text=structure.text, parts=None)
@@ -917,7 +922,7 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
             said.append(_with_fields(note, block) if carried.is_blob else note)
         elif text is None:
             said.append(carried.data.decode())
-    structure = await asyncio.to_thread(_structure_of, parts.whole)
+    structure = await asyncio.to_thread(_structure_of, parts.whole, core)
     if structure is None or await asyncio.to_thread(structure.repeats, parts.text):
         return "\n".join([*said, *([repeated_note(structure.name)] if structure and structure.name else [])])
     if not parts.text:
@@ -929,10 +934,11 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
 async def kept_fields(core: Core, parts: Parts, origin: Origin) -> tuple[str, ...]:
     """The note for the facts of a flattened result that has fields beside its content: for clients, not for models."""
     members = {name: field_of(parts.whole, name) for name in (_BESIDE if parts.path else ())}
+    members |= parts.whole.beside if isinstance(parts.whole, RawResult) else {}
     data = _json({name: one for name, one in members.items() if one}) if any(members.values()) else b""
     if not data:
         return ()
-    if len(data) <= _MAX_FIELDS and data.isascii():
+    if len(data) <= _MAX_FIELDS and data.isascii() and not core.marks.search(data.decode()):
         return (others_note(data.decode()),)
     facts, why = await _stored(core, data, origin, (part_note(OTHER_FIELDS),))
     return (others_note("", handle=core.handle_of(facts) if facts else "", why=why),)

@@ -56,8 +56,23 @@ def one_line(text: str, limit: int = 200) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+def on_one_line(text: str) -> str:
+    """All of it."""
+    return for_people(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 UNREAD, AS_TOLD = " could not be read: ", " kept only as str(): "
 """In the notes of an output that was an object of a tool's own."""
+
+
+OTHER_FIELDS = "other fields of the result"  # also as the media type of a note
+UNNAMED_TEXT = "without its name in the structured content, "
+"""How notes begin on what a result said beside its text."""
+
+
+def beside_it(notes: Iterable[str]) -> list[str]:
+    """Those of them, for a sentence of ours: there is one of each."""
+    return [foreign(note, 120) for note in notes if note.startswith((OTHER_FIELDS, UNNAMED_TEXT))][:2]
 
 
 LONGEST_REASON = 61  # characters: the reasons that we write ourselves fit

@@ -49,9 +49,10 @@ class RawResult(dict[str, Any]):
     Numbers, escapes and names that occur twice are not what they were once they have been read and written.
     """
 
-    def __init__(self, value: Mapping[str, Any], raw: bytes) -> None:
+    def __init__(self, value: Mapping[str, Any], raw: bytes, beside: Mapping[str, Any] | None = None) -> None:
         super().__init__(value)
         self.raw = raw
+        self.beside = beside or {}  # what else the result says, for its client
 
     def __setitem__(self, name: str, value: Any) -> None:
         self.raw = b""  # it is another one now

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, cast
 
-from holdall.text.escape import foreign, hidden_in, one_line, state_and_reason
+from holdall.text.escape import beside_it, foreign, hidden_in, one_line, state_and_reason
 from holdall.text.excerpt import first_bytes
 from holdall.text.numbers import plural
 from holdall.text.utf8 import decode, pending_bytes
@@ -123,9 +123,8 @@ def _line(facts: Facts, waited: Waited) -> str:
 
 
 def _not_ready(facts: Facts) -> str:
-    if facts.state == "ready":
-        return ""
-    return f", {state_and_reason(facts.state, facts.error)}"
+    ready = "" if facts.state == "ready" else f", {state_and_reason(facts.state, facts.error)}"
+    return "; ".join([ready, *beside_it(facts.measure.notes)])
 
 
 def _running(one: StillRunning, waited: Waited) -> str:

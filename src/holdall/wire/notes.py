@@ -8,7 +8,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from holdall.formats.registry import format_of
-from holdall.text.escape import AS_TOLD, UNREAD, foreign, one_line
+from holdall.text.escape import AS_TOLD, OTHER_FIELDS, UNNAMED_TEXT, UNREAD, beside_it, foreign, on_one_line, one_line
 from holdall.text.excerpt import byte_count
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACED
@@ -25,12 +25,7 @@ _PART = "a part of a result: "
 _MASKED = " masked with * by the policy of its tool"
 _MASKED_HERE = f"{_MASKED}; too many to mask all of them everywhere"
 _TOLD = (REPLACED, _MASKED, _MASKED_HERE)  # how notes end of what is not as it was
-_UNNAMED = "without its name in the structured content, "
-_FIELDS = 3  # of a note in place of structured content
 _MEDIA_TYPE = lazy_pattern(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}(?:;[ -~]{1,200})?", re.ASCII)
-
-
-OTHER_FIELDS = "other fields of the result"  # as the media type of a note
 
 
 def others_note(fields: str, *, handle: str = "", why: str = "") -> str:
@@ -73,7 +68,7 @@ def fields_shown(fields: str, blocks: int = 1, *, is_text: bool = True) -> str:
     """The fields of blocks as JSON, where there is only text: before that of one block, behind that of several, and
     behind the note of what is not text.
     """
-    return f"[{fields_named(blocks) if is_text else 'fields of it'}: {fields}]"
+    return f"[{fields_named(blocks) if is_text else 'fields of it'}: {on_one_line(fields)}]"
 
 
 def not_base64(media_type: str) -> str:
@@ -128,7 +123,7 @@ def structure_named(name: str) -> str:
 
 def unnamed_note(name: str) -> str:
     """For the facts of such a text."""
-    return f'{_UNNAMED}"{name}"'
+    return f'{UNNAMED_TEXT}"{name}"'
 
 
 def repeated_note(name: str) -> str:
@@ -155,29 +150,24 @@ def structure_as_text(written: str, name: str = "") -> str:
 def structured_note(facts: Facts, handle: str = "") -> dict[str, Any]:
     """In the place of structured content: never data of its original shape, always a reference. `handle` is as the
     dialect writes it."""
-    return {"kept": True, "handle": handle or facts.handle, "ref": context_ref(facts, handle)}
+    return _OurNote({"kept": True, "handle": handle or facts.handle, "ref": context_ref(facts, handle)})
 
 
 def structured_not_kept(size: int, why: str) -> dict[str, Any]:
-    return {"kept": False, "bytes": size, "why": why}
+    return _OurNote({"kept": False, "bytes": size, "why": why})
+
+
+class _OurNote(dict[str, Any]):
+    """One of the two above: what a server sends may look like it."""
 
 
 def is_note(structured: object) -> bool:
-    """Whether it is one of the two above, or looks like it."""
-    match structured:
-        case {"kept": True, "handle": str(), "ref": dict()}:
-            return len(cast("Mapping[str, Any]", structured)) == _FIELDS
-        case _:
-            return bool(why_not_kept(structured))
+    return isinstance(structured, _OurNote)
 
 
 def why_not_kept(structured: object) -> str:
     """Empty if it is something else than the second of them."""
-    match structured:
-        case {"kept": False, "bytes": int(), "why": str(why)}:
-            return why if len(cast("Mapping[str, Any]", structured)) == _FIELDS else ""
-        case _:
-            return ""
+    return str(structured.get("why", "")) if isinstance(structured, _OurNote) else ""
 
 
 def part_note(what: str) -> str:
@@ -193,12 +183,10 @@ def media_type_in(notes: Iterable[str]) -> str:
 
 def all_is_kept(facts: Facts, kept: str = "all of it is kept") -> str:
     """Of a whole output: that all of it is kept, and what could not be kept as it was."""
-    notes = [
-        note
-        for note in facts.measure.notes
-        if note.endswith(_TOLD) or note.startswith((_UNNAMED, OTHER_FIELDS)) or UNREAD in note or AS_TOLD in note
-    ]
-    changed = [foreign(note, 120) for note in notes[:3]]  # there is one of each; a record of a bundle may say more
+    notes = [note for note in facts.measure.notes if note.endswith(_TOLD) or UNREAD in note or AS_TOLD in note]
+    changed = [foreign(note, 120) for note in notes[:3]] + beside_it(
+        facts.measure.notes
+    )  # one of each; a bundle may say more
     return f"{kept}, but {', and '.join(changed)}" if changed else kept
 
 

@@ -8,16 +8,17 @@ import contextlib
 import copy
 import dataclasses
 import json
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
-from holdall.text.escape import foreign
 from holdall.text.excerpt import byte_count
 from holdall.values.chat import Assistant, ToolResult
 from holdall.values.outputs import RawResult
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # The fields of what tools return: dictionaries, pydantic models, dataclasses, anything with attributes.
@@ -231,7 +232,7 @@ def extra_fields(block: object) -> object:
 
 def told_fields(block: object) -> Mapping[str, object]:
     """The fields of a block that say something: not what its text or its payload says, nor which of them it is."""
-    known = _PLAIN if text_of(block) is not None else {*_PLAIN, *_MEDIA}
+    known = _PLAIN if text_of(block) is not None else {*_PLAIN, *_MEDIA} - {"text"}
     fields = extra_fields(block)
     return _telling(cast("Mapping[str, object]", fields), known, _DEEPEST) if isinstance(fields, Mapping) else {}
 
@@ -453,7 +454,8 @@ def take_apart(result: object) -> Parts | None:
 # What most results are: looked at in a few steps, because nearly every call gives one of these.
 
 _MAY_HOLD_CONTENT = ("content", "output", "toolResult", "blocks")
-_WRAPPER, _LONGEST_NAME = "result", 30
+_WRAPPER = "result"
+_SHORT_NAME = lazy_pattern(r"[A-Za-z_][\w -]{0,29}", re.ASCII)
 _PLAIN_RESULT = frozenset(("content", "isError", "is_error", "structuredContent"))
 _PLAIN_BEDROCK = frozenset(("content", "status", "toolUseId"))
 _BESIDE_TEXT = ("structuredContent", "_meta", "details", "isError", "is_error", "blocks")
@@ -526,9 +528,9 @@ def structured_of(result: object) -> object:
 def wrapped_text(structured: object) -> str | None:
     """The text that structured content wraps, where that is all there is: `{"result": "…"}`, or another short name."""
     if isinstance(structured, Mapping) and len(cast("Mapping[str, object]", structured)) == 1:
-        name, structured = next(iter(cast("Mapping[str, object]", structured).items()))
-        if name != _WRAPPER and (len(name) > _LONGEST_NAME or foreign(name) != name):
-            return None  # it could not be told in a note
+        name, structured = next(iter(cast("Mapping[object, object]", structured).items()))
+        if name != _WRAPPER and not (structured and isinstance(name, str) and _SHORT_NAME.fullmatch(name)):
+            return None  # it could not be told in a note, or there is nothing beside it to tell
     return structured if isinstance(structured, str) else None
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import cast
 
@@ -105,6 +106,7 @@ _DRAIN = 0.25  # seconds in which the rest of its output is read after its end
 _NEEDED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 _OURS = ("HOLDALL_MODEL_KEY", "HOLDALL_GATEWAY_TOKEN", "HOLDALL_HOME", "HOLDALL_OBJECTS")  # no server's: a home may
 # be a database, with its password
+_COMPILED = "PYTHONPYCACHEPREFIX"  # where a Python has its compiled modules
 _living: set[tuple[int, int]] = set()  # who started it, and its id
 
 
@@ -283,6 +285,13 @@ async def start(
         )
     names = environment.keys() - {*_OURS} if spec.inherits else environment.keys() & {*_NEEDED}
     inherited = {name: environment[name] for name in names}
+    if spec.watched is not None:
+        # Python takes compiled code beside a module for the module's own where size and time are those of the source,
+        # which whoever packed the folder knows. So none of it is read: what was agreed to is compiled anew, and kept.
+        from platformdirs import user_cache_dir  # noqa: PLC0415 - only for what comes from a checkout
+
+        compiled = environment.get(_COMPILED) or os.path.join(user_cache_dir("holdall", appauthor=False), "compiled")
+        spec = replace(spec, environment={**spec.environment, _COMPILED: compiled})
     _, child = await asyncio.get_running_loop().subprocess_exec(
         lambda: Child(hear, silent),
         spec.command,

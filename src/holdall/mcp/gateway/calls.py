@@ -56,7 +56,8 @@ def as_bag_result(result: Mapping[str, Any]) -> object:
     if len(envelope) == len(result) and not missing:
         return result
     known = {"isError": False, **envelope}
-    return RawResult(known, result.raw) if isinstance(result, RawResult) else known
+    beside = {name: one for name, one in result.items() if name not in _ENVELOPE}
+    return RawResult(known, result.raw if isinstance(result, RawResult) else b"", beside)
 
 
 def as_client_result(
@@ -382,10 +383,10 @@ class ToolCall:
     async def _remember(self, result: dict[str, Any]) -> None:
         """Only while somebody waits: a call in the background is kept by its session, and so would this be."""
         if self._asked.open:
-            self._original = await self._masked(result)
+            self._original = await self._masked(result, is_output=True)
 
-    async def _masked(self, value: Any) -> Any:
-        return await self._relay.masked(self._connection.name, value, self._asked)
+    async def _masked(self, value: Any, *, is_output: bool = False) -> Any:
+        return await self._relay.masked(self._connection.name, value, self._asked, is_output=is_output)
 
     def _completed(self, result: dict[str, Any]) -> dict[str, Any]:
         if not self._relay.caller.modern:

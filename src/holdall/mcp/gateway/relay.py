@@ -319,13 +319,13 @@ class Relay:
             result = _with_few_questions(await self._send(connection, asked, again))
         return result
 
-    async def masked(self, server: str, value: Any, asked: ClientRequest | None) -> Any:
+    async def masked(self, server: str, value: Any, asked: ClientRequest | None, *, is_output: bool = False) -> Any:
         """Without the mark, and the secrets of the call that it is for. Where that is not said, it may be of one that
-        has ended.
+        has ended. The mark stays in an output: the bag looks for it there, and keeps what has it.
 
         In a thread, so that no server holds up the others; what one server says stays in its order.
         """
-        value = await self._unmarked(value)
+        value = value if is_output else await self._unmarked(value)
         masks = self._masks  # the same for all calls of a session
         if masks is None or (asked is not None and (asked.messages is None or not asked.messages.masks)):
             return value
