@@ -220,10 +220,22 @@ async def test_unknown_tools_and_broken_arguments_are_answered(tmp_path: Path) -
 async def test_a_model_that_repeats_itself_is_told_and_then_ended(tmp_path: Path) -> None:
     model = acting([("small", {})], max_output=200)
     found = await run(agent(tmp_path, model, tool("small", small)))
-    assert "You have made the same 3 calls in a row" in returned(model.requests[3])[-1].text
+    assert "You have made the same 3 calls in a row" in model.requests[3].messages[-1].text
+    assert all("calls in a row" not in one.text for one in returned(model.requests[-1]))  # no output of the tool
     assert found.synthetic
     assert found.why == "you repeat yourself, and it did not report"
     assert found.turns == 7
+
+
+@requirement("async:wait-any")
+async def test_a_wait_of_the_model_tells_of_what_the_loop_itself_has_waited_for(tmp_path: Path) -> None:
+    async def slow() -> str:
+        await asyncio.sleep(0.3)
+        return "slow result"
+
+    model = acting([("slow", {})], [("wait_for_tool_output", {})], report())
+    await run(agent(tmp_path, model, tool("slow", slow), settings={"slow_after_seconds": 0.0}))
+    assert "slow result" in returned(model.requests[-1])[-1].text
 
 
 async def test_a_hundred_calls_at_once_are_bounded(tmp_path: Path) -> None:

@@ -43,6 +43,30 @@ async def test_a_refusal_in_the_words_of_s4_is_recovered_from(tmp_path: Path, wo
     assert found.text.startswith("wide returned 55,000 bytes"), "its result became a notice, and it was asked again"
 
 
+@requirement("budget:recovery-rounds")
+async def test_the_rounds_of_recovery_begin_anew_when_the_model_has_taken_a_request(tmp_path: Path) -> None:
+    refused: list[int] = []
+
+    async def some(n: int) -> str:
+        return f"{n} some words of a result\n" * 500
+
+    def model(request: Request) -> Reply | str:
+        size = sum(len(message.text) for message in request.messages)
+        if size > 40_000:
+            refused.append(size)
+            raise ModelFault("some:model: prompt is too long")
+        number = len({one.call_id for one in returned(request)})
+        asked = len(scripted.requests) - len(refused)
+        if asked > 30:
+            return Reply(calls=(ToolCall("r", "final_report", {"report": f"done after {number}"}),))
+        return Reply(calls=(ToolCall(f"t{asked}", "some", {"n": asked}),))
+
+    scripted = ScriptedModel(model, window=200_000, max_output=1000)
+    found = await run(agent(tmp_path, scripted, tool("some", some)))
+    assert found.text.startswith("done after"), found
+    assert len(refused) > 3
+
+
 @requirement("budget:recovery-notices-first", "budget:recovery-smaller")
 @pytest.mark.parametrize(
     ("words", "most", "left"),

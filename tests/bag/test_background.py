@@ -13,6 +13,7 @@ import pytest
 
 from holdall import Command, Holdall, Inline, Kept, Running, Settings, Taken, ToolPolicy, Unkept
 from holdall.bag.run import Writer
+from holdall.llm.scripted import ScriptedModel
 from holdall.store.directory.live import LiveWriter
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputReader
@@ -733,6 +734,61 @@ async def test_counters_have_what_a_background_call_brought_and_one_wait_is_one_
         notice = answer.text[answer.text.index("crawl returned") :]
         assert told.tokens_kept_out == facts.measure.tokens - bag.core.count(notice)
         assert dict(told.retrievals) == {"wait": 1}
+
+
+async def _writes_and_fails(writer: Writer) -> None:
+    writer.write("".join(f"line {n}\n" for n in range(9000)))
+    raise ValueError("no host")
+
+
+async def _writes_and_hangs(writer: Writer) -> None:
+    writer.write("".join(f"line {n}\n" for n in range(9000)))
+    await asyncio.Event().wait()
+
+
+@requirement("async:timeout")
+@pytest.mark.parametrize("policy", ["oversized", "never"])
+@pytest.mark.parametrize("dialect", ["async", "clamp", "extract", "holdall", "legacy", "refs"])
+@pytest.mark.parametrize(
+    ("call", "reason"), [(_writes_and_fails, "ValueError: no host"), (_writes_and_hangs, "timed out")]
+)
+async def test_a_call_that_wrote_much_and_failed_is_an_error_that_says_why(
+    tmp_path: Path, dialect: str, policy: Any, call: Any, reason: str
+) -> None:
+    tools = {"b": ToolPolicy(store=policy, never_async=True)}
+    async with opened(tmp_path, dialect=dialect, tools=tools, tool_timeout_seconds=0.5) as bag:
+        taken = await bag.run(call, tool="b")
+        assert taken.is_error
+        reachable = taken.text
+        if isinstance(taken, Kept) and dialect == "async":  # its notice has no place for it; its handle has
+            reachable += (await whole(bag, taken.handle)).decode()[-100:] + taken.artifact.error
+        assert reason in reachable
+        if dialect == "legacy":
+            assert taken.text.startswith("line 0\n")
+            assert "bytes (" in taken.text
+            assert "truncated" in taken.text
+            assert "line 8999" in taken.text
+
+
+@pytest.mark.parametrize("dialect", ["async", "extract", "holdall"])
+async def test_an_answer_about_a_call_that_failed_says_so(tmp_path: Path, dialect: str) -> None:
+    model = ScriptedModel(lambda _: "all is well", window=100_000)
+    async with opened(tmp_path, dialect=dialect, slow_after_seconds=600, model=model) as bag:
+        taken = await bag.run(_writes_and_fails, tool="b")
+        assert isinstance(taken, Kept)
+        names: dict[str, Any] = {"id": bag.core.shown_handle(taken.handle), "mode": "extract", "query": "is all well?"}
+        asked = ("get_tool_output", names) if dialect == "async" else (
+            "tool_output", {"handle": bag.core.shown_handle(taken.handle), "extract": "is all well?"}
+        )  # fmt: skip
+        answer = await bag.call(*asked)
+        assert "of a call that did not end well (failed" in answer.text
+
+
+async def test_a_slice_of_nothing_leads_nowhere(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="async") as bag:
+        handle = bag.core.shown_handle((await bag.keep(LOG)).handle)
+        asked = {"id": handle, "mode": "slice", "slice": {"start": 0, "length": 0}}
+        assert "Next" not in (await bag.call("get_tool_output", asked)).text
 
 
 @requirement("async:same-handle-whole")

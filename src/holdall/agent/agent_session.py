@@ -75,16 +75,13 @@ class RepeatDetector:
     def is_enough(self) -> bool:
         return self._times >= _ENDED_AFTER
 
-    def told(self, calls: Sequence[ToolCall], returned: Sequence[ToolResult]) -> list[ToolResult]:
-        """The results of the calls, with a warning if they have not changed for some turns."""
+    def warning(self, calls: Sequence[ToolCall], returned: Sequence[ToolResult]) -> str:
+        """For the next turn, if calls and results have not changed for some. No part of a result: those may be kept."""
         asked = json.dumps([[call.name, call.arguments] for call in calls], default=str, sort_keys=True)
         got = "\n".join(one.text for one in returned)
         self._times = self._times + 1 if (asked, got) == self._last else 1
         self._last = asked, got
-        if self._times < _TOLD_AFTER or not returned:
-            return list(returned)
-        first, *others = returned
-        return [replace(first, text=f"{first.text}\n\n{repeats_itself(self._times)}"), *others]
+        return repeats_itself(self._times) if self._times >= _TOLD_AFTER and returned else ""
 
 
 class RecordedModel(ModelWrapper):
@@ -345,7 +342,8 @@ class AgentSession:
         self.final = ""  # why the next turn is the last
         self.report: Report | None = None
         self.status = ""
-        self.rounds = 0  # of recovery
+        self.rounds = 0  # of recovery, since the model last took a request
+        self._recovered = False
         self.resumed = False
         self.children: dict[str, AgentSession] = {}
         self.usage = Usage()  # of this run and of everything it started
@@ -354,6 +352,8 @@ class AgentSession:
         self._offered_final = False
         self._all_running = False  # every call of the last turn: then the next one waits for news
         self._repeats = RepeatDetector()
+        self._warning = ""  # for the next turn
+        self._ended: set[str] = set()  # calls of the background of whose end the loop knows
         self._next_tree = 1
         self._stopped = asyncio.Event()
         self._lists: dict[tuple[str, ...], tuple[ToolSpec, ...]] = {}
@@ -430,10 +430,10 @@ class AgentSession:
         most = self._earlier_turns + self.agent.max_turns
         notice = self.bag.system_notice(
             turn=number, max_turns=most, tokens_used=used, window=self.budget.window,
-            kept=self.resumed or self.rounds > 0, final_turn=bool(self.final),
+            kept=self.resumed or self._recovered, final_turn=bool(self.final),
         )  # fmt: skip
         self._offered_final = bool(self.final)
-        last = f"{notice}\n\n{final_turn(self.final)}" if self.final else notice
+        last = "\n\n".join([notice, *filter(None, (self._warning, self.final and final_turn(self.final)))])
         self.transcript.save_with_request(last, [tool.name for tool in tools])
         if self.turn >= self._next_tree:  # ever less often: each is a fold over the whole log
             self.save_tree()
@@ -441,6 +441,7 @@ class AgentSession:
         return Request((*self.transcript, User(last)), tuple(tools), max_tokens=self.budget.reserve)
 
     async def run(self, calls: tuple[ToolCall, ...]) -> Sequence[ToolResult]:
+        self.rounds = 0
         self.transcript.save()  # who resumes a killed run must know of calls that had begun
         self._ran.update(one.id for one in calls)
         used = self.budget.used(self.transcript, self.listed())
@@ -451,21 +452,22 @@ class AgentSession:
         came = sum(self.budget.price(one) for one in returned)
         if self.budget.left(self.transcript, self.listed()) - came < MIN_ROOM:
             self.final = self.final or "the context window has no room for another turn with tools"
-        told = self._repeats.told(calls, returned)
+        self._warning = self._repeats.warning(calls, returned)
         if self._repeats.is_enough:
             self.final = self.final or "you repeat yourself"
-        return told
+        return returned
 
     async def _wait_for_news(self) -> None:
         """Wait until a background call has ended or the run is to stop."""
         stopped = asyncio.ensure_future(self._stopped.wait())
         try:
             while self.bag.jobs.still_running() and not self._stopped.is_set():
-                waiting = asyncio.ensure_future(self.bag.wait())
+                waiting = asyncio.ensure_future(self.bag.jobs.until_more_ended(self._ended))
                 await asyncio.wait((waiting, stopped), return_when=asyncio.FIRST_COMPLETED)
                 if not waiting.done():
                     waiting.cancel()
-                elif waiting.result().ended:
+                elif waiting.result():
+                    self._ended |= waiting.result()
                     return
         finally:
             stopped.cancel()
@@ -613,6 +615,7 @@ class AgentSession:
             if not await self._shortened(before, said):
                 return False
             self.rounds += 1
+            self._recovered = True
             self.budget.forget()
             after = self.budget.used(self.transcript)
             self.bag.journal.record("recovered", round=self.rounds, tokens_before=before, tokens_after=after)

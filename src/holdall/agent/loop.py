@@ -50,6 +50,7 @@ async def _until_reported(session: AgentSession) -> None:
             if not await session.recover(said):
                 raise TooLongForModel(session.rounds, str(fault)) from fault
             continue
+        session.rounds = 0
         nudges = _judge(session, talk, nudges)
 
 

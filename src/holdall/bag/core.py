@@ -47,6 +47,7 @@ from holdall.values.spans import Span
 from holdall.verbs.read import UNBOUNDED, Bounds
 from holdall.wire.dialect import Dialect, View, plain_running, text_problem
 from holdall.wire.dialects import DIALECTS, dialect_of
+from holdall.wire.notes import with_end
 
 if TYPE_CHECKING:
     from holdall.background import Portal
@@ -509,10 +510,11 @@ class Core:
             )  # fmt: skip
             call = next((one for verb, given in ways if (one := self.dialect.go_on(verb, view.handle, given))), "")
             return with_call(text, call), shown
-        return self.checked(
+        text, shown = self.checked(
             lambda: self.dialect.written(view), _named_by(view), lambda: notice_and_shown(view, calls=False),
             text_of=lambda pair: pair[0],
         )  # fmt: skip
+        return with_end(text, view.facts), shown
 
     def running(self, view: View) -> str:
         """The same for a call that goes on in the background."""

@@ -690,6 +690,7 @@ async def _in_thread_until_stopped(command: Command, sink: Sink) -> object:
 
 
 _MAX_HELD = 1024 * 1024  # of what a call writes, where the limits do not bound its bytes
+_MAX_UNSTORED = 64 * 1024 * 1024
 
 
 @record(frozen=False, eq=False)
@@ -739,7 +740,9 @@ class Dispatch:
         terminal = isinstance(call, Command)
         origin = replace(origin, terminal=True) if terminal else origin
         stores = self._core.policy_of(origin.tool).store != "never" and self._core.dialect.stores
-        sink = Sink(self._core, origin, self._core.limits_for(origin.tool).bytes or _MAX_HELD, stores=stores)
+        # What may not be stored can only be shown from memory: with it as a whole, its end too.
+        most = (self._core.limits_for(origin.tool).bytes or _MAX_HELD) if stores else _MAX_UNSTORED
+        sink = Sink(self._core, origin, most, stores=stores)
 
         async def resolved() -> object:
             arguments = await resolve(self._core, origin.arguments, origin.tool, schema, origin.server)
@@ -885,13 +888,18 @@ class Dispatch:
             if facts is not None:
                 return stored(self._core, facts, replace(one.origin, is_error=one.origin.is_error or bool(one.error)))
         if sink.fault is not None and not sink.is_empty:
-            return replace(await prepare(self._core, sink.joined(), one.origin), fault=sink.fault, total=sink.total)
+            has_failed = isinstance(outcome, Exception)
+            origin = replace(one.origin, is_error=one.origin.is_error or has_failed)
+            prepared = await prepare(self._core, sink.joined(), origin)
+            ended = _reason(outcome) if isinstance(outcome, Exception) else ""
+            return replace(prepared, fault=sink.fault, total=sink.total, ended=ended)
         if isinstance(outcome, Streamed):
             return await prepare(self._core, sink.joined(), sink.named(one.origin))
         if isinstance(outcome, CommandFailed) or (isinstance(outcome, Exception) and not sink.is_empty):
             # What it wrote before it failed is its output; how it failed is told after it.
             said = after_written(sink.joined(), f"\n[{_more_than_reason(outcome) or _reason(outcome)}]")
-            return await prepare(self._core, said, replace(one.origin, is_error=True))
+            prepared = await prepare(self._core, said, replace(one.origin, is_error=True))
+            return replace(prepared, ended=_reason(outcome))
         if not sink.is_empty:
             return await prepare(self._core, after_written(sink.joined(), outcome), one.origin)
         return await prepare(self._core, outcome, one.origin)

@@ -24,7 +24,7 @@ from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_fence_tag, new_tag
 from holdall.store.protocol import OutputReader, Progress
 from holdall.store.sources import Pump, Source, check_repeats, json_text, png_of, shows_png, surrogate_notes
-from holdall.text.escape import OTHER_FIELDS, on_one_line
+from holdall.text.escape import LONGEST_REASON, OTHER_FIELDS, foreign, on_one_line
 from holdall.text.json import equal
 from holdall.text.numbers import plural
 from holdall.text.utf8 import Surrogates, decode, encode
@@ -70,6 +70,7 @@ from holdall.wire.notes import (
     two_handles,
     unnamed_note,
     why_not_kept,
+    with_end,
     without_mark,
 )
 from holdall.wire.results import (
@@ -358,6 +359,7 @@ class Prepared:
     parts: Parts | None = None
     notes: tuple[str, ...] = ()
     is_error: bool = False
+    ended: str = ""  # how its call failed, after what it had written
     is_part: bool = False  # `text` is only the beginning of a stream that goes on
     stored: Facts | None = None  # what is in the store already
     at_rest: bool = False  # it was kept earlier, and is shown because somebody asks
@@ -1342,6 +1344,8 @@ async def _noticed(
             beginning_only = prepared.at_rest and prepared.is_part
             cut = _cut(core, prepared, decision, None, handle=handle)
             content = shorten_by(core, both_ends=not beginning_only)(cut)
+            content = with_end(content, facts) if isinstance(content, str) else content
+            content = _with_ended(prepared, content)
         text = value_as_text(content)
         shown = shared_beginning(prepared.text or "", text)
     else:
@@ -1353,7 +1357,7 @@ async def _noticed(
         parts, more = await keep_beside(core, prepared, parts, changed=True, twin=facts)
         content, aside = parts.whole, (*aside, *more)
     if told:
-        return Kept(content, facts, aside, prepared.origin.is_error or facts.state == "failed")
+        return Kept(content, facts, aside, prepared.origin.is_error or facts.state in ("failed", "timed out"))
     spans = [[0, facts.measure.bytes]] if prepared.read else [span.as_list() for span in shown]
     _record_kept(
         core, prepared, facts, reason=decision.reason, content_tokens=core.count(text), replaced=True, shown=spans
@@ -1362,7 +1366,13 @@ async def _noticed(
         _note_down(core, facts, text, shown if view is None else ())
     for other in aside:
         _record_kept(core, prepared, other, reason="attachment", content_tokens=0, replaced=True)
-    return Kept(content, facts, aside, prepared.origin.is_error or facts.state == "failed")
+    return Kept(content, facts, aside, prepared.origin.is_error or facts.state in ("failed", "timed out"))
+
+
+def _with_ended(prepared: Prepared, content: object) -> object:
+    """With how the call failed: that stands behind what it wrote, of which the end may be missing."""
+    reason = foreign(prepared.ended, LONGEST_REASON)
+    return f"{content}\n[{reason}]" if reason and isinstance(content, str) and reason not in content else content
 
 
 def shorten_by(core: Core, *, both_ends: bool = True) -> Callable[[Cut], object]:
@@ -1392,6 +1402,7 @@ async def _unkept(
         # Of a stream only the beginning is at hand: there are no two ends to show.
         shorten = shorten_by(core, both_ends=not _is_incomplete(prepared))
         content = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
+        content = _with_ended(prepared, content)
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
         parts, aside = await keep_beside(core, prepared, parts, changed=True, fault=str(fault))

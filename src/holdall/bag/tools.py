@@ -29,7 +29,7 @@ from holdall.values.errors import (
     UsageError,
 )
 from holdall.values.handles import MEMBER
-from holdall.values.outputs import Facts
+from holdall.values.outputs import FAILED, Facts
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.preview import whole_text
@@ -54,7 +54,7 @@ from holdall.wire.answers import (
 from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.clamp import Shrink, fitted
 from holdall.wire.extraction import fitting
-from holdall.wire.notes import failed_output, without_mark
+from holdall.wire.notes import ended_badly, failed_output, without_mark
 from holdall.wire.tool import Ask, Tool, ToolSpec
 
 if TYPE_CHECKING:
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 _FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what is around the data, at most; a longer one costs another try
 _MIN_TOKENS = 64
 _MAX_LISTED = 100
-_FAILED = ("failed", "timed out", "cancelled", "interrupted")
 
 
 class ToolCalls:
@@ -154,7 +153,7 @@ class ToolCalls:
             return await self._extracted(facts, ask, note)
         if ask.verb == "raw":
             return await self._raw(facts, ask, note, deadline)
-        is_empty = ask.ended and facts.state in _FAILED and not facts.measure.bytes
+        is_empty = ask.ended and facts.state in FAILED and not facts.measure.bytes
         if is_empty and not await asyncio.to_thread(self._core.messages_of, facts):
             raise CallFailed(facts.state, facts.error, tool=facts.origin.tool)
         return self._fetched(facts, ask, given, note, deadline)
@@ -162,7 +161,7 @@ class ToolCalls:
     async def _extracted(self, facts: Facts, ask: Ask, note: "Note") -> "Tell":
         if not (question := str(ask.options.get("question", "")).strip()):
             raise QueryMissing
-        if facts.state in _FAILED and not facts.measure.bytes:
+        if facts.state in FAILED and not facts.measure.bytes:
             raise CallFailed(facts.state, facts.error, tool=facts.origin.tool)
         offered = self._core.models.configured or not self._core.dialect.extracts_with_model
         extraction = await self._questions().extract(
@@ -176,6 +175,9 @@ class ToolCalls:
             )
             said = without_mark(extraction.answer, self._core.marks)
             extraction = replace(extraction, answer=said, snippets=snippets)
+        if facts.state in FAILED or facts.origin.is_error:
+            warnings = [extraction.warning, ended_badly(facts)]
+            extraction = replace(extraction, warning="\n".join(one for one in warnings if one))
         told = [extraction.answer, extraction.warning, *(snippet.text for snippet in extraction.snippets)]
         frame = Frame(self._core.handle_of(facts), tag_for("\n".join(told), new_fence_tag), self._core.dialect.go_on)
 
@@ -191,7 +193,7 @@ class ToolCalls:
 
     async def _raw(self, facts: Facts, ask: Ask, note: "Note", deadline: Deadline) -> "Tell":
         """All of it, or a refusal. Of a call that did not end well, what it wrote and then its error."""
-        limits, measure, failed = self._core.limits_for(facts.origin.tool), facts.measure, facts.state in _FAILED
+        limits, measure, failed = self._core.limits_for(facts.origin.tool), facts.measure, facts.state in FAILED
         with within(deadline):
             text = await self._core.on(
                 ask.handle, lambda reader: whole_text(reader, limits, self._core.tokenizer, in_part=failed)

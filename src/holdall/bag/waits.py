@@ -7,7 +7,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +117,23 @@ class Background:
                 yield event
         finally:
             self._streams.pop(queue, None)
+
+    async def until_more_ended(self, known: Collection[str]) -> set[str]:
+        """Handles of calls that have ended, without those that are known; empty after `wait_max_seconds`.
+
+        Nobody has been told of them: a wait still does.
+        """
+        return await self._core.at_home(self._until_more_ended(known))
+
+    async def _until_more_ended(self, known: Collection[str]) -> set[str]:
+        def news() -> set[str]:
+            return {handle for handle, one in self.calls.items() if one.job.has_ended and handle not in known}
+
+        running = [one.job for one in self.calls.values() if not one.job.has_ended]
+        if running and not news():
+            seconds = self._core.settings.wait_max_seconds
+            await self._until_ended(running, [], seconds=seconds, wait_for_all=False)
+        return news()
 
     async def wait_for_model(self, handle: str, **options: Any) -> Waited:
         """The same for a model that asked to wait: a stop ends it, for its final turn is next."""

@@ -69,6 +69,7 @@ State = Literal[
     "queued", "running", "ready", "failed", "cancelled", "timed out", "interrupted", "expired", "unreadable"
 ]
 STATES: tuple[str, ...] = get_args(State)
+FAILED = ("failed", "timed out", "cancelled", "interrupted")  # those of a call that did not end well
 _KIND = lazy_pattern(r"[a-z][a-z0-9 _-]{0,39}")
 _LATER = ("is_error", "traceback", "process", "process_mark", "surrogates", "masked", "read_as")
 

@@ -28,11 +28,10 @@ from holdall.text.numbers import number, whole
 from holdall.values.chat import Assistant, System, ToolResult, User
 from holdall.values.errors import BadPattern, HoldallError, UsageError
 from holdall.values.events import Event
-from holdall.values.outputs import Facts
+from holdall.values.outputs import FAILED, Facts
 from holdall.values.record import record
 from holdall.web.output_data import RUNNING, UNTIMED, search
 from holdall.web.state import ViewerState, render, state_of
-from holdall.web.timeline import FAILED
 
 PAGE = 100  # calls of one answer
 _MOST_CALLS = 50_000  # whose arguments a transcript may have

@@ -16,6 +16,7 @@ from holdall.text.numbers import grouped, money, number, plural, roughly, size, 
 from holdall.values.chat import Assistant, Message, User
 from holdall.values.events import Event
 from holdall.values.handles import is_uuid
+from holdall.values.outputs import FAILED
 from holdall.values.record import record
 from holdall.values.spans import Span
 
@@ -31,7 +32,6 @@ _MAX_SEEN = 500
 _TOLD_WITHIN = 1.0  # seconds: a call is logged when the others of its turn have ended too
 LONGEST_TEXT = 20_000  # characters of a task or a report; the transcript has the rest
 _END_OF_LINE = 2  # bytes
-FAILED = ("failed", "timed out", "cancelled", "interrupted")
 _WHAT = {"turn": "turn", "model": "model", "tool": "tool", "agent": "agent", "extraction": "question"}
 
 

@@ -383,7 +383,8 @@ def passage_answer(passage: Passage, frame: Frame, seen: Seen | None, *, verb: s
         body = hex_rows(passage.data, passage.bytes.start)
     following = dict(part.split("=", 1) for part in passage.next.split(" ")) if passage.next else _as_much(passage)
     if verb == "slice" and not passage.next and following:
-        following = {"start": passage.chars.end, "length": passage.chars.end - passage.chars.start}
+        length = passage.chars.end - passage.chars.start
+        following = {"start": passage.chars.end, "length": length} if length else {}
     at_end = "The output comes at the end of the call." if passage.of_messages and passage.state == "running" else ""
     return frame.around(head, body, frame.next(verb, following, at_end=at_end))
 

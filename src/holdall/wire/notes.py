@@ -8,11 +8,22 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from holdall.formats.registry import format_of
-from holdall.text.escape import AS_TOLD, OTHER_FIELDS, UNNAMED_TEXT, UNREAD, beside_it, foreign, on_one_line, one_line
+from holdall.text.escape import (
+    AS_TOLD,
+    LONGEST_REASON,
+    OTHER_FIELDS,
+    UNNAMED_TEXT,
+    UNREAD,
+    beside_it,
+    foreign,
+    on_one_line,
+    one_line,
+    state_and_reason,
+)
 from holdall.text.excerpt import byte_count
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACED
-from holdall.values.outputs import Facts
+from holdall.values.outputs import FAILED, Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.wire.answers import tag_for
 from holdall.wire.clamp import clamp_text
@@ -193,6 +204,20 @@ def all_is_kept(facts: Facts, kept: str = "all of it is kept") -> str:
 def without_mark(text: str, mark: re.Pattern[str]) -> str:
     """A text that holds the mark of real notices, where it cannot be kept: it says so in the place of each."""
     return mark.sub("[the mark of real notices stood here]", text)
+
+
+def ended_badly(facts: Facts) -> str:
+    """Before an answer about such an output."""
+    how = state_and_reason(facts.state, facts.error) if facts.state in FAILED else "failed"
+    return f"What was read is of a call that did not end well ({how})."
+
+
+def with_end(notice: str, facts: Facts) -> str:
+    """With how its call ended, where the words of the dialect do not say it."""
+    if facts.state not in FAILED:
+        return notice
+    reason = state_and_reason(facts.state, facts.error)
+    return notice if reason in notice or foreign(facts.error, LONGEST_REASON) in notice else f"{notice}\n[{reason}]"
 
 
 TOOL_SAID_FAILED = "the tool said that it failed"
