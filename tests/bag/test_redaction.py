@@ -308,6 +308,9 @@ async def test_what_would_take_for_ever_to_look_through_is_withheld(
     async with opened(tmp_path, **SETTINGS) as bag:
         taken = await bag.take(LARGE, tool="env")
         assert "it could not be looked through for secrets" in told(taken.content)
+        assert "masked" not in taken.text
+        failed = await bag.take({"content": [block(LARGE)], "isError": True}, tool="env")
+        assert (failed.is_error, "could not be looked through" in failed.text) == (True, True)
         facts = await bag.keep(iter([LARGE, LARGE]), tool="env")
         assert (facts.state, "the call was stopped" in facts.error) == ("failed", True), facts.error
     assert not anywhere(tmp_path)

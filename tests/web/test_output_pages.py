@@ -625,22 +625,23 @@ def test_a_download_is_never_something_that_a_browser_would_show(home: Path) -> 
 @requirement("viewer:pages")
 def test_what_is_packed_has_pages_of_its_own(home: Path) -> None:
     with zipfile.ZipFile(written := io.BytesIO(), "w") as archive:
-        archive.writestr("logs/a b%2F!.log", LINES)
+        archive.writestr("logs/a.log", LINES)
+        archive.writestr("#1", "another")
         archive.writestr('logs/"><script>.json', json.dumps([{"a": 1}]))
         archive.writestr("empty/", "")
     session, outer = made(home, lambda bag: bag.keep(written.getvalue(), tool="fetch"))
 
     async def read(bag: Holdall) -> object:
-        return await bag.call("context_read", {"handle": f"{outer.handle}!logs/a b%2F!.log", "lines": "1:3"})
+        return await bag.call("context_read", {"handle": f"{outer.handle}!logs/a.log", "lines": "1:3"})
 
     made(home, read)
     output = f"/s/{session}/o/{outer.handle}"
     with client(home) as browser:
         assert f'hx-get="{output}/parts"' in browser.get(output).text
         parts = browser.get(f"{output}/parts").text
-        assert "2 parts inside" in parts
+        assert "3 parts inside" in parts
         assert "<script>" not in parts
-        first, second = (html.unescape(one) for one in re.findall(r'href="([^"]+)"', parts))
+        first, other, second = (html.unescape(one) for one in re.findall(r'href="([^"]+)"', parts))
         page = browser.get(first).text
         assert f'A part of <a href="{output}">{outer.handle}</a>, unpacked.' in page
         assert "5,000 lines" in page
@@ -653,7 +654,8 @@ def test_what_is_packed_has_pages_of_its_own(home: Path) -> None:
             assert browser.get(f"{first}/{part}").status_code == 200, part
         answer = browser.get(f"{first}/raw")
         assert answer.text == LINES
-        assert answer.headers["content-disposition"] == f'attachment; filename="{outer.handle}-a_b_2F_.log"'
+        assert browser.get(f"{other}/raw").text == "another"  # though `!#1` is the first
+        assert answer.headers["content-disposition"] == f'attachment; filename="{outer.handle}-a.log"'
         assert told(browser, f"{second}/tree")["children"][0]["kind"] == "array"
         assert browser.get(f"{output}!nothing").status_code == 400
         packed = kept(home, gzip.compress(LINES.encode()))

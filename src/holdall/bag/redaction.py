@@ -79,11 +79,11 @@ class Redaction:
             )  # fmt: skip
             return walk.changed(output), walk.count
         except RecursionError:
-            return too_deep_to_mask(), 1
+            return too_deep_to_mask(), 0  # nobody knows whether there was one
         except EndlessValue as problem:
-            return endless_note(problem), 1
+            return endless_note(problem), 0
         except OutOfTime as problem:
-            return withheld_note(f"it took longer than {problem.seconds:.0f} s"), 1
+            return withheld_note(f"it took longer than {problem.seconds:.0f} s"), 0
 
     def origin(self, origin: Origin) -> Origin:
         """What others wrote in it."""

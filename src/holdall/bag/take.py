@@ -404,8 +404,10 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
         measured = _measured(core, value, origin, limits, started, told)
         return measured if png is None else replace(measured, output=image)
     # In threads of their own: masking may take seconds, and the others of the pool are for everybody.
+    failed = (parts := _apart(value)) is not None and parts.is_error  # also where all of it is withheld
     value, hidden = cast("tuple[object, int]", await in_thread(redaction.value, {"output": value}))
     origin = cast("Origin", await in_thread(redaction.origin, {"origin": origin}))
+    origin = replace(origin, is_error=origin.is_error or failed)
     prepared = _measured(core, value, origin, limits, started)
     if not hidden:
         return prepared

@@ -307,6 +307,7 @@ async def _tables(bag: Holdall, handle: str) -> list[str]:
 
 
 class Part(NamedTuple):
+    member: str  # by its number: names may come twice, or be shown as escapes
     name: str
     bytes: int | None
 
@@ -314,14 +315,15 @@ class Part(NamedTuple):
 async def members(bag: Holdall, facts: Facts) -> tuple[list[Part], int, str]:
     """What is packed in it; how many those are, and what is wrong with it if they cannot be told."""
     if facts.measure.kind in PACKED_STREAMS:
-        return [Part("", None)], 1, ""
+        return [Part("", "", None)], 1, ""
     bounds = replace(bag.core.bounds(), most_bytes=_SQL_BYTES, most_tokens=None)
-    asked = {"sql": "select name, bytes from t where type <> 'folder'", "limit": _MOST_TABLES}
+    asked = {"sql": "select number, name, bytes from t where type <> 'folder'", "limit": _MOST_TABLES}
     try:
         table = cast("Table", await bag.fetch.carry_out(Ask("query", f"{facts.handle}{MEMBER}", asked), bounds))
     except HoldallError as problem:
         return [], 0, str(problem)
-    return [Part(str(name), whole(size)) for name, size in table.rows], table.total or len(table.rows), ""
+    found = [Part(f"#{number}", str(name or ""), whole(size)) for number, name, size in table.rows]
+    return found, table.total or len(found), ""
 
 
 async def _leads(bag: Holdall, handle: str) -> Sequence[Lead]:

@@ -498,7 +498,7 @@ async def parts(request: Request) -> Response:
         facts = await bag.show(_handle(request))
         found, total, problem = await asking.members(bag, facts)
         base = _base(request, bag, facts)
-        links = [(one.name, one.bytes, f"{base}{MEMBER}{_quoted(one.name)}") for one in found]
+        links = [(one.name or one.member, one.bytes, f"{base}{MEMBER}{_quoted(one.member)}") for one in found]
         return render(request, "output_parts.html", parts=links, total=total, problem=problem)
 
 
@@ -525,7 +525,7 @@ async def raw(request: Request) -> Response:
 
 def _file_name(handle: str, facts: Facts) -> str:
     """Of a member its own; only what every system can have in a name."""
-    outer, _, member = handle.partition(MEMBER)
+    outer, _, member = (facts.handle if MEMBER in facts.handle else handle).partition(MEMBER)
     if not member:
         return f"{facts.handle.rstrip(MEMBER)}.{format_of(facts.measure.kind).ending}"
     last = member.rstrip("/").rpartition("/")[2]

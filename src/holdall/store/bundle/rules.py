@@ -435,8 +435,14 @@ class Rules:
                 at = end + 1
 
     def _in_sql(self, data: bytes) -> Iterator[Finding]:
-        """What is put into such a column."""
-        for match in self._inserted.finditer(data):
+        """What is put into such a column. Each statement is read to where the next one begins, so nothing twice."""
+        matches = list(self._inserted.finditer(data))
+        starts = [*(one.start() for one in matches), len(data)]
+        done = 0
+        for number, match in enumerate(matches):
+            if match.start() < done:
+                continue  # it stands in a text of the one before
+            deadline.check()
             names = (match[1] or b"").split(b",")
             secret = {
                 index
@@ -444,9 +450,12 @@ class Rules:
                 if self.is_secret(name.strip(b' \t\r\n"`[]').decode("latin-1"))
             }
             if match[2]:
-                yield from _in_values(data, match.end(), secret)
+                found, done = _in_values(data, match.end(), secret, starts, number + 1)
+                yield from found
                 continue
-            for _, spans in _rows(data, match.end(), b"\t", len(names), sorted(secret)):
+            for after, spans in _rows(data, match.end(), b"\t", len(names), sorted(secret)):
+                if after > starts[number + 1]:
+                    break
                 for span in spans:
                     yield from _trimmed(data, *span, "Secret Keyword")
 
@@ -621,10 +630,16 @@ def _rows(
         start = end + 1
 
 
-def _in_values(data: bytes, at: int, secret: Container[int]) -> Iterator[Finding]:
+def _in_values(
+    data: bytes, at: int, secret: Container[int], starts: Sequence[int], following: int
+) -> tuple[list[Finding], int]:
+    """What is found there, and where it ends: at the latest where the next statement begins outside of a text."""
     depth, index = 0, 0
-    while (match := _SQL_VALUE.match(data, at)) is not None:
+    found: list[Finding] = []
+    while at < starts[following] and (match := _SQL_VALUE.match(data, at)) is not None:
         at = match.end()
+        while at > starts[following]:
+            following += 1
         sign, text = match.groups()
         if sign == b"(":
             depth += 1
@@ -634,9 +649,10 @@ def _in_values(data: bytes, at: int, secret: Container[int]) -> Iterator[Finding
         elif sign:
             index += depth == 1
         elif depth <= 0:
-            return
+            break
         elif depth == 1 and index in secret and len(text or b"") >= _SHORTEST_CELL and not _NO_SECRET.fullmatch(text):
-            yield *match.span(2), "Secret Keyword"
+            found.append((*match.span(2), "Secret Keyword"))
+    return found, at
 
 
 def _indent(data: bytes, start: int) -> int:
