@@ -99,6 +99,11 @@ RESULTS: dict[str, object] = {
     "names beside values": [{"name": "DB_PASSWORD", "value": SECRET}, ["password", SECRET]],
     "below the name": {"password": {"current": {"value": SECRET}, "old": [{"value": SECRET}]}},
     "a large resource": {"content": [blob(LARGE * 3), block(SECRET)]},
+    "one text under a name": {"content": [block("hello")], "structuredContent": {"password": SECRET}, "isError": False},
+    "one text alone": {"content": [], "structuredContent": {"password": SECRET}, "isError": False},
+    "a name": {"content": [block("hello")], "structuredContent": {LINE: "x"}, "isError": False},
+    "for its client": {"content": [block("hello")], "_meta": {"password": SECRET}, "isError": False},
+    "a type": {"content": [block("hello"), {"type": "image", "data": "aGk=", "mimeType": f"image/png;{LINE}"}]},
 }
 
 
@@ -125,6 +130,28 @@ async def test_what_a_tool_returns(tmp_path: Path, what: str) -> None:
     assert not anywhere(tmp_path)
     if "text" in what or "result" in what:
         assert "masked with * by the policy of its tool" in shown
+
+
+@pytest.mark.parametrize("what", RESULTS)
+async def test_what_a_tool_returns_in_the_background(tmp_path: Path, what: str) -> None:
+    """As when it comes at once: as a whole, and before anything of it is kept by itself."""
+
+    go_on = asyncio.Event()
+
+    async def call() -> object:
+        await go_on.wait()
+        return RESULTS[what]
+
+    async with opened(tmp_path, **SETTINGS) as bag:
+        running = await bag.run(call, tool="env", background=True)
+        assert isinstance(running, Running)
+        go_on.set()
+        shown = told((await bag.call("wait_for_tool_output", {"handle": running.handle})).text)
+        for facts in await bag.outputs():
+            shown += await bag.fetch.original_text(facts.handle)
+        assert SECRET not in shown
+        assert SECRET[3:-1] not in unquote(shown)
+    assert not anywhere(tmp_path)
 
 
 async def test_the_text_of_a_value_that_fits_says_that_it_is_masked(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from holdall import (
     Unkept,
     UsageError,
 )  # fmt: skip
+from holdall.bag import take as take_module
 from holdall.guard.recovery import compact, replace_large_results
 from holdall.store.directory.store import DirectoryStore
 from holdall.values.chat import Assistant, Message, System, ToolCall, ToolResult, User
@@ -162,16 +163,23 @@ async def test_a_stream_of_blocks_is_one_result_with_all_of_them(tmp_path: Path)
 
 @requirement("way:nothing-lost-silently")
 async def test_a_stream_that_breaks_is_kept_as_far_as_it_came(tmp_path: Path) -> None:
-    def broken() -> Iterator[str]:
-        yield "before "
+    def broken(count: int) -> Iterator[str]:
+        for _ in range(count):
+            yield "before\n"
         raise OSError("the line went dead")
 
     async with opened(tmp_path) as bag:
-        taken = await bag.take(broken(), tool="crawl")
+        small = await bag.take(broken(2), tool="crawl")
+        assert isinstance(small, Inline)
+        assert (small.content, small.is_error) == ("before\nbefore\n\n[OSError: the line went dead]", True)
+        taken = await bag.take(broken(20_000), tool="crawl")
         assert isinstance(taken, Kept)
         assert taken.is_error
         assert "It is not whole (failed: OSError: the line went dead" in taken.content
-        assert (await bag.read(taken.handle)).text == "before "
+        assert (await bag.read(taken.handle, bytes=":", bounded=False)).text == "before\n" * 20_000
+    async with opened(tmp_path / "legacy", dialect="legacy") as bag:
+        unkept = await bag.take(broken(20_000), tool="crawl")
+        assert (unkept.is_error, unkept.text.endswith("before\n\n[OSError: the line went dead]")) == (True, True)
 
 
 # Errors
@@ -431,8 +439,17 @@ async def test_many_numbers_of_a_stream_are_queried_as_those_of_a_list(tmp_path:
 
 
 @pytest.mark.parametrize("form", ["iterator", "async"])
-async def test_of_a_stream_that_is_not_stored_the_text_says_how_much_there_was(tmp_path: Path, form: str) -> None:
+async def test_of_a_stream_that_is_not_stored_the_text_says_how_much_there_was(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ends where it can be held; else only the beginning is at hand."""
     parts: list[object] = ["x" * 10_000] * 400
+    async with opened(tmp_path, dialect="legacy") as bag:
+        taken = await bag.take(iter(parts) if form == "iterator" else _later(parts))
+        assert isinstance(taken, Unkept)
+        assert f"{4_000_000 - taken.content.count('x'):,} bytes (1 line) truncated" in taken.content
+        assert taken.content.endswith("xxx")
+    monkeypatch.setattr(take_module, "_MAX_WHOLE", 1_000_000)
     async with opened(tmp_path, dialect="legacy") as bag:
         taken = await bag.take(iter(parts) if form == "iterator" else _later(parts))
         assert isinstance(taken, Unkept)

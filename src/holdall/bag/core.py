@@ -565,6 +565,10 @@ class Core:
             return self.kept[handle].long_handle if handle in self.kept else handle
         return self.signature + handle if self.dialect.marked_by == "handle" else handle
 
+    def may_store(self, tool: str) -> bool:
+        """Whether anything of what a tool gives may reach the store."""
+        return self.dialect.stores and self.policy_of(tool).store != "never"
+
     def limits_for(self, tool: str) -> Limits:
         policy = self.policy_of(tool)
         return self._limits if policy is NO_POLICY else limits_of(self.settings, self.dialect.limits, policy)

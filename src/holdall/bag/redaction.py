@@ -416,7 +416,7 @@ class _MaskingWriter:
         surrogates: str = "",
     ) -> Facts:
         try:
-            error = self._redaction.text(error)
+            error, notes = self._redaction.text(error), [*map(self._redaction.text, notes)]
             if rest := self._masker.finish():
                 self._writer.write(rest)
         except Exception as problem:  # it must end, whatever is wrong with its last bytes

@@ -739,7 +739,7 @@ class Dispatch:
         """
         terminal = isinstance(call, Command)
         origin = replace(origin, terminal=True) if terminal else origin
-        stores = self._core.policy_of(origin.tool).store != "never" and self._core.dialect.stores
+        stores = self._core.may_store(origin.tool)
         # What may not be stored can only be shown from memory: with it as a whole, its end too.
         most = (self._core.limits_for(origin.tool).bytes or _MAX_HELD) if stores else _MAX_UNSTORED
         sink = Sink(self._core, origin, most, stores=stores)
@@ -944,14 +944,24 @@ class Dispatch:
     async def _ended_text(self, one: Dispatched) -> None:
         """What it returned as the text that ends its output, with what is not text set aside, and whether it failed."""
         outcome = one.job.outcome
-        if isinstance(outcome, str | BaseException):
+        if outcome is None or isinstance(outcome, Streamed | BaseException):
             return
         try:
-            parts = take_apart(outcome)
+            failed = (parts := take_apart(outcome)) is not None and parts.is_error
+            if (redaction := self._core.redaction_of(one.origin.tool)) is not None:
+                # As a whole, with its names, and with what precedes the place that gives a value away; before any of it
+                # is kept by itself.
+                masked = cast("tuple[object, int]", await in_thread(redaction.value, {"output": outcome}))
+                outcome, one.notes = masked[0], (redaction.note(masked[1]),) if masked[1] else ()
+                one.job.outcome = outcome
+                one.error = TOOL_SAID_FAILED if failed else ""
+                parts = take_apart(outcome)
+            if isinstance(outcome, str):
+                return
             if parts is not None:
                 one.last = await flattened(self._core, parts, one.origin)
-                one.notes = await kept_fields(self._core, parts, one.origin)
-                one.error = TOOL_SAID_FAILED if parts.is_error else ""
+                one.notes = (*one.notes, *await kept_fields(self._core, parts, one.origin))
+                one.error = TOOL_SAID_FAILED if failed else ""
         except Exception as problem:  # the tool's object may raise anything; its call must still end
             one.last = unreadable(one.job.outcome, problem)
 
@@ -965,7 +975,8 @@ class Dispatch:
         if last is None and isinstance(outcome, BaseException) and (said := _more_than_reason(outcome)):
             last = f"\n{said}" if one.sink.has_parts else said
         if last is None and outcome is not None and not isinstance(outcome, Streamed | BaseException):
-            last, notes = (outcome, ()) if isinstance(outcome, bytes) else text_and_notes(outcome)
+            last, more = (outcome, ()) if isinstance(outcome, bytes) else text_and_notes(outcome)
+            notes = (*notes, *more)
         code = code if state in ("ready", "failed") else None
         return one.sink.finish(state, last=last, error=error, exit_code=code, notes=notes)
 

@@ -32,6 +32,8 @@ class Remainder:
     parts: object  # an iterator, synchronous or not
     head: str
     read_as: str = ""
+    problem: Exception | None = None  # it was not too long, but broke: `head` is all that came
+    is_text: bool = False  # and came as text
 
 
 def read_as(parts: Sequence[object]) -> str:
@@ -117,6 +119,10 @@ class _Held:
             return Whole("".join(cast("list[str]", parts)))
         return Whole(_text(parts), read_as(parts))
 
+    def broken(self, failing: object, problem: Exception) -> Remainder:
+        is_text = all(isinstance(part, str) for part in self.parts)
+        return Remainder(failing, _text(self.parts), problem=problem, is_text=is_text)
+
 
 async def read_ahead(stream: AsyncIterator[object], most: int) -> Whole | Remainder:
     """All of it where it is at most about `most` bytes."""
@@ -126,7 +132,7 @@ async def read_ahead(stream: AsyncIterator[object], most: int) -> Whole | Remain
             if not held.add(part):
                 return Remainder(_chained(held.parts, stream), _text(held.parts), read_as(held.parts))
     except Exception as problem:
-        return Remainder(_failing(held.parts, problem), _text(held.parts))
+        return held.broken(_failing(held.parts, problem), problem)
     return held.whole()
 
 
@@ -137,22 +143,24 @@ def read_ahead_sync(stream: Iterator[object], most: int) -> Whole | Remainder:
             if not held.add(part):
                 return Remainder(itertools.chain(held.parts, stream), _text(held.parts), read_as(held.parts))
     except Exception as problem:
-        return Remainder(_failing_sync(held.parts, problem), _text(held.parts))
+        return held.broken(_failing_sync(held.parts, problem), problem)
     return held.whole()
 
 
-async def discard(parts: object) -> int:
-    """Read a stream to its end and discard it. Returns the number of bytes, up to the error if it fails."""
+async def discard(parts: object) -> tuple[int, Exception | None]:
+    """Read a stream to its end and discard it. Returns the number of bytes, up to the error if it fails, and that."""
     total = 0
     later, borders = asynchronous(parts), Borders()
-    with contextlib.suppress(Exception):
+    try:
         if later is not None:
             async for part in later:
                 total += len(b"".join(Source(iter((part,)), borders=borders)))
         else:
             for chunk in Source(parts_of(parts)):
                 total += len(chunk)
-    return total
+    except Exception as problem:
+        return total, problem
+    return total, None
 
 
 async def _chained(parts: list[object], stream: AsyncIterator[object]) -> AsyncIterator[object]:

@@ -29,7 +29,7 @@ from holdall.text.json import equal
 from holdall.text.numbers import plural
 from holdall.text.utf8 import Surrogates, decode, encode
 from holdall.values.answers import Answer, Difference
-from holdall.values.errors import EndlessValue, HoldallError, NeverStored, PathGiven, StoreFault
+from holdall.values.errors import EndlessValue, HoldallError, NeverStored, PathGiven, StoreFault, ToolRaised
 from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, RawResult, Taken, Unkept
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -150,7 +150,10 @@ async def keep(
         chunks = source if redaction is None else redaction.chunks(source, hidden.append)
 
         def told() -> tuple[str, ...]:
-            return (*notes, *source.notes, *([redaction.note(sum(hidden))] if redaction and any(hidden) else []))
+            if redaction is None:
+                return (*notes, *source.notes)
+            masked = [redaction.text(note) for note in (*notes, *source.notes)]
+            return (*masked, *([redaction.note(sum(hidden))] if any(hidden) else []))
 
         facts = core.store.put(
             core.session, chunks, by, notes=told, surrogates=source.surrogates, tokenizer=core.tokenizer,
@@ -386,9 +389,15 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
     elif isinstance(value, PurePath):
         value = path_note(str(value))
     elif _is_stream(value):
-        read_ahead = await _gathered(value, limits)
+        read_ahead = await _gathered(value, limits, stores=core.may_store(origin.tool))
         if read_ahead.read_as:
             origin = replace(origin, read_as=read_ahead.read_as)
+        if isinstance(read_ahead, streams.Remainder) and read_ahead.problem is not None and read_ahead.is_text:
+            # What came before it broke is its output; how it broke is told after it.
+            problem = read_ahead.problem
+            origin = replace(origin, is_error=True, traceback=traceback_of(problem))
+            said = str(problem) if isinstance(problem, ToolRaised) else clamp_error(problem, _NO_LIMITS)
+            read_ahead = streams.Whole(f"{read_ahead.head}\n[{said}]")
         if isinstance(read_ahead, streams.Remainder):
             head = read_ahead.head
             if redaction is not None:
@@ -519,7 +528,7 @@ def tokens_if_cut(core: Core, prepared: Prepared) -> int | None:
     """What the beginning, or both ends, of an output cost that is not stored, as long as its limits allow; None for
     one that is.
     """
-    if prepared.stored is not None or (core.dialect.stores and core.policy_of(prepared.origin.tool).store != "never"):
+    if prepared.stored is not None or core.may_store(prepared.origin.tool):
         return None
     text, limits = with_text(prepared).text or "", prepared.limits
     most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES)
@@ -549,8 +558,9 @@ def _is_stream(value: object) -> bool:
         return False
 
 
-async def _gathered(output: object, limits: Limits) -> streams.Whole | streams.Remainder:
-    most = limits.bytes or _MAX_HELD
+async def _gathered(output: object, limits: Limits, *, stores: bool) -> streams.Whole | streams.Remainder:
+    # What may not be stored can only be shown from memory: with it as a whole, its end too.
+    most = (limits.bytes or _MAX_HELD) if stores else _MAX_WHOLE
     later = streams.asynchronous(output)
     if later is not None:
         return await streams.read_ahead(streams.steady_later(later), most)
@@ -1107,7 +1117,10 @@ async def _settled(
     policy = core.policy_of(prepared.origin.tool)
     if prepared.stored is None and (policy.store == "never" or not core.dialect.stores):
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
-        total = await discard(prepared.source) if prepared.is_part else None
+        total, problem = await discard(prepared.source) if prepared.is_part else (None, None)
+        if problem is not None:
+            origin = replace(prepared.origin, is_error=True, traceback=traceback_of(problem))
+            prepared = replace(prepared, origin=origin, ended=clamp_error(problem, _NO_LIMITS))
         return await _unkept(core, prepared, fault, decision, room, total)
     if prepared.stored is not None and core.dialect.shorten is not None:
         prepared = await _with_head(core, prepared, prepared.stored)

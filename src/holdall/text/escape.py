@@ -84,6 +84,11 @@ def state_and_reason(state: str, error: str) -> str:
     return reason if reason.startswith(state) else f"{state}: {reason}" if reason else state
 
 
+def ended_as(state: str, error: str) -> list[str]:
+    """What an answer from the output of a call says of it that did not end well; nothing of others."""
+    return [] if state in ("ready", "running", "queued") else [state_and_reason(state, error)]
+
+
 def foreign(text: str, limit: int = 60) -> str:
     """Text that we did not write, inside a sentence of ours that a model reads outside of a fence.
 

@@ -35,6 +35,7 @@ from holdall.search.ripgrep import (
 from holdall.store.deadline import renew, within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, char_of_byte, damage_in, line_of_byte
+from holdall.text.escape import ended_as
 from holdall.text.excerpt import around, beginning
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import REPLACEMENT, decode
@@ -188,7 +189,8 @@ class _Search:
                 yield from output_of(command_for(self.pattern, want, source, stats=True))
 
     def _found(self, total: int, stats: Stats, *notes: str) -> Found:
-        totals, state = self.reader.totals, self.reader.facts.state
+        totals, facts = self.reader.totals, self.reader.facts
+        state, ended = facts.state, ended_as(facts.state, facts.error)
         if state == "running":
             searched = "still running: searched what is there so far"
         elif self.damage is None:
@@ -204,7 +206,7 @@ class _Search:
             totals=totals,
             unit="lines" if self.pattern.can_be_empty else "matches",
             state=state,
-            notes=tuple(filter(None, (searched, _packed_note(self.reader.facts.measure.kind), by_line, *notes))),
+            notes=tuple(filter(None, (*ended, searched, _packed_note(facts.measure.kind), by_line, *notes))),
         )
 
 

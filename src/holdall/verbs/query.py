@@ -18,6 +18,7 @@ from holdall.sql.worker import Answer, Part, SqlRequest, SqlWorker
 from holdall.store.deadline import renew, within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import line_of_byte, lines_of
+from holdall.text.escape import ended_as
 from holdall.text.excerpt import beginning
 from holdall.text.json.filters import find_filtered, is_plain, with_wildcard
 from holdall.text.json.find import Finding, Hit, explain_no_match, find
@@ -189,7 +190,7 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
             raise BadQuery(f"{message.rstrip('.')}.{columns}")
     rows = tuple(tuple(row) for row in answer["rows"])
     shown, total = len(rows), answer["total"]
-    notes = [*answer["notes"], *notes]
+    notes = [*_ended(reader), *answer["notes"], *notes]
     if answer["cut_cells"]:
         notes.insert(
             0,
@@ -294,7 +295,7 @@ def _query_path(
         nodes = _nodes(reader, found.hits, max_bytes)
     else:
         passed.pass_on()
-    notes = _path_notes(found, nodes, skip, shortened=passed is not None and passed.shortened)
+    notes = [*_ended(reader), *_path_notes(found, nodes, skip, shortened=passed is not None and passed.shortened)]
     if not found.total:
         told = found.looked_at and f"None of {plural(found.looked_at, 'value')} passes the filter."
         path_to = with_wildcard(parsed)
@@ -359,6 +360,12 @@ def _node(reader: OutputReader, hit: Hit, cap: int) -> Node:
     kept = beginning(data, cap).data
     span = Span(hit.start, hit.end)
     return Node(hit.path, span, lines_of(reader, span), decode(kept)[0], cut=len(kept) < hit.end - hit.start)
+
+
+def _ended(reader: OutputReader) -> list[str]:
+    """A sentence on a call that did not end well: what was asked may be missing for that reason."""
+    facts = reader.facts
+    return [f"The call of this output did not end well: {one}." for one in ended_as(facts.state, facts.error)]
 
 
 def _path_notes(found: Finding, nodes: Sequence[Node], skip: int, *, shortened: bool) -> list[str]:

@@ -14,7 +14,7 @@ from holdall.formats.registry import format_of
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_char, byte_of_line, char_of_byte, chars_of, line_of_byte, lines_of
 from holdall.text import ranges
-from holdall.text.escape import state_and_reason
+from holdall.text.escape import ended_as
 from holdall.text.excerpt import beginning, ending
 from holdall.text.ranges import whole_number
 from holdall.text.tokens import Tokenizer, count_in_pieces
@@ -187,8 +187,7 @@ def passage(
     """Bytes that were read, as an answer."""
     text, exact = decode(data)
     facts = reader.facts
-    if facts.state not in ("ready", "running"):
-        notes = (*notes, state_and_reason(facts.state, facts.error))
+    notes = (*notes, *ended_as(facts.state, facts.error))
     if facts.state == "running":
         notes = (*notes, f"still running; {reader.totals.bytes:,} bytes so far")
     return Passage(
