@@ -647,7 +647,24 @@ class _Carried:
 
 
 _BLOCKS_AT_ONCE = 500
+_MOST_APART = 50  # parts of one result that are kept each by itself
 _MOST_BLOBS, _BLOBS_TOGETHER = 100, 10  # of one result: more of them are kept, and more than so many times the limit
+
+
+class _FieldsShown:
+    """The fields of blobs that are set aside, as long as all that are shown are few."""
+
+    def __init__(self) -> None:
+        self._left = _MAX_OTHERS
+
+    def of(self, block: object) -> str | None:
+        """Empty if it has none; None if there is no room for them."""
+        fields = told_fields(block)
+        if not fields:
+            return ""
+        told = fields_shown(value_text(fields)[0], is_text=False)
+        self._left -= len(told.encode("utf-8", "replace"))
+        return told if self._left >= 0 else None
 
 
 async def keep_large_parts(
@@ -661,17 +678,22 @@ async def keep_large_parts(
     kept: list[Facts] = []
     new: dict[int, tuple[object, ...]] = {}
 
+    shown = _FieldsShown()
+
     async def put(at: int, block: object, what: str, data: bytes, *, is_payload: bool = False) -> None:
+        told = shown.of(block) if is_payload else ""
+        if told is None:  # too much to show: then it is kept with them
+            what, data, told = "block", _json(block), ""
         facts, why = await _stored(core, data, origin, (part_note(what),))
         kept.extend([facts] if facts else [])
         note = blob_note(what, len(data), handle=core.handle_of(facts) if facts else "", why=why)
-        note = core.issue(_with_fields(note, block) if is_payload else note)
+        note = core.issue(f"{note}\n{told}" if told else note)
         new[at] = (*_text_alone(block), Note(text_block(block, note)))
 
     most = _most(core, limits)
-    # Of the fields of text blocks, of other blocks, and of blobs, all of each together.
-    left = {"fields": most, "block": most, "blob": _BLOBS_TOGETHER * core.settings.max_inline_blob_bytes}
-    crowds: dict[str, list[tuple[int, object, bytes]]] = {kind: [] for kind in left}
+    # Of what is read like a text, the fields of text blocks and other blocks, and of blobs, all of each together.
+    left = {"read": most, "blob": _BLOBS_TOGETHER * core.settings.max_inline_blob_bytes}
+    crowds: dict[str, list[tuple[int, object, bytes]]] = {kind: [] for kind in ("fields", "block", "blob")}
     blobs = 0
     blocks = parts.blocks or ()
     for first in range(0, len(blocks), _BLOCKS_AT_ONCE):
@@ -680,13 +702,14 @@ async def keep_large_parts(
         looks = partial(_all_carried, core, limits, some)
         found = await asyncio.to_thread(looks) if len(blocks) > _BLOCKS_AT_ONCE else looks()
         for at, (block, carried) in enumerate(zip(some, found, strict=True), first):
-            if carried.is_too_large:
+            kind = "blob" if carried.is_blob else "block" if text_of(block) is None else "fields"
+            if carried.is_too_large and len(kept) < _MOST_APART:
                 await put(at, block, carried.what, carried.data, is_payload=carried.is_blob)
             elif carried.data:
-                kind = "blob" if carried.is_blob else "block" if text_of(block) is None else "fields"
                 blobs += carried.is_blob
-                left[kind] -= 0 if joined and kind == "fields" else len(carried.data)
-                if left[kind] < 0 or (kind == "blob" and blobs > _MOST_BLOBS):
+                of = "blob" if carried.is_blob else "read"
+                left[of] -= 0 if joined and kind == "fields" else len(carried.data)
+                if carried.is_too_large or left[of] < 0 or (kind == "blob" and blobs > _MOST_BLOBS):
                     crowds[kind].append((at, block, _json(block) if carried.is_blob else carried.data))
     for kind, crowd in crowds.items():
         new |= {at: _text_alone(block) for at, block, _ in crowd}
@@ -927,13 +950,17 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
     """A result as the text that its handle will hold, with a note for each thing in it that is none; those are kept."""
     said: list[str] = [] if parts.blocks is not None else [parts.text or ""]
     limits = core.limits_for(origin.tool)
+    shown = _FieldsShown()
     for block in parts.blocks or ():
         text, carried = text_of(block), _carried(core, limits, block)
         if text is not None:
             said.append(text if carried.is_too_large else _told_text(block))
-        if carried.is_blob or (text is not None and carried.is_too_large):
-            note = await _kept_apart(core, origin, carried.what, carried.data)
-            said.append(_with_fields(note, block) if carried.is_blob else note)
+        if carried.is_blob:
+            told = shown.of(block)
+            what, data = (carried.what, carried.data) if told is not None else ("block", _json(block))
+            said += [await _kept_apart(core, origin, what, data), *([told] if told else [])]
+        elif text is not None and carried.is_too_large:
+            said.append(await _kept_apart(core, origin, carried.what, carried.data))
         elif text is None:
             said.append(carried.data.decode())
     structure = await asyncio.to_thread(_structure_of, parts.whole, core)
@@ -1012,20 +1039,25 @@ def _all_carried(core: Core, limits: Limits, blocks: Sequence[object]) -> list[_
 def _carried(core: Core, limits: Limits, block: object) -> _Carried:
     most = _most(core, limits)
     beside = extra_fields(block)
+
+    def is_over(data: bytes) -> bool:
+        if len(data) > most or core.imitates(text := data.decode()):
+            return True
+        return len(data) > _MAX_OTHERS and isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep)
+
     if text_of(block) is not None:
         data = b"" if beside is None else _json(beside)
-        return _Carried(fields_named(), data, len(data) > most or core.imitates(data.decode()))
+        return _Carried(fields_named(), data, is_over(data))
     value = json_of(block)
     if value is not None:  # it is read like a text
         data = _json(value)
-        kept = len(data) > most or isinstance(decide(data.decode(), limits=limits, tokenizer=core.tokenizer), Keep)
-        return _Carried("json", data, kept or core.imitates(data.decode()))
+        return _Carried("json", data, is_over(data))
     payload = payload_of(block)
     fields = b"" if payload is None else _json(beside)
     if payload is None or payload.data is None or len(fields) > most or core.imitates(fields.decode()):
         data = _json(block)
         named = "block" if payload is None or payload.data is not None else not_base64(payload.media_type)
-        return _Carried(named, data, len(data) > most or core.imitates(data.decode()))
+        return _Carried(named, data, is_over(data))
     too_large = max(len(payload.data), payload.as_text) > core.settings.max_inline_blob_bytes
     text = payload.data.decode("utf-8", "ignore")
     if payload.media_type.startswith("text/"):  # a model may be shown it as such
@@ -1041,7 +1073,8 @@ def _text_alone(block: object) -> tuple[object, ...]:
 
 
 def _most(core: Core, limits: Limits) -> int:
-    return limits.bytes or core.settings.max_inline_blob_bytes
+    """Bytes of what is read like a text, where a dialect counts only tokens: a token has about four."""
+    return limits.bytes or min(core.settings.max_inline_blob_bytes, 4 * (limits.tokens or sys.maxsize))
 
 
 def _json(block: object) -> bytes:
@@ -1156,13 +1189,18 @@ def _is_kept_for_text(core: Core, prepared: Prepared) -> bool:
 async def _keep_for_text(core: Core, prepared: Prepared, parts: Parts, notes: dict[int, str]) -> tuple[Facts, ...]:
     """Images and other payloads that stay in the content: the handles of what only a text has to name."""
     kept: list[Facts] = []
+    shown = _FieldsShown()
     for block in (parts.blocks or ()) if _is_kept_for_text(core, prepared) else ():
         if text_of(block) is not None or payload_of(block) is None:
             continue
         carried = _carried(core, prepared.limits, block)
-        facts, why = await _stored(core, carried.data, prepared.origin, (part_note(carried.what),))
+        what, data, told = carried.what, carried.data, shown.of(block) if carried.is_blob else ""
+        if told is None:
+            what, data, told = "block", _json(block), ""
+        facts, why = await _stored(core, data, prepared.origin, (part_note(what),))
         handle = core.handle_of(facts) if facts else ""
-        notes[id(block)] = _with_fields(part_kept_note(carried.what, len(carried.data), handle=handle, why=why), block)
+        note = part_kept_note(what, len(data), handle=handle, why=why)
+        notes[id(block)] = f"{note}\n{told}" if told else note
         kept += [facts] if facts else []
     return tuple(kept)
 
