@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import ToolMessage
 
 from holdall import Command, Holdall, Inline, Kept, Running, Settings, Taken, ToolPolicy, Unkept
 from holdall.bag.run import Writer
@@ -808,6 +809,19 @@ async def test_fields_for_a_client_of_a_result_that_went_on_in_the_background(tm
         else:
             other = notice.partition("other fields of the result are kept by themselves; handle: ")[2][:4]
             assert json.loads(await whole(bag, other)) == {"_meta": meta}
+
+
+@requirement("way:nothing-lost-silently")
+async def test_what_an_object_of_a_framework_carries_is_kept_when_it_comes_in_the_background(tmp_path: Path) -> None:
+    rows = [{"n": n} for n in range(1000)]
+    async with opened(tmp_path, slow_after_seconds=0.0) as bag:
+        slow = Slow(ToolMessage("1000 rows", tool_call_id="a", artifact=rows))
+        handle = _handle(await bag.run(slow, tool="crawl"))
+        slow.end.set()
+        told = (await bag.call("wait_for_tool_output", {})).text
+        assert await whole(bag, handle) == b"1000 rows"
+        other = told.partition("other fields of the result are kept by themselves; handle: ")[2][:4]
+        assert json.loads(await whole(bag, other)) == {"artifact": rows}
 
 
 @requirement("async:crash-interrupted", "async:never-run-twice")

@@ -169,7 +169,7 @@ def _about(events: Iterable[Event], handle: str) -> Iterator[Event]:
         elif event.data.get("member") == member or event.kind == "called":
             inside: object = event.data.get("in_member")
             own = cast("dict[str, Any]", inside) if isinstance(inside, dict) else {}
-            yield replace(event, data={**event.data, **dict.fromkeys(USED), **own})
+            yield replace(event, data={**event.data, **{way: own.get(way) for way in USED}})
 
 
 async def questions_about(bag: Holdall, facts: Facts) -> list[Question]:
@@ -642,7 +642,8 @@ async def csv(request: Request) -> Response:
     async with state_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(_handle(request))
         rows = await asking.csv_of(bag, facts.handle, replace(_table_query(request), skip=0))
-    headers = {"content-disposition": f'attachment; filename="{facts.handle}.csv"'}
+    stem = _file_name(_handle(request), facts).partition(".")[0] if MEMBER in facts.handle else facts.handle
+    headers = {"content-disposition": f'attachment; filename="{stem}.csv"'}
     return StreamingResponse(_pieces(rows), headers=headers, media_type="text/csv")
 
 
