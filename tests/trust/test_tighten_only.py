@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall import Holdall, config
+from holdall.bag import core
+from holdall.bag.core import policies_of, policy_of
 from holdall.policy.setting_values import is_looser
 from holdall.values.settings import CEILING, USER_ONLY, Settings, ToolPolicy, kind_of
 from tests.requirements import requirement
@@ -125,3 +127,38 @@ async def test_a_tool_that_is_named_as_providers_do_keeps_the_stricter_policy(tm
     async with Holdall.open(home=str(tmp_path), settings=Settings(tools=tools)) as bag:
         for name in ("vault.read", "vault_read", "v__vault_read", "v__vault.read"):
             assert (bag.core.policy_of(name).store, bag.core.policy_of(name).redact) == ("never", True)
+
+
+SIGNS = st.text("_.a", max_size=9)
+
+
+@requirement("trust:tighten-only")
+@given(tool=SIGNS, tables=st.sets(SIGNS, max_size=5))
+def test_a_tools_policy_is_that_of_its_name_and_of_what_is_behind_any_prefix(tool: str, tables: set[str]) -> None:
+    def plain(name: str) -> str:
+        return name.replace(".", "_")
+
+    policies = policies_of(Settings(tools={name: ToolPolicy(max_inline_bytes=len(name) + 1) for name in tables}))
+    meant = [tool, *(tool[at + 2 :] for at in range(len(tool) - 2) if tool.startswith("__", at))]
+    found = [policies[name].max_inline_bytes for name in {*meant, *map(plain, meant)} if name in policies]
+    assert policy_of(policies, tool).max_inline_bytes == min(filter(None, found), default=None)
+
+
+@requirement("trust:tighten-only")
+@pytest.mark.anyio
+async def test_of_a_name_no_more_is_looked_at_than_tables_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever calls a tool may name it as they like: with prefixes at all of its signs this took hours."""
+    tools = {"fetch": ToolPolicy(redact=True), "other.tool": ToolPolicy(store="never")}
+    async with Holdall.open(home=str(tmp_path), settings=Settings(tools=tools)) as bag:
+        looked_at: list[str] = []
+
+        def look(name: str) -> str:
+            looked_at.append(name)
+            return name
+
+        monkeypatch.setattr(core, "_as_providers_take_it", look)
+        name = "a__" * 1000
+        bag.core.is_shown_as("b", name, f"server__{name}")
+        assert bag.core.policy_of(name) == ToolPolicy()
+        assert bag.core.policy_of(f"{name}fetch") == tools["fetch"]
+        assert looked_at == ["fetch"]

@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -198,21 +198,32 @@ def policies_of(settings: Settings) -> Mapping[str, ToolPolicy]:
     return found | {name: found[_as_providers_take_it(name)] for name in settings.tools}
 
 
-def policy_of(policies: Mapping[str, ToolPolicy], tool: str, own: Iterable[str] = ()) -> ToolPolicy:
+def policy_of(policies: Mapping[str, ToolPolicy], tool: str, own: Collection[str] = ()) -> ToolPolicy:
     """The strictest of what its name has and, where several servers are told apart by a prefix (`files__read`), of
     what its own name has: how many servers there are, and what they are called, is up to a file that may be part of
     a checkout. `own` are others that it is known by: a neighbour that lists the same can change what it is shown as.
     """
     if not policies:
         return NO_POLICY
-    names = [tool, *(tool[at + 2 :] for at in range(len(tool) - 2) if tool.startswith("__", at))]
-    known = dict.fromkeys([*names, *own])
-    found = [policies[name] for name in dict.fromkeys([*known, *map(_as_providers_take_it, known)]) if name in policies]
+    # Only names as long as those of tables: someone else's may be megabytes, with a prefix at each of its signs.
+    size = len(tool)
+    places = sorted({size - len(name) for name in policies})
+    starts = [at for at in places if at == 0 or (0 < at < size and tool.endswith("__", 0, at))]
+    plain = _as_providers_take_it(tool[starts[0] :]) if starts else ""
+    known = [*(tool[at:] for at in starts), *own]
+    names = dict.fromkeys([*known, *(plain[at - starts[0] :] for at in starts), *map(_as_providers_take_it, own)])
+    found = [policies[name] for name in names if name in policies]
     if len(found) < 2:
         return found[0] if found else NO_POLICY
     from holdall.policy.setting_values import strictest  # noqa: PLC0415 - seldom has a tool two of them
 
     return strictest(found)
+
+
+def _has_table(policies: Mapping[str, ToolPolicy], tool: str) -> bool:
+    """Under this very name. One that is longer than all of them is not looked through."""
+    longest = max(map(len, policies), default=-1)
+    return len(tool) <= longest and (tool in policies or _as_providers_take_it(tool) in policies)
 
 
 def new_redaction(settings: Settings) -> "Redaction | None":
@@ -431,7 +442,7 @@ class Core:
     def is_shown_as(self, shown: str, *own: str) -> None:
         """That a tool has other names than this one: the policies of those hold all the same."""
         for name in own:
-            if name != shown and (name in self._policies or _as_providers_take_it(name) in self._policies):
+            if name != shown and _has_table(self._policies, name):
                 self._own_names.setdefault(shown, {})[name] = None
 
     @property
