@@ -15,13 +15,15 @@ from inline_snapshot import snapshot
 from uvicorn.server import ServerState
 
 from holdall.bag import Holdall
+from holdall.mcp.client.codec import values_in
+from holdall.mcp.client.routes import weight
 from holdall.mcp.client.spec import from_command
-from holdall.mcp.gateway import http_app
+from holdall.mcp.gateway import http_app, relay
 from holdall.mcp.gateway.front import GatewayState
 from holdall.mcp.gateway.http_app import BodyBounds, Guard, HttpApp, address_of
 from holdall.mcp.gateway.http_connection import Connection
 from holdall.mcp.gateway.http_session import Stream, Waiting
-from holdall.mcp.gateway.messages import Refusal
+from holdall.mcp.gateway.messages import Refusal, decode
 from holdall.values.errors import UsageError
 from tests.gateway.support import SOON, plain
 from tests.gateway.test_http import ACCEPT, INITIALIZE
@@ -344,13 +346,83 @@ async def test_a_body_of_very_many_values_is_refused_before_it_is_read(tmp_path:
 
 
 @requirement("gateway:http-bounds")
-async def test_bodies_of_many_values_of_one_principal_go_on_in_turn(
+async def test_the_values_of_a_body_are_counted_where_nobody_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_app, "_VALUES_A_SECOND", 1.0)
+    threads = list[int]()
+
+    def counted(line: bytearray) -> int:
+        threads.append(threading.get_ident())
+        return values_in(line)
+
+    monkeypatch.setattr(http_app, "values_in", counted)
+    async with application(tmp_path) as (_, ask):
+        members = b",".join(b'"k%d":1' % number for number in range(300_000))
+        many = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{' + members + b"}}"
+        for _ in range(2):  # what is not read does not take the time of the next
+            refused = await ask(ALICE, content=many, headers={"content-type": "application/json"})
+            assert refused.json()["error"]["message"] == "More than 250,000 values in one message"
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads
+
+
+@requirement("gateway:http-bounds")
+def test_integers_of_many_digits_are_read_as_long_as_they_are_few() -> None:
+    """To read and write them takes the square of their digits, in which nobody else is served."""
+
+    def message(*integers: str) -> bytearray:
+        return bytearray(b'{"a":[' + ",".join(integers).encode() + b"]}")
+
+    long = "-" + "7" * 4200
+    assert decode(message(*[long] * 20)) == {"a": [int(long)] * 20}
+    assert decode(message(*[f'"{long}"'] * 900)) == {"a": [long] * 900}
+    assert decode(message(*["7" * 99] * 2000)) == {"a": [int("7" * 99)] * 2000}
+    for many in ([long] * 998, ["7" * 100] * 1001):
+        with pytest.raises(Refusal, match=r"^Parse error: its long integers have more than 100,000 digits$"):
+            decode(message(*many))
+
+
+@requirement("gateway:http-bounds")
+async def test_a_name_of_any_length_is_no_tools(tmp_path: Path) -> None:
+    async with application(tmp_path) as (_, ask):
+        session = {"mcp-session-id": (await ask(ALICE, json=INITIALIZE)).headers["mcp-session-id"]}
+        for method, what in (("tools/call", "tool"), ("prompts/get", "prompt")):
+            request = {"jsonrpc": "2.0", "id": 2, "method": method, "params": {"name": "x__" * 4000}}
+            error = (await ask(ALICE, headers=session, json=request)).json()["error"]
+            assert error == {"code": -32602, "message": f"Unknown {what}: {'x__' * 19}x_…"}
+
+
+@requirement("gateway:http-bounds")
+async def test_a_long_request_is_weighed_where_nobody_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weighed = list[tuple[bool, int]]()
+
+    def watched(value: object, most: int) -> int:
+        weighed.append((threading.current_thread() is threading.main_thread(), most))
+        return weight(value, most)
+
+    monkeypatch.setattr(relay, "weight", watched)
+    async with application(tmp_path) as (_, ask):
+        session = {"mcp-session-id": (await ask(ALICE, json=INITIALIZE)).headers["mcp-session-id"]}
+        params = {"name": "echo", "arguments": {"numbers": [1] * 100_000}}
+        request = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
+        assert (await ask(ALICE, headers=session, json=request)).status_code == 200
+    assert [one for one in weighed if one[1] != 2**20] == [(True, 64 * 1024), (False, relay.MAX_UNDER_WAY_BYTES)]
+
+
+@requirement("gateway:http-bounds")
+@pytest.mark.parametrize(
+    "value", [b"[" + b"1," * 6_000 + b"1]", b'"' + b"x" * 400_000 + b'"', b"[" + b"[]," * 1_500 + b"1]"]
+)
+async def test_long_bodies_and_those_of_many_values_of_one_principal_go_on_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: bytes
 ) -> None:
     monkeypatch.setattr(http_app, "_VALUES_A_SECOND", 1.0)  # the turn of the first takes hours
     async with application(tmp_path) as (_, ask):
         given: dict[str, Any] = {"headers": {"content-type": "application/json"}}
-        many = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":[' + b"1," * 6_000 + b"1]}}"
+        many = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + value + b"}}"
         few = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}'
         first = await ask(BOB, content=many, **given)
         second = asyncio.create_task(ask(BOB, content=many, **given))

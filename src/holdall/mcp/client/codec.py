@@ -54,8 +54,8 @@ _NAME = f'"{_STRUCTURED}"'.encode()
 
 # A server may answer with millions of tiny values. As objects they take fifty times their bytes, and whoever walks
 # through them holds up everybody else, so such a result stays the JSON that it is.
-_MANY_VALUES = 250_000
-TOO_MANY = f"more than {_MANY_VALUES:,} values"
+MANY_VALUES = 250_000
+TOO_MANY = f"more than {MANY_VALUES:,} values"
 _INSIDE = lazy_pattern(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)  # of a string
 
 
@@ -147,29 +147,35 @@ def without_structure(
 
 
 def has_many_values(line: bytearray, start: int = 0, end: int = 0) -> bool:
-    """Whether there are, not counting what is between these places. Signs inside strings are no values.
+    """Whether there are, not counting what is between these places."""
+    return values_in(line, start, end) > MANY_VALUES
 
-    Piece by piece: no other thread runs while one is looked through.
+
+def values_in(line: bytearray, start: int = 0, end: int = 0) -> int:
+    """How many, not counting what is between these places: no fewer than there are, and no further than to very many.
+
+    Signs inside strings are no values; only where they are very many are the strings told apart. Piece by piece: no
+    other thread runs while one is looked through.
     """
     spans = (0, start), (end, len(line))
-    if sum(_signs(line, *span) for span in spans) <= _MANY_VALUES:
-        return False
+    if (found := sum(_signs(line, *span) for span in spans)) <= MANY_VALUES:
+        return found
     marks = strings = 0
     for first, last in spans:
         at = first
-        while at < last and max(marks, strings) <= _MANY_VALUES:
+        while at < last and max(marks, strings) <= MANY_VALUES:
             quote = line.find(b'"', at, last)
             stop = quote if quote >= 0 else last
             marks += _signs(line, at, stop)
             strings += 1
             at = _closing(line, stop + 1, last) + 1
-    return max(marks, strings) > _MANY_VALUES
+    return max(marks, strings)
 
 
 def _signs(line: bytearray, start: int, end: int) -> int:
     """How many of those are there that values have between them; no further than to very many."""
     found = 0
-    while start < end and found <= _MANY_VALUES:
+    while start < end and found <= MANY_VALUES:
         piece = line[start : min(start + _PIECE, end)]
         found += sum(map(piece.count, (b",", b"[", b"{")))
         start += _PIECE

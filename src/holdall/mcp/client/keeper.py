@@ -104,6 +104,8 @@ class RestoredState:
 
     def granted(self, method: str, params: Mapping[str, Any] | None) -> None:
         """The server has agreed to this request."""
+        if method not in (_SET_LEVEL, _SUBSCRIBE, _UNSUBSCRIBE):
+            return
         given = {name: value for name, value in (params or {}).items() if name != "_meta"}
         uri = str(given.get("uri"))
         is_short = weight(given, _MAX_SUBSCRIPTION_BYTES) <= _MAX_SUBSCRIPTION_BYTES

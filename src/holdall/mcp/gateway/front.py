@@ -177,6 +177,7 @@ _TOOLS_CHANGED = "notifications/tools/list_changed"
 _START_SECONDS = 8.0  # how long a client waits for the slowest of several servers
 _MAX_TASKS = 1000  # that a client may ask for
 _MAX_TASK_ARGUMENTS = 4096  # bytes
+_LONGEST_NAME = 10_000  # of a tool or a prompt
 _EVERYWHERE = frozenset(("logging/setLevel",))
 _BY_URI = frozenset(("resources/read", "resources/subscribe", "resources/unsubscribe"))
 
@@ -369,7 +370,8 @@ class Front:
         return await self._tried(relay, asked, first=catalogue.place_of(str(reference.get("uri"))))
 
     def _meant(self, names: Names, shown: object, what: str) -> tuple[str, str]:
-        found = names.meant(shown) if isinstance(shown, str) else None
+        # A longer one is looked through many times on its way, and is nobody's.
+        found = names.meant(shown) if isinstance(shown, str) and len(shown) <= _LONGEST_NAME else None
         if found is None:
             raise Refusal(INVALID_PARAMS, f"Unknown {what}: {foreign(str(shown))}")
         return found

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from holdall.bag import Holdall
 from holdall.mcp.client import protocol
-from holdall.mcp.client.codec import TOO_MANY, has_many_values
+from holdall.mcp.client.codec import MANY_VALUES, TOO_MANY, values_in
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.front import Front, GatewayState
 from holdall.mcp.gateway.http_refusals import Refusals
@@ -382,7 +382,8 @@ _MIN_REQUESTS = 32  # that each of many principals may have under way
 _MAX_BATCH = 100
 _MOST_INCOMING = 64 * 1024 * 1024  # bytes of one principal
 _LARGE, _LARGE_AT_ONCE = "resources/read", 4  # of one principal: it may be large, and is held until it is sent
-_MANY_VALUES, _VALUES_A_SECOND = 5_000, 250_000  # of the bodies of one principal
+_MANY_VALUES, _VALUES_A_SECOND = 2_000, 125_000  # of the bodies of one principal
+_BYTES_A_VALUE = 160  # that take as long as one
 _FREE_CONNECTIONS = 64  # for those who have not said yet who they are
 _SPARE_SECONDS = 60.0  # a session that was idle for so long makes room for a new one where there are too many
 
@@ -412,7 +413,7 @@ class HttpApp:
         self._requests = Counter[str]()  # under way, by principal
         self._incoming = Counter[str]()  # bytes of bodies that have not come to their end
         self._large: dict[str, asyncio.Semaphore] = {}  # the same
-        self._turns: dict[str, asyncio.Lock] = {}  # for bodies with many values
+        self._turns: dict[str, asyncio.Lock] = {}  # for bodies that are long, or have many values
 
     @property
     def sessions(self) -> list[HttpSession]:
@@ -497,12 +498,22 @@ class HttpApp:
             yield
 
     async def _in_turn(self, who: str, line: bytearray) -> None:
-        """Bodies of many values go on one after the other: to read and weigh them is the time of everybody."""
-        values = line.count(b",")
-        if values > _MANY_VALUES:
-            turn = self._turns.setdefault(who, asyncio.Lock())
-            await turn.acquire()
-            asyncio.get_running_loop().call_later(values / _VALUES_A_SECOND, turn.release)
+        """Long bodies, and those of many values, go on one after the other: to read, weigh and pass them on is the time
+        of everybody. Raises Refusal for those that are not read at all.
+        """
+        length = len(line) // _BYTES_A_VALUE
+        if length + sum(map(line.count, (b",", b"[", b"{"))) <= _MANY_VALUES:
+            return
+        turn = self._turns.setdefault(who, asyncio.Lock())
+        await turn.acquire()
+        work = 0
+        try:
+            values = await asyncio.to_thread(values_in, line)
+            if values > MANY_VALUES:
+                raise Refusal(messages.INVALID_REQUEST, f"{TOO_MANY[0].upper()}{TOO_MANY[1:]} in one message")
+            work = length + values
+        finally:
+            asyncio.get_running_loop().call_later(work / _VALUES_A_SECOND, turn.release)
 
     # The methods
 
@@ -511,8 +522,6 @@ class HttpApp:
             raise Denied(415, "the body of a message is application/json")
         with self._holding(who) as hold:
             line = await exchange.body(self._bounds, headers, hold)
-            if has_many_values(line):  # reading it would hold up everybody else
-                raise Refusal(messages.INVALID_REQUEST, f"{TOO_MANY[0].upper()}{TOO_MANY[1:]} in one message")
             await self._in_turn(who, line)
         body = messages.decode(line)
         several: list[Any] = body if isinstance(body, list) else [body]

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from holdall.mcp.client import protocol
@@ -19,6 +19,8 @@ PARSE_ERROR, INVALID_REQUEST = protocol.PARSE_ERROR, protocol.INVALID_REQUEST
 METHOD_NOT_FOUND = protocol.METHOD_NOT_FOUND
 INVALID_PARAMS, INTERNAL_ERROR, RESOURCE_NOT_FOUND = protocol.INVALID_PARAMS, protocol.INTERNAL_ERROR, -32002
 _LONE = lazy_pattern("[\ud800-\udfff]")
+_LONG_INTEGER, _MOST_DIGITS = b"0" * 100, 100_000  # of all that are so long
+_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
 Message = dict[str, Any]
 RequestId = int | str
@@ -41,9 +43,10 @@ class Refusal(Exception):
 def decode(line: bytearray) -> Message | list[Any]:
     """One message, or a batch. Raises Refusal if it is neither. The line is emptied: one copy is enough."""
     try:
+        integers = _bounded_integers() if _LONG_INTEGER in line.translate(_AS_ZEROS) else None
         text = line.decode("utf-8")
         line.clear()
-        value = json.loads(text)
+        value = json.loads(text, parse_int=integers)
     except (ValueError, RecursionError) as problem:
         raise Refusal(PARSE_ERROR, f"Parse error: {str(problem)[:200]}") from problem
     if isinstance(value, dict):
@@ -51,6 +54,23 @@ def decode(line: bytearray) -> Message | list[Any]:
     if isinstance(value, list) and value:
         return cast("list[Any]", value)
     raise Refusal(INVALID_REQUEST, "Invalid request: a message is an object")
+
+
+def _bounded_integers() -> Callable[[str], int]:
+    """Reads integers. Those of many digits take far longer to read and to write than their bytes: as long as all others
+    wait. There may be some of them in a message.
+    """
+    left = _MOST_DIGITS
+
+    def read(digits: str) -> int:
+        nonlocal left
+        if len(digits) >= len(_LONG_INTEGER):
+            left -= len(digits)
+            if left < 0:
+                raise ValueError(f"its long integers have more than {_MOST_DIGITS:,} digits")
+        return int(digits)
+
+    return read
 
 
 def encode(message: Message | list[Message]) -> bytes:

@@ -139,6 +139,7 @@ def _is_long(value: object) -> bool:
 
 
 _LONG = 1024 * 1024  # bytes that are looked through at once
+_SHORT = 64 * 1024  # bytes of a request: a longer one is weighed where nobody waits for it
 _PIECE, _LONGEST_MARK = 64 * 1024, 1024  # signs, with what may stand between those of a mark
 
 
@@ -238,7 +239,9 @@ class Relay:
         age = copy.uses(greeting, asked.method) if copy is not None else 0
         given = messages.towards_server(params, modern=greeting.modern)
         # A call that has gone to the background was answered, and still holds all that came with it.
-        share, size = self._known or self, weight(given, MAX_UNDER_WAY_BYTES)
+        share, size = self._known or self, weight(given, _SHORT)
+        if size > _SHORT:
+            size = await asyncio.to_thread(weight, given, MAX_UNDER_WAY_BYTES)
         if share.held_bytes and share.held_bytes + size > MAX_UNDER_WAY_BYTES:
             raise Refusal(INTERNAL_ERROR, f"{TOO_MUCH_UNDER_WAY}: wait until calls have ended")
         share.held_bytes += size
