@@ -567,3 +567,26 @@ async def test_an_address_of_this_machine_needs_none() -> None:
         "localhost",
         "::1",
     ]
+
+
+@requirement("gateway:http-bounds")
+@pytest.mark.parametrize("method", [5, None, "", [], {}])
+async def test_a_request_that_names_no_method_is_answered_at_once_and_its_id_is_free(
+    tmp_path: Path, method: object
+) -> None:
+    now = 0.0
+    async with application(tmp_path, clock=lambda: now) as (app, ask):
+        session = {"mcp-session-id": (await ask(ALICE, json=INITIALIZE)).headers["mcp-session-id"]}
+        request = {"jsonrpc": "2.0", "id": 2, "method": method}
+        refused = {
+            "jsonrpc": "2.0", "id": 2, "error": {"code": -32600, "message": "Invalid request: it names no method"},
+        }  # fmt: skip
+        answer = await ask(ALICE, headers=session, json=request)
+        assert (answer.status_code, answer.json()) == (200, refused)
+        assert (await ask(ALICE, headers=session, json=[request])).json() == [refused]
+        request["method"] = "ping"
+        assert (await ask(ALICE, headers=session, json=request)).json() == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        now = 5.0
+        assert [one.idle_seconds for one in app.sessions] == [5.0]
+        answer = await ask(ALICE, headers=session, json={"jsonrpc": "2.0", "id": "x", "method": None, "result": {}})
+        assert answer.status_code == 202, "as some write a reply"

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from holdall.bag import Messages
 from holdall.mcp.gateway import messages
-from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, meta_of, table
+from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, is_request, meta_of, table
 from holdall.values.record import record
 
 _LOG = logging.getLogger("holdall.gateway")
@@ -148,8 +148,9 @@ class Client:
 
     def _taken(self, message: Message) -> "asyncio.Task[Message | None] | None":
         number, method, params = message.get("id"), message.get("method"), table(message.get("params"))
-        if isinstance(method, str) and is_id(number):
-            return self._begin(ClientRequest(number, method, params))  # type: ignore[arg-type] - is_id has looked
+        if is_request(message):
+            method = method if isinstance(method, str) else ""
+            return self._begin(ClientRequest(number, method, params))  # type: ignore[arg-type] - is_request has looked
         if isinstance(method, str) and "id" not in message:
             self._noted(method, params)
         elif is_id(number) and ("result" in message or "error" in message):
@@ -176,6 +177,8 @@ class Client:
 
     async def _answered(self, asked: ClientRequest) -> Message | None:
         try:
+            if not asked.method:
+                raise Refusal(messages.INVALID_REQUEST, "Invalid request: it names no method")
             return messages.result(asked.id, await self._handler.request(asked))
         except Refusal as refusal:
             return messages.error(asked.id, refusal)

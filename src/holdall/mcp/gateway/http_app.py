@@ -22,7 +22,7 @@ from holdall.mcp.gateway.front import Front, GatewayState
 from holdall.mcp.gateway.http_refusals import Refusals
 from holdall.mcp.gateway.http_session import RETRY_MILLISECONDS, Event, HttpSession, Stream, event_id, place_of
 from holdall.mcp.gateway.known import KnownServers
-from holdall.mcp.gateway.messages import MODERN, Message, Refusal, is_id, table
+from holdall.mcp.gateway.messages import MODERN, Message, Refusal, is_id, is_request, table
 from holdall.mcp.gateway.stdio_server import set_mmap_threshold, shut_down, shutdown_requested
 from holdall.text.escape import one_line
 from holdall.values.errors import MissingExtra, UsageError
@@ -535,7 +535,7 @@ class HttpApp:
         session, new = await self._session(who, headers, several)
         if new:
             exchange.extra.append((b"mcp-session-id", new.encode()))
-        requests = [one for one in map(table, several) if is_id(one.get("id")) and "method" in one]
+        requests = [one for one in map(table, several) if is_request(one)]
         if isinstance(body, list) and requests:
             with self._counted(who, len(requests) - 1):
                 async with self._sent_one_by_one(who, any(one["method"] == _LARGE for one in requests)):
@@ -663,7 +663,7 @@ class HttpApp:
         answer: Event | None = None
         try:
             exchange.watch()
-            if streams and not session.shared and request["method"] not in _AT_ONCE:
+            if streams and not session.shared and str(request["method"]) not in _AT_ONCE:
                 # An answer that takes long is a stream, to which a client that loses its connection can come back.
                 # For one that comes first it has nothing to come back with; clients then use their connection again.
                 more = {"lasting": True, "primed": session.primes}

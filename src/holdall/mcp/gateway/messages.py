@@ -141,6 +141,12 @@ def is_id(value: object) -> bool:
     return isinstance(value, int | str) and not isinstance(value, bool)
 
 
+def is_request(message: Message) -> bool:
+    """Whether its sender waits for an answer; also to one that names no method, which is told so."""
+    answers = message.keys() & {"result", "error"}
+    return is_id(message.get("id")) and "method" in message and (isinstance(message["method"], str) or not answers)
+
+
 def table(value: object) -> dict[str, Any]:
     """A dictionary from outside, or an empty one where it is none."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
