@@ -26,7 +26,7 @@ from holdall.bag.bundles import export_session
 from holdall.bag.redaction import Redaction
 from holdall.store.bundle import redact
 from holdall.store.bundle.rules import Rules
-from holdall.values.outputs import LargeJson
+from holdall.values.outputs import LargeJson, RawResult
 from tests.bag.shapes import opened
 from tests.requirements import requirement
 
@@ -258,6 +258,44 @@ async def test_a_slow_call_and_what_it_writes_and_says_on_the_way(tmp_path: Path
         begun = await bag.jobs.begin(tool="env", arguments={"command": ["psql", f"--password={SECRET}"]})
         begun.write(LINE.encode())
         begun.finish(error=f"password={SECRET} was wrong")
+    assert not anywhere(tmp_path)
+
+
+IMAGE = {"type": "image", "data": base64.b64encode(b"x" * 400_000).decode()}
+BESIDE: dict[str, object] = {
+    **RESULTS,
+    "few fields": {"content": [block("x")], "_meta": {"password": SECRET}},
+    "many fields": {"content": [block("x")], "_meta": {"password": SECRET, "more": "y" * 100}},
+    "details": {"content": [block("x")], "details": {LINE: 1}},
+    "members of a result of MCP": RawResult({"content": [block("x")]}, b"", {"verdict": {"password": SECRET}}),
+    "members beside a secret": RawResult({"content": [block(LINE)]}, b"", {"verdict": {"password": SECRET}}),
+    "the name of structured content": {"content": [block("x")], "structuredContent": {LINE: "y"}},
+    "the same alone": {"content": [], "structuredContent": {LINE: "y" * 90_000}},
+    "a media type": {"content": [{**IMAGE, "mimeType": f"image/{LINE}"}]},
+    "what is no base64": {"content": [{**IMAGE, "data": "!!", "mimeType": f"image/{LINE}"}]},
+    "fields of a block": {"content": [{**block("x"), "annotations": {"password": SECRET}}]},
+    "the name of a type": {"x": [type(LINE, (), {"__slots__": ()})()]},
+}
+
+
+@pytest.mark.parametrize("result", BESIDE.values(), ids=BESIDE)
+async def test_whatever_a_slow_call_returns_beside_its_text(tmp_path: Path, result: object) -> None:
+    async with opened(tmp_path, **SETTINGS) as bag:
+        go_on = asyncio.Event()
+
+        async def slow() -> object:
+            await go_on.wait()
+            return result
+
+        running = await bag.run(slow, tool="env", background=True)
+        assert isinstance(running, Running)
+        go_on.set()
+        (ended,) = (await bag.wait(running.handle)).ended
+        assert SECRET not in str(ended)
+        assert "masked with * by the policy of its tool" in str(ended.measure.notes)
+        assert SECRET not in (await bag.call("context_read", {"handle": running.handle})).text
+        if isinstance(result, RawResult):
+            assert "verdict" in str(ended.measure.notes)
     assert not anywhere(tmp_path)
 
 

@@ -35,7 +35,7 @@ from holdall.text.secrets import (
     merged,
 )
 from holdall.values.errors import EndlessValue, OutOfTime
-from holdall.values.outputs import Facts, LargeJson, LargeText, Origin, State
+from holdall.values.outputs import Facts, LargeJson, LargeText, Origin, RawResult, State
 from holdall.wire.notes import endless_note, masked_note, not_all_kept, too_deep_to_mask, withheld_note
 from holdall.wire.results import field, fields_of, with_field
 
@@ -332,6 +332,10 @@ class _Walk:
                 for key, one in table.items()
             ]
             same = all(new[0] is old[0] and new[1] is old[1] for new, old in zip(pairs, table.items(), strict=True))
+            if isinstance(value, RawResult) and value.beside:
+                beside = self.changed(value.beside)
+                same = same and beside is value.beside
+                return value if same else RawResult(cast("Any", dict(pairs)), b"", cast("Any", beside))
             return table if same else dict(pairs)
         for inner in fields_of(value):
             before = field(value, inner)
