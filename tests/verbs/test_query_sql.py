@@ -209,7 +209,7 @@ def test_ids_of_more_digits_than_a_double_has_are_told_apart(ask: Ask, form: str
     assert rows(table) == [[50, "100000000000000000049", "DOUBLE"]]
     for _ in range(2):
         table = ask(data.encode(), "select count(mixed) from t")
-        assert "Whole numbers of 17 digits or more are rounded in mixed." in table.notes
+        assert "Whole numbers of 16 digits or more may be rounded in mixed." in table.notes
     numbers = "\n".join(str(n + 0.5) for n in range(50))
     assert rows(ask(numbers.encode(), "select count(*) from t")) == [[50]]
 
@@ -667,6 +667,125 @@ def test_what_only_late_records_have_is_neither_rounded_nor_dropped(ask: Ask, is
     assert ask(data, "select n, o from t limit 1").rows == ((3, {"k": 1}),)
     assert ask(data, "select n from t limit 1 offset 21999").rows == ((1.5,),)
     assert ask(data, "select id from t where none = 'W'").rows == ((21_999,),)
+
+
+def large(early: dict[str, Any], late: dict[str, Any]) -> bytes:
+    """NDJSON beyond the size up to which all records are looked at; the late ones are behind those that are."""
+    data = [json.dumps({"pad": "p" * 400} | (early if at < 21_000 else late)).encode() for at in range(22_000)]
+    assert sum(map(len, data)) > 8 * 1024 * 1024
+    return b"\n".join(data)
+
+
+NO_DATES = ["infinity", "-Infinity", "epoch", "2024-1-5", "24-01-05", " 2024-01-05", "2024-01-05\n", "0000-01-01"]
+
+
+@requirement("query:sql-json")
+@pytest.mark.parametrize("text", NO_DATES)
+def test_only_texts_that_are_iso_dates_are_dates(ask: Ask, text: str) -> None:
+    for texts in ([text], ["2024-01-01", text]):
+        plain = json.dumps([{"d": one} for one in texts]).encode()
+        assert rows(ask(plain, "select d, typeof(d) from t")) == [[one, "VARCHAR"] for one in texts]
+        nested = json.dumps([{"o": {"l": [{"d": one}]}} for one in texts]).encode()
+        assert rows(ask(nested, "select o from t")) == [[{"l": [{"d": one}]}] for one in texts]
+        assert rows(ask(json.dumps(texts).encode(), "select value from t")) == [[one] for one in texts]
+    dates = b'[{"d":"0001-01-01","o":{"d":"9999-12-31"}},{"d":null}]'
+    assert rows(ask(dates, "select typeof(d), typeof(o.d) from t limit 1")) == [["DATE", "DATE"]]
+
+
+def test_texts_in_a_map_of_names_are_no_dates_where_one_is_none(ask: Ask) -> None:
+    data = [{"m": {f"k{at}-{of}": "2024-01-01" if at else "infinity" for at in range(300)}} for of in range(20)]
+    table = ask(json.dumps(data).encode(), "select typeof(m), m['k0-7'] from t limit 1 offset 7")
+    assert rows(table) == [["MAP(VARCHAR, VARCHAR)", "infinity"]]
+
+
+def test_a_late_text_that_is_no_date_is_what_it_is(ask: Ask) -> None:
+    data = large({"d": "2024-01-01", "l": ["2024-01-01"]}, {"d": "infinity", "l": ["2024-1-5"]})
+    assert rows(ask(data, "select typeof(d) from t limit 1")) == [["DATE"]]
+    assert rows(ask(data, "select distinct d from t order by 1")) == [["2024-01-01"], ["infinity"]]
+    assert rows(ask(data, "select distinct l[1] from t order by 1")) == [["2024-01-01"], ["2024-1-5"]]
+
+
+def test_times_and_uuids_inside_of_others_are_texts_as_they_are(ask: Ask) -> None:
+    data = b'[{"t":["1:2:3"],"u":{"x":"6F9619FF-8B86-D011-B42D-00C04FC964FF"}}]'
+    assert rows(ask(data, "select * from t")) == [[["1:2:3"], {"x": "6F9619FF-8B86-D011-B42D-00C04FC964FF"}]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("select unnest(a) from t limit 3", [[[1]], [[1.6]], [[1.6]]]),
+        ("select unnest(a, recursive := true) from t limit 3", [[1], [1.6], [1.6]]),
+        ("select unnest(b) from (select unnest(a) as b from t limit 2)", [[1], [1.6]]),
+        ("select u from t, unnest(a) as x(u) limit 2", [[[1]], [[1.6]]]),
+    ],
+)
+def test_unnest_that_reads_on_behind_the_first_records_rounds_nothing(ask: Ask, sql: str, found: list[Any]) -> None:
+    lines = [json.dumps({"pad": "p" * 400, "a": [[1.6]] if at > 21_000 else []}).encode() for at in range(22_000)]
+    lines[0] = b'{"a": [[1]]}'
+    assert rows(ask(b"\n".join(lines), sql)) == found
+
+
+@pytest.mark.parametrize("sql", ["select unnest(a) from t limit 3", "select unnest(a) from (from t limit 3)"])
+def test_unnest_that_is_done_with_the_first_records_does_not_look_at_the_others(ask: Ask, sql: str) -> None:
+    table = ask(large({"a": [1]}, {"a": [1.6]}), sql)
+    assert (rows(table), table.types) == ([[1], [1], [1]], ("BIGINT",))
+
+
+@pytest.mark.parametrize("sql", ['select max("A") from t', "SELECT MAX(A) FROM t", "select max(a_1) from t"])
+def test_a_late_name_that_differs_only_in_case_is_a_column(ask: Ask, sql: str) -> None:
+    data = large({"a": 1}, {"A": 7})
+    table = ask(data, sql)
+    assert "Names that differ only in case are told apart by a number: see describe t." in table.notes
+    assert rows(table) == [[7 if "a_1" in sql else 1]]
+    assert rows(ask(data, "select count(a), count(a_1), max(a_1) from t where a_1 = 7")) == [[0, 1000, 7]]
+
+
+def test_a_name_written_in_another_case_is_found_without_a_note(ask: Ask) -> None:
+    table = ask(large({"id": 1, "count": 2}, {"id": 3, "count": 4}), "SELECT COUNT(*), MAX(ID) FROM t")
+    assert (rows(table), table.notes) == ([[22_000, 3]], ())
+
+
+def test_columns_that_differ_only_in_case_have_their_values_as_they_are(ask: Ask) -> None:
+    data = b'[{"a":"2024-01-01","A":10000000000000000000001},{"a":"infinity","A":5}]'
+    assert rows(ask(data, "select * from t")) == [["2024-01-01", 10**22 + 1], ["infinity", 5]]
+    table = ask(b'[{"address":"x","address_1":"2024-01-01"}]', "select *, typeof(address_1) from t")
+    assert (rows(table), table.notes) == ([["x", "2024-01-01", "DATE"]], ())
+
+
+LONG = [123456789012345678901234567, 123456789012345678901234568]
+
+
+@requirement("query:sql-json")
+def test_long_whole_numbers_inside_of_others_are_told_apart_or_noted(ask: Ask) -> None:
+    note = "Whole numbers of 16 digits or more may be rounded in {}."
+    alone = json.dumps([{"o": {"x": one}, "l": [one]} for one in LONG]).encode()
+    table = ask(alone, "select o.x, l[1] from t")
+    assert (rows(table), table.notes) == ([[one, one] for one in LONG], ())
+    mixed = json.dumps([{"o": {"x": one}, "l": [one]} for one in [*LONG, 1.5]]).encode()
+    assert ask(mixed, "select count(distinct o.x) from t").notes == (note.format("o, l"),)
+    values = json.dumps(LONG).encode()
+    assert rows(ask(values, "select value from t")) == [[one] for one in LONG]
+    assert ask(values[:-1] + b", 1.5]", "select value from t").notes == (note.format("value"),)
+    assert ask(b'[{"a":9007199254740993},{"a":1.5}]', "select a from t").notes == (note.format("a"),)
+    assert ask(b'[{"a":9007199254740992},{"a":0.12345678901234567}]', "select a from t").notes == ()
+
+
+def test_long_whole_numbers_where_not_all_values_are_objects_are_told_apart_or_noted(ask: Ask) -> None:
+    data = b'[{"a":123456789012345678901234567,"b":12345678901234567},{"a":5,"b":1.5},3]'
+    table = ask(data, "select a, b from t limit 1")
+    assert rows(table)[0][0] == LONG[0]
+    assert "Whole numbers of 16 digits or more may be rounded in b." in table.notes
+
+
+@pytest.mark.parametrize("late", [12345678901234567, 1.5])
+def test_late_long_whole_numbers_are_noted(ask: Ask, late: float) -> None:
+    data = large({"d": 0.5 if late != 1.5 else LONG[0]}, {"d": late})
+    assert rows(ask(data, "select d from t limit 1")) == [[0.5 if late != 1.5 else LONG[0]]]
+    table = ask(data, "select min(d) from t")
+    assert (rows(table), table.notes) == (
+        [[min(0.5, late) if late != 1.5 else 1.5]],
+        ("Whole numbers of 16 digits or more may be rounded in d.",),
+    )
 
 
 def test_a_mebibyte_of_empty_lines_before_a_table_is_an_answer_or_a_refusal(ask: Ask) -> None:

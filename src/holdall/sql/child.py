@@ -18,7 +18,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -169,28 +169,38 @@ _NO_NAME = lazy_pattern(r"[\x00]|\A\Z")  # no column is called so
 
 
 def members_select(duck: Any, values: str, whole: str, notes: list[str]) -> str:
-    """`values` is a SELECT with the column `json`, null where a row is not JSON; `whole` are columns of it to keep."""
+    """`values` is a SELECT with the column `json`, null where a row is not JSON; `whole` are its columns to keep."""
     kept = {name.strip().casefold() for name in whole.split(",")}
+    text = "case when type in ('UBIGINT', 'BIGINT', 'DOUBLE') then value::varchar end"
     found = duck.execute(
-        f"select key, list(distinct type) from (select json, row_number() over () as n from ({values})) as o, "  # noqa: S608 - of our own parts
+        f"select key, list(distinct type), bool_or({_is_rounded(text)}), bool_or({_is_broken(text)}) "  # noqa: S608 - of our own parts
+        f"from (select json, row_number() over () as n from ({values})) as o, "
         "json_each(case when json_type(o.json) = 'OBJECT' then o.json end) as e "
         "group by key order by min(n), min(e.rowid)"
     ).fetchall()
     others = duck.execute(
         f"select count(*) from ({values}) where json is null or json_type(json) <> 'OBJECT'"  # noqa: S608
     ).fetchone()[0]
-    columns: list[str] = []
-    for key, types in found[:_MOST]:
+    columns, rounded = [whole] if whole else [], list[str]()
+    for key, types, is_rounded, is_broken in found[:_MOST]:
         name = _free_name(key, kept)
-        if name:
-            kept.add(name.casefold())
-            columns.append(f"{_extracted(key, frozenset(types))} as {_identifier(name)}")
+        if not name:
+            continue
+        kept.add(name.casefold())
+        known = frozenset[str](types) - {"NULL"}
+        if is_rounded and not is_broken:
+            known = known - {"DOUBLE"} | {"BIGINT"}  # whole numbers of more than 20 digits are DOUBLE for DuckDB
+        elif is_rounded and "DOUBLE" in known <= _NUMBERS:
+            rounded.append(name)
+        columns.append(f"{_extracted(key, known)} as {_identifier(name)}")
     if others:
-        are = "is" if others == 1 else "are"
-        notes.append(f"{plural(others, 'row')} of t {are} no object: null in all columns but {whole}.")
+        are, but = "is" if others == 1 else "are", f" but {whole}" if whole else ""
+        notes.append(f"{plural(others, 'row')} of t {are} no object: null in all columns{but}.")
+    if rounded:
+        notes.append(_rounded_note(rounded))
     if len(found) > _MOST:
         notes.append(f"Members with more than {_MOST:,} names: only the first ones are columns.")
-    return f"select {', '.join([whole, *columns])} from ({values})"  # noqa: S608
+    return f"select {', '.join(columns)} from ({values})"  # noqa: S608
 
 
 def _free_name(key: str, taken: set[str]) -> str:
@@ -207,7 +217,6 @@ def _free_name(key: str, taken: set[str]) -> str:
 def _extracted(key: str, types: frozenset[str]) -> str:
     """The member as its own type where all have that one, else as JSON: nothing becomes null that is a value."""
     place = "'/" + key.replace("~", "~0").replace("/", "~1").replace("'", "''") + "'"
-    types -= {"NULL"}
     text = f"json_extract_string(json, {place})"
     if types <= {"VARCHAR"}:
         return text
@@ -231,14 +240,18 @@ def _identifier(name: str) -> str:
 SAMPLE = 20480  # records that DuckDB looks at to tell the columns
 _WHOLE_SAMPLE = 8 * 1024 * 1024  # bytes up to which it looks at all of them
 _MOST_COMPARED = 512 * 1024 * 1024  # bytes up to which what it found is compared with all records; it takes seconds
-_FIRST_ROWS = frozenset({"READ_JSON", "PROJECTION", "LIMIT", "STREAMING_LIMIT", "UNNEST"})  # plans that read no others
+_LIMITS = frozenset({"LIMIT", "STREAMING_LIMIT"})
+_FIRST_ROWS = frozenset({"READ_JSON", "PROJECTION"}) | _LIMITS  # plans that read no others
 _MIN_OBJECT = 16 * 1024 * 1024  # DuckDB's own limit for one JSON value; a higher one is allocated several times over
 _MIN_LINE = 2_000_000  # DuckDB's own limit for one line
-_LOOKED_AT = 100_000  # rows in which large whole numbers are looked for, where not all are
 _LONGEST_TYPE = 8000  # characters; past this a type is slow to work with and helps nobody, and JSON serves as well
 _MOST_KNOWN = 100
+_SEARCHED_AT_ONCE = 4 * 1024 * 1024
 _FORMATS = {"ndjson": "newline_delimited", "array": "array", "object": "unstructured", "members": "newline_delimited"}
-_LIKE_CSV = {"UUID": "VARCHAR", "TIME": "VARCHAR"}  # so that tables of both kinds can be joined
+_DEEPEST = 50  # levels of a type that are looked into
+_CHANGED = lazy_pattern(r"\b(?:DATE|DOUBLE|TIME|UUID)\b")  # types in which DuckDB may write a value otherwise
+# So that tables of JSON and of CSV can be joined, and 1:2:3 stays what it is.
+_READ_AS = {"UUID": "VARCHAR", "TIME": "VARCHAR"}
 _RENAMED = lazy_pattern(r"(.+)_[0-9]+", re.DOTALL)
 
 VALUE, TEXT = "value", "VARCHAR"
@@ -427,9 +440,7 @@ def _read_csv(shape: Shape, columns: Sequence[tuple[str, str]]) -> str:
 def _json_ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Iterator[Way]:
     if shape.size > _WHOLE_SAMPLE and (*shape.identity, shape.form, -1) not in known:
         yield Way(partial(_with_known_columns, duck, shape, SAMPLE, known, notes), sampled=True)
-        yield Way(partial(_with_found_columns, duck, shape, SAMPLE), sampled=True)
     yield Way(partial(_with_known_columns, duck, shape, -1, known, notes))
-    yield Way(partial(_with_found_columns, duck, shape, -1))
     yield Way(
         partial(_one_column, shape),
         "Here t has the one column value, of type JSON: value->>'$.name' is a member as text, value->'$.items' a "
@@ -454,18 +465,16 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
     columns, rounded = known.get(key), known.setdefault((*key, "rounded"), [])
     if columns is None:
         columns = columns_of(duck, f"from {_read_json(shape, sample)}")
-        if not _is_one_value(duck, shape, sample, columns):
-            columns = _with_whole_numbers(duck, shape, sample, columns, rounded)
+    more = ", records=false" if _is_one_value(duck, shape, sample, columns) else ""
+    if not more and _has_renamed(columns):
         known[key] = columns
-    if rounded:
-        told = told_names(name for name, _ in rounded)
-        notes.append(f"Whole numbers of 17 digits or more are rounded in {told}.")
-    if _is_one_value(duck, shape, sample, columns):
-        return f"from {_read_json(shape, sample)} select json as value"
-    if _has_renamed(columns):
         notes.append("Names that differ only in case are told apart by a number: see describe t.")
-        return f"from {_read_json(shape, sample)}"
-    columns = [(name, _LIKE_CSV.get(kind, kind)) for name, kind in columns]
+        values = f"select value as json from ({_one_column(shape)})"  # noqa: S608 - of our own parts
+        return members_select(duck, values, "", notes)
+    if key not in known:
+        known[key] = columns = _exact(duck, shape, sample, columns, rounded, more)
+    if rounded:
+        notes.append(_rounded_note(VALUE if more else name for name, _ in rounded))
     untyped = [name for name, kind in columns if len(kind) > _LONGEST_TYPE]
     if untyped:
         notes.append(
@@ -473,26 +482,135 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
             "Reach in with column->'$.name' and ->>, or make a table of it with at."
         )
     listed = ", ".join(f"{quoted(name)}: {quoted(_bounded_type(kind))}" for name, kind in columns)
-    return f"from {_read_json(shape, sample, f', columns={{{listed}}}')}"
+    select = f"from {_read_json(shape, sample, f', columns={{{listed}}}{more}')}"
+    return f"{select} select json as {VALUE}" if more else select
 
 
-def _with_whole_numbers(duck: Any, shape: Shape, sample: int, columns: Columns, rounded: Columns) -> Columns:
-    """DuckDB takes whole numbers of more than 20 digits for DOUBLE, and ids that differ become one: HUGEINT holds them.
-    Where others are among them, the column goes to `rounded`."""
-    asked = [name for name, kind in columns if kind == "DOUBLE"]
-    if not asked or _has_renamed(columns):
-        return columns
-    typed = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in asked)
-    counts = ", ".join(
-        f"count(*) filter (where regexp_full_match({name}, '-?\\d{{17,}}')), "
-        f"count(*) filter (where not regexp_full_match({name}, '-?\\d{{1,38}}'))"
-        for name in map(_identifier, asked)
+def _rounded_note(names: Iterable[str]) -> str:
+    return f"Whole numbers of 16 digits or more may be rounded in {told_names(names)}."
+
+
+# What is tested is the text of a value. A DOUBLE holds all whole numbers of 15 digits, and not all of 16; HUGEINT those
+# of 38.
+
+
+def _is_rounded(text: str) -> str:
+    """A whole number that no DOUBLE is, or that is one only because it is so long."""
+    return (
+        f"(length({text}) >= 16 and regexp_full_match({text}, '-?\\d{{16,}}') and (length({text}) > 20 or "
+        f"try_cast(try_cast({text} as double) as hugeint) is distinct from try_cast({text} as hugeint)))"
     )
-    rows = f"from {_read_json(shape, sample, f', columns={{{typed}}}')}" + f" limit {_LOOKED_AT}" * (sample != -1)
-    found = duck.execute(f"select {counts} from ({rows})").fetchone()  # noqa: S608 - of our own parts
-    large = {name: found[2 * at + 1] == 0 for at, name in enumerate(asked) if found[2 * at]}
-    rounded += [(name, "DOUBLE") for name, alone in large.items() if not alone]
-    return [(name, "HUGEINT" if large.get(name) else kind) for name, kind in columns]
+
+
+def _is_broken(text: str) -> str:
+    """A number that no HUGEINT is."""
+    return f"not regexp_full_match({text}, '-?\\d{{1,38}}')"
+
+
+def _is_no_date(text: str) -> str:
+    """DuckDB takes "infinity", "epoch", "2024-1-5" and " 2024-01-05" for dates, and makes others of them."""
+    written = f"cast(try_cast({text} as date) as varchar)"
+    return f"({text} is not null and (length({text}) <> 10 or {written} is distinct from {text}))"
+
+
+def _exact(duck: Any, shape: Shape, sample: int, columns: Columns, rounded: Columns, more: str) -> Columns:
+    """With types that leave each value what it is, also inside of others: a date only where all are written as one.
+
+    DuckDB takes whole numbers of more than 20 digits for DOUBLE, and ids that differ become one: HUGEINT holds them.
+    Where others are among them, the column goes to `rounded`.
+    """
+    kinds = {name: duck.type(kind) for name, kind in columns if len(kind) <= _LONGEST_TYPE and _CHANGED.search(kind)}
+    leaves = {name: list(_leaves(kind, _identifier(name))) for name, kind in kinds.items()}
+    tests: dict[str, tuple[Test, ...]] = {"DATE": (_is_no_date,)}
+    has_doubles = any(leaf.kind == "DOUBLE" for each in leaves.values() for leaf in each)
+    if has_doubles and (sample != -1 or _has_long_number(shape)):
+        tests["DOUBLE"] = (_is_rounded, _is_broken)
+    asked = [leaf.holds(test) for each in leaves.values() for leaf in each for test in tests.get(leaf.kind, ())]
+    typed = ", ".join(
+        f"{quoted(name)}: {quoted(_retyped(kinds[name], (TEXT if one.kind in tests else one.kind for one in each)))}"
+        for name, each in leaves.items()
+        if any(leaf.kind in tests for leaf in each)
+    )
+    hold = set[str]()
+    if asked:
+        rows = f"from {_read_json(shape, sample, f', columns={{{typed}}}{more}')}" + f" limit {SAMPLE}" * (sample != -1)
+        wanted = ", ".join(f"bool_or({test})" for test in asked)
+        found = duck.execute(f"select {wanted} from ({rows})").fetchone()  # noqa: S608 - of our own parts
+        hold.update(test for test, holds in zip(asked, found, strict=True) if holds)
+    made = dict[str, str]()
+    for name, each in leaves.items():
+        ends = [_exact_leaf(leaf, hold) for leaf in each]
+        if ends != [leaf.kind for leaf in each]:
+            made[name] = _retyped(kinds[name], iter(ends))
+        if any(end == "DOUBLE" and leaf.holds(_is_rounded) in hold for leaf, end in zip(each, ends, strict=True)):
+            rounded.append((name, "DOUBLE"))
+    return [(name, made.get(name, kind)) for name, kind in columns]
+
+
+def _exact_leaf(leaf: "Leaf", hold: Collection[str]) -> str:
+    if leaf.kind == "DATE" and leaf.holds(_is_no_date) in hold:
+        return TEXT
+    if leaf.kind == "DOUBLE" and leaf.holds(_is_rounded) in hold and leaf.holds(_is_broken) not in hold:
+        return "HUGEINT"
+    return _READ_AS.get(leaf.kind, leaf.kind)
+
+
+Test = Callable[[str], str]
+"""Makes a condition of an expression."""
+
+
+@record
+class Leaf:
+    """A place in a type that is no struct, list or map. `holds` is a condition of the column: that a value there passes
+    the test."""
+
+    kind: str
+    holds: Callable[[Test], str]
+
+
+def _leaves(kind: Any, value: str, depth: int = 0) -> Iterator[Leaf]:
+    """`kind` is DuckDB's own object; `value` the expression that has it."""
+    if kind.id == "struct" and depth < _DEEPEST:
+        for name, child in kind.children:
+            yield from _leaves(child, f"struct_extract({value}, {quoted(name)})", depth + 1)
+    elif kind.id in ("list", "map") and depth < _DEEPEST:
+        values, one = value if kind.id == "list" else f"map_values({value})", f"x{depth}"
+        for leaf in _leaves(kind.children[-1][1], one, depth + 1):
+            yield Leaf(leaf.kind, partial(_in_list, values, one, leaf.holds))
+    elif kind.id in ("struct", "list", "map"):
+        yield Leaf("JSON", lambda test: test(value))
+    else:
+        yield Leaf(str(kind), lambda test: test(value))
+
+
+def _in_list(values: str, one: str, holds: Callable[[Test], str], test: Test) -> str:
+    return f"len(list_filter({values}, lambda {one}: coalesce({holds(test)}, false))) > 0"
+
+
+def _retyped(kind: Any, ends: Iterator[str], depth: int = 0) -> str:
+    """The type with these at its leaves."""
+    if kind.id == "struct" and depth < _DEEPEST:
+        members = [f"{_identifier(name)} {_retyped(child, ends, depth + 1)}" for name, child in kind.children]
+        return f"STRUCT({', '.join(members)})"
+    if kind.id in ("list", "map") and depth < _DEEPEST:
+        inner = _retyped(kind.children[-1][1], ends, depth + 1)
+        return f"{inner}[]" if kind.id == "list" else f"MAP(VARCHAR, {inner})"
+    return next(ends)
+
+
+_SEPARATED = bytes.maketrans(b"123456789:,[-\t\n\r", b"000000000       ")
+
+
+def _has_long_number(shape: Shape) -> bool:
+    """Whether a whole number of 16 digits or more may be anywhere: to look at the bytes takes a tenth of the time."""
+    descriptor, at, kept = int(shape.path.rpartition("/")[2]), 0, b" "
+    while piece := os.pread(descriptor, _SEARCHED_AT_ONCE, at):
+        at += len(piece)
+        piece = kept + piece.translate(_SEPARATED)
+        if b" 0000000000000000" in piece:
+            return True
+        kept = piece[-16:]
+    return False
 
 
 def _bounded_type(kind: str) -> str:
@@ -500,13 +618,6 @@ def _bounded_type(kind: str) -> str:
     if len(kind) <= _LONGEST_TYPE:
         return kind
     return "JSON" + "[]" * ((len(kind) - len(kind.rstrip("[]"))) // 2)
-
-
-def _with_found_columns(duck: Any, shape: Shape, sample: int) -> str:
-    """Where the types alone do not tell how to read them, such as dates that begin with the day."""
-    reader = _read_json(shape, sample)
-    one_value = _is_one_value(duck, shape, sample, columns_of(duck, f"from {reader}"))
-    return f"from {reader} select {'json as value' if one_value else '*'}"
 
 
 def _one_column(shape: Shape) -> str:
@@ -522,13 +633,28 @@ def _members(shape: Shape) -> str:
     return f"from {_read_json(shape, 1, typed)}"
 
 
-def _structures(duck: Any, shape: Shape, names: Sequence[str], limit: str = "") -> list[str]:
-    """What all values of each of these columns are, as DuckDB tells it; numbers below zero are not told apart."""
-    typed = ", ".join(f"{quoted(name)}: 'JSON'" for name in names)
-    asked = ", ".join(f"json_group_structure({_identifier(name)})" for name in names)
+def _structures(duck: Any, shape: Shape, kinds: Mapping[str, str], limit: str = "") -> list[str]:
+    """What all values of each of these columns are, as DuckDB tells it; numbers below zero are not told apart. And
+    whether one is changed by the type that its column has."""
+    typed = ", ".join(f"{quoted(name)}: 'JSON'" for name in kinds)
+    asked = [f"json_group_structure({_identifier(name)})" for name in kinds]
+    asked += [f"bool_or({_is_changed(_identifier(name), kind)})" for name, kind in kinds.items()]
     rows = f"from {_read_json(shape, 1, f', columns={{{typed}}}')}{limit}"
-    found = duck.execute(f"select {asked} from ({rows})").fetchone()  # noqa: S608 - of our own parts
-    return [str(one).replace("UBIGINT", "BIGINT") for one in found]
+    found = duck.execute(f"select {', '.join(asked)} from ({rows})").fetchone()  # noqa: S608 - of our own parts
+    return [str(one or False).replace("UBIGINT", "BIGINT") for one in found]
+
+
+def _is_changed(column: str, kind: str) -> str:
+    """By the type `kind`, of which it is by its structure. The column is one of JSON."""
+    match kind:
+        case "DATE":
+            return _is_no_date(f"substring({column}, 2, length({column}) - 2)")
+        case "DOUBLE":
+            return _is_rounded(f"{column}::varchar")
+        case "HUGEINT":
+            return _is_broken(f"{column}::varchar")
+        case _:
+            return "false"
 
 
 def _is_one_value(duck: Any, shape: Shape, sample: int, columns: Columns) -> bool:
@@ -542,10 +668,14 @@ def _is_one_value(duck: Any, shape: Shape, sample: int, columns: Columns) -> boo
 
 
 def _has_renamed(columns: Columns) -> bool:
-    """Whether names that differ only in case were made different: such columns are found by position alone."""
-    folded = {name.casefold() for name, _ in columns}
-    stems = (_RENAMED.fullmatch(name.casefold()) for name, _ in columns)
-    return any(stem is not None and stem[1] in folded for stem in stems)
+    """Whether names that differ only in case may have been made different: such columns are found by no name.
+
+    `a_1` beside `a` is a name of its own, `A_1` beside `a` was `A`.
+    """
+    names = {name for name, _ in columns}
+    folded = {name.casefold() for name in names}
+    stems = (_RENAMED.fullmatch(name) for name in names)
+    return any(stem is not None and stem[1] not in names and stem[1].casefold() in folded for stem in stems)
 
 
 # Whether a piece of SQL is one that only reads the table. Decided on DuckDB's own parse of it, never on its words.
@@ -722,10 +852,10 @@ def _is_recursive(defined: dict[str, Any]) -> bool:
 
 _CAST = lazy_pattern(r"when casting from source column (\w+)")
 _OF_COLUMNS = lazy_pattern(r"(?<!\()\*|^\s*(?i:describe|desc|summarize|show)\b")  # of a select, not of a count
+_WORDS = lazy_pattern(r'"((?:[^"]|"")+)"|(\w+)')
 _COLUMNS_TOLD = 40
 _TABLES_TOLD = 5
 _TYPE_TOLD = 60  # characters
-_SEARCHED_AT_ONCE = 4 * 1024 * 1024
 
 
 class Refused(Exception):
@@ -788,6 +918,18 @@ class Table:
         for name in self._shape.tables:
             self._duck.execute(f"create or replace view {_identifier(name)} as {select}")
 
+    @contextlib.contextmanager
+    def first_records(self) -> Generator[None]:
+        """Meanwhile it has no others than those by which its types were found."""
+        select = self._select
+        self._select = f"from ({select}) limit {SAMPLE}"
+        self._create()
+        try:
+            yield
+        finally:
+            self._select = select
+            self._create()
+
     def turns_to_text(self, name: str) -> bool:
         """Make that column one of text, if it is there and is none."""
         if all(one.casefold() != name or kind == TEXT for one, kind in self.columns()):
@@ -808,13 +950,17 @@ class Table:
     def is_sampled(self) -> bool:
         return self._way is not None and self._way.sampled
 
-    def is_as_sampled(self, used: Collection[str] | None) -> bool:
+    def is_as_sampled(self, used: Collection[str] | None, statement: str) -> bool:
         """Whether the types that the first records have are those of all values in the columns that are used.
 
         DuckDB makes every value fit its column: 1.5 becomes 2, members of later objects are dropped, and a text where
-        all was null before is null. Where they are not, the table is to be made anew, by all records.
+        all was null before is null. Where they are not, the table is to be made anew, by all records; and where the SQL
+        may name a member of later ones that SQL takes for another, because the names differ only in case.
         """
         columns = columns_of(self._duck, self._select)
+        if used != () and any(map(self._occurs, _other_spellings(columns, statement))):
+            self._needs_all_columns, self._way = True, None
+            return False
         kinds = {name: kind for name, kind in columns if kind != "JSON" and (used is None or name in used)}
         key = (*self._shape.identity, self._shape.form, "compared")
         compared = [same for one, same in self._known.items() if one[: len(key)] == key]
@@ -828,11 +974,12 @@ class Table:
             )
             return True
         names = sorted(wanted)
-        # What is nested takes as long to compare as to find anew, and columns renamed by DuckDB are found by no name.
+        # What is nested takes as long to compare as to find anew, and columns that were renamed are found by no name.
         if not _has_renamed(columns) and not any(set(kinds[name]) & set("([") for name in names):
             with contextlib.suppress(self._fault):
-                first = _structures(self._duck, self._shape, names, f" limit {SAMPLE}")
-                if first == _structures(self._duck, self._shape, names):
+                asked = {name: kinds[name] for name in names}
+                first = _structures(self._duck, self._shape, asked, f" limit {SAMPLE}")
+                if first == _structures(self._duck, self._shape, asked):
                     self._known[(*key, *names)] = [(name, "") for name in names]
                     return True
         self._needs_all_columns, self._way = True, None
@@ -900,7 +1047,7 @@ class Table:
         if missing == VALUE and not way.whole_values and self._shape.form in ("ndjson", "array", "object"):
             self._needs_whole_values = True
             return True
-        if not missing or way.members or not self._occurs(missing):
+        if not missing or way.members or not (self._occurs(missing) or self._may_be_renamed(missing)):
             return False
         self._needs_members = self._has_no_members()
         self._needs_all_columns = way.sampled
@@ -911,17 +1058,22 @@ class Table:
         names = [name for name, _ in self.columns()]
         return names == [VALUE] or (names == ["line_no", "text"] and self._shape.records)
 
+    def _may_be_renamed(self, name: str) -> bool:
+        """Whether a later member may be called so because it differs from a column only in case: A is A_1 beside a."""
+        stem = _RENAMED.fullmatch(name.casefold())
+        return stem is not None and stem[1] in {name.casefold() for name, _ in self.columns()}
+
     def _occurs(self, name: str) -> bool:
         """Whether the output has that name somewhere, in quotes: to look at every record for it takes far longer."""
         if not name:
             return False
-        wanted = f'"{name}"'.encode()
+        ways = {f'"{name}"'.encode("utf-8", "replace"), json.dumps(name).encode()}
         at, kept = 0, b""
         while piece := os.pread(self._descriptor, _SEARCHED_AT_ONCE, at):
-            if wanted in kept + piece:
+            if any(one in kept + piece for one in ways):
                 return True
             at += len(piece)
-            kept = piece[-len(wanted) :]
+            kept = piece[-max(map(len, ways)) :]
         return False
 
 
@@ -1006,7 +1158,7 @@ class Query:
                     raise Refused("query", self._no_table, self._told())
                 sampled = [table for table in self._tables if table.is_sampled]
                 used = self._used() if sampled else ()
-                if not all(table.is_as_sampled(used) for table in sampled):
+                if not all(table.is_as_sampled(used, self._statement) for table in sampled):
                     continue
                 return first_rows(self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes)
             except self._fault as fault:
@@ -1016,13 +1168,13 @@ class Query:
     def _used(self) -> Collection[str] | None:
         """The columns of JSON whose values the answer depends on, as DuckDB plans it; None for all of them."""
         told = self._duck.execute(f"explain (format json) {self._statement}").fetchone()[1]
-        operators, names, most = set[str](), set[str](), self._max_rows
+        operators, names, most = list[str](), set[str](), self._max_rows
         waiting: list[Any] = json.loads(told)
         while waiting:
             node = waiting.pop()
             waiting += node["children"]
-            operators.add(str(node["name"]).strip())
-            if node["name"].strip() == "READ_JSON":
+            operators.append(str(node["name"]).strip())
+            if operators[-1] == "READ_JSON":
                 listed = node["extra_info"].get("Projections")
                 if listed is None:
                     return None
@@ -1033,9 +1185,24 @@ class Query:
         if names - {""} - known:
             return None  # more than names is told
         skips = "offset" in self._statement.casefold()  # DuckDB 1 does not tell it in its plan
-        if most is not None and most <= SAMPLE and operators <= _FIRST_ROWS and not skips:
+        if most is not None and most <= SAMPLE and not skips and self._reads_first_rows(operators, most):
             return ()
         return names
+
+    def _reads_first_rows(self, operators: Sequence[str], most: int) -> bool:
+        """Whether the first `most` rows of the answer are made of the first records alone. `operators`: outer first."""
+        last = max((at for at, name in enumerate(operators) if name == "UNNEST"), default=-1)
+        if not set(operators) - {"UNNEST"} <= _FIRST_ROWS:
+            return False
+        if last < 0 or _LIMITS & set(operators[last:]):
+            return True
+        if _LIMITS & set(operators[operators.index("UNNEST") :]):
+            return False  # a limit between two of them: how many rows come to it is not told by those of the answer
+        # Empty lists give no rows, so it reads on, until there are enough.
+        with contextlib.ExitStack() as limited:
+            for table in self._tables:
+                limited.enter_context(table.first_records())
+            return count_rows(self._duck, f"from (\n{self._statement}\n) limit {most}") >= most
 
     def next_rows(self) -> list[list[Any]]:
         try:
@@ -1112,6 +1279,14 @@ class Query:
 
 def _is_named(table: str, sql: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(table)}(?!\w)", sql, re.IGNORECASE) is not None
+
+
+def _other_spellings(columns: Columns, statement: str) -> set[str]:
+    """Names in it that are those of columns, but for upper and lower case."""
+    names = {name for name, _ in columns}
+    folded = {name.casefold() for name in names}
+    words = {quoted.replace('""', '"') or word for quoted, word in _WORDS.findall(statement)}
+    return {word for word in words - names if word.casefold() in folded}
 
 
 def _told(columns: Sequence[tuple[str, str]], allowed: Collection[str]) -> str:
