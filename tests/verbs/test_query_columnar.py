@@ -1,6 +1,7 @@
 """Parquet and SQLite files as outputs: their tables in SQL, what their notices say, and files that are made to do harm."""
 
 import contextlib
+import decimal
 import importlib
 import io
 import random
@@ -194,6 +195,25 @@ def test_a_database_with_one_table_has_it_as_t_and_one_with_a_log_says_so(tmp_pa
     found = query_sql(reader, "select count(*) from t", worker=worker)
     assert found.rows == ((5000,),)
     assert any("-wal" in note for note in found.notes)
+
+
+@requirement("query:sqlite")
+def test_a_table_called_t_is_t_and_not_the_list_of_tables(tmp_path: Path, worker: SqlWorker) -> None:
+    reader = reader_of(database(tmp_path / "a.db", "create table t(x); insert into t values ('inner');"))
+    found = query_sql(reader, "select * from t", worker=worker)
+    assert (found.rows, found.notes) == ((("inner",),), ())
+    found = query_sql(reader, "select count(*) from t, users", worker=worker)
+    assert (found.rows, found.notes) == (((5000,),), ())
+    assert rows(reader, "select count(*) from t", worker, at="users") == ((5000,),)
+
+
+@requirement("query:parquet")
+def test_decimals_of_parquet_that_become_floats_are_noted(worker: SqlWorker) -> None:
+    sink = io.BytesIO()
+    decimals = pa.array([decimal.Decimal("1" * 60)], pa.decimal256(70, 2))
+    importlib.import_module("pyarrow.parquet").write_table(pa.table({"a": decimals, "b": [1.5]}), sink)
+    found = query_sql(reader_of(sink.getvalue()), "select b from t", worker=worker)
+    assert (found.rows, found.notes) == (((1.5,),), ("Decimals of more than 38 digits are rounded in a.",))
 
 
 HOSTILE = (

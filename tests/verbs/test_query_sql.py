@@ -788,6 +788,41 @@ def test_late_long_whole_numbers_are_noted(ask: Ask, late: float) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from t limit 1",
+        "from t limit 1",
+        "select t from t limit 1",
+        "select to_json(x) from t as x limit 1",
+        "select count(columns(*)) from t",
+        "from (describe t)",
+        "summarize t",
+        "pivot t on a in (1) using count(*)",
+        "select count(*) from t natural join t as u",
+    ],
+)
+def test_sql_that_takes_whatever_columns_there_are_is_told_that_later_ones_are_not_among_them(
+    ask: Ask, sql: str
+) -> None:
+    note = "The columns and types come from the first 20,480 records; a member that only later ones have is found once the "
+    assert note + "SQL names it." in ask(large({"a": 1}, {"a": 1, "zzz": 2}), sql).notes
+
+
+@pytest.mark.parametrize("sql", ["select count(*) from t", "select max(t.a) from t", "select 2 * max(a) from t"])
+def test_sql_that_names_its_columns_is_told_nothing(ask: Ask, sql: str) -> None:
+    assert ask(large({"a": 1}, {"a": 1, "zzz": 2}), sql).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [(r"caf\u00e9", "café"), (r"caf\u00E9", "café"), (r"\u0062", "b"), (r"x\/\"y\ud83d\ude00", 'x/""y😀'), ("é", "é")],
+)
+def test_a_late_member_is_found_however_its_name_is_written(ask: Ask, written: str, name: str) -> None:
+    data = large({"a": 1}, {"a": 1, "late": 7}).replace(b"late", written.encode())
+    assert rows(ask(data, f'select count("{name}"), max("{name}") from t')) == [[1000, 7]]
+
+
 def test_a_mebibyte_of_empty_lines_before_a_table_is_an_answer_or_a_refusal(ask: Ask) -> None:
     with contextlib.suppress(BadQuery):
         ask(b"\n" * 1_100_000 + b"a,b\n1,2\n", "select * from t", kind="csv")

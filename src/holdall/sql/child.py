@@ -311,7 +311,7 @@ def ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Iterator[Wa
     elif shape.form == "arrow":
         yield Way(partial(_arrow, duck, shape, notes))
     elif shape.form == "parquet":
-        yield Way(lambda: f"from read_parquet({quoted(shape.path)}, hive_partitioning=false)")
+        yield Way(partial(_parquet, duck, shape, notes))
     else:
         yield from _json_ways(duck, shape, known, notes)
 
@@ -341,6 +341,20 @@ def _lines(shape: Shape) -> str:
         f"auto_detect=false, strict_mode=true, max_line_size={longest}, buffer_size={max(2 * longest, 32_000_000)}) "
         f"select row_number() over () as line_no, {text} as text"
     )
+
+
+# ── Parquet ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _parquet(duck: Any, shape: Shape, notes: list[str]) -> str:
+    select = f"from read_parquet({quoted(shape.path)}, hive_partitioning=false)"
+    if any("DOUBLE" in kind for _, kind in columns_of(duck, select)):
+        wide = duck.execute(
+            f"select distinct name from parquet_schema({quoted(shape.path)}) where precision > 38 order by 1"  # noqa: S608 - of our own parts
+        ).fetchall()
+        if wide:
+            notes.append(f"Decimals of more than 38 digits are rounded in {told_names(name for (name,) in wide)}.")
+    return select
 
 
 # ── Arrow ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -712,16 +726,18 @@ class NoSuchTable(NotOneSelect):
 @record
 class Uses:
     """Names of columns, in lower case, by what a statement does with them: compares them with text, unnests them,
-    reaches into them as JSON."""
+    reaches into them as JSON. And whether it takes whatever columns there are."""
 
     as_text: set[str] = field(default_factory=set[str])
     as_list: set[str] = field(default_factory=set[str])
     as_json: set[str] = field(default_factory=set[str])
+    whole_rows: bool = False
 
 
 def uses_of(duck: Any, statement: str) -> Uses:
-    found = Uses()
-    for node, _ in _objects(json.loads(_parsed(duck, statement))):
+    nodes = [node for node, _ in _objects(json.loads(_parsed(duck, statement)))]
+    found = Uses(whole_rows=_takes_whole_rows(nodes))
+    for node in nodes:
         named, kind = str(node.get("function_name", "")).casefold(), str(node.get("type", ""))
         parts = list(_operands(node))
         columns = {str(part["column_names"][-1]).casefold() for part in parts if part.get("class") == "COLUMN_REF"}
@@ -733,6 +749,19 @@ def uses_of(duck: Any, statement: str) -> Uses:
         elif named.startswith(("json", "->", "array_extract")):
             found.as_json.update(columns)
     return found
+
+
+def _takes_whole_rows(nodes: Sequence[dict[str, Any]]) -> bool:
+    """By `*`, which FROM, DESCRIBE and PIVOT have too, by a table in place of a column, or by names that two share."""
+    tables = {
+        str(node.get(key, "")).casefold() for node in nodes if "table_name" in node for key in ("table_name", "alias")
+    }
+    return any(
+        node.get("class") == "STAR"
+        or node.get("ref_type") == "NATURAL"
+        or (node.get("class") == "COLUMN_REF" and str(node["column_names"][-1]).casefold() in tables)
+        for node in nodes
+    )
 
 
 def _operands(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -851,7 +880,6 @@ def _is_recursive(defined: dict[str, Any]) -> bool:
 
 
 _CAST = lazy_pattern(r"when casting from source column (\w+)")
-_OF_COLUMNS = lazy_pattern(r"(?<!\()\*|^\s*(?i:describe|desc|summarize|show)\b")  # of a select, not of a count
 _WORDS = lazy_pattern(r'"((?:[^"]|"")+)"|(\w+)')
 _COLUMNS_TOLD = 40
 _TABLES_TOLD = 5
@@ -991,11 +1019,11 @@ class Table:
         except self._fault:
             return []
 
-    def all_notes(self, statement: str) -> list[str]:
+    def all_notes(self) -> list[str]:
         notes, way = list(self.notes), self._way
         if way is not None and way.note:
             notes.append(f"{way.note} ({self.reason})" if self.reason else way.note)
-        if way is not None and way.sampled and _OF_COLUMNS.search(statement):
+        if way is not None and way.sampled and self.uses.whole_rows:
             notes.append(
                 f"The columns and types come from the first {SAMPLE:,} records; a member that only later ones have is "
                 "found once the SQL names it."
@@ -1067,14 +1095,30 @@ class Table:
         """Whether the output has that name somewhere, in quotes: to look at every record for it takes far longer."""
         if not name:
             return False
-        ways = {f'"{name}"'.encode("utf-8", "replace"), json.dumps(name).encode()}
+        plain, escaped = json.dumps(name, ensure_ascii=False).encode("utf-8", "replace"), _with_escapes(name)
         at, kept = 0, b""
         while piece := os.pread(self._descriptor, _SEARCHED_AT_ONCE, at):
-            if any(one in kept + piece for one in ways):
-                return True
             at += len(piece)
-            kept = piece[-max(map(len, ways)) :]
+            piece = kept + piece
+            if plain in piece or (b"\\" in piece and escaped.search(piece)):
+                return True
+            kept = piece[-_MOST_ESCAPED * (len(name) + 1) :]
         return False
+
+
+_MOST_ESCAPED = 12  # bytes for one character
+
+
+def _with_escapes(name: str) -> re.Pattern[bytes]:
+    """The name as JSON may have it: every character may be an escape."""
+    return re.compile(f'"{"".join(map(_escaped_or_not, name))}"'.encode("utf-8", "surrogatepass"))
+
+
+def _escaped_or_not(sign: str) -> str:
+    short = re.escape(json.dumps(sign, ensure_ascii=False)[1:-1])
+    code = re.escape(f"\\u{ord(sign):04x}" if sign.isascii() else json.dumps(sign)[1:-1])
+    also = "|" + re.escape("\\/") if sign == "/" else ""
+    return f"(?:{short}|(?i:{code}){also})"
 
 
 # Where it runs again, to count, these give others.
@@ -1128,9 +1172,12 @@ class Query:
             raise Refused("source", str(problem), table=shape.tables[0]) from None
         own = [name for name in database.names if name.casefold() not in taken]
         asked = {name: (name,) for name in own if _is_named(name, sql)}
-        if not asked or any(_is_named(name, sql) for name in shape.tables):
+        # A table that is called t is t, where that would be the list of tables.
+        free = [name for name in shape.tables if whole or name not in map(str.casefold, asked)]
+        if not asked or any(_is_named(name, sql) for name in free):
             also = () if whole.casefold() in shape.tables else asked.get(whole, ())
-            asked = {whole: (*shape.tables, *also)} | {name: known for name, known in asked.items() if name != whole}
+            others = {name: known for name, known in asked.items() if name != whole and name.casefold() not in free}
+            asked = {whole: (*free, *also)} | others
         hidden = [name for name in database.names if name.casefold() in taken and _is_named(name, sql)]
         for inner, names in asked.items():
             table = Table(self._duck, replace(shape, tables=names, inner=inner), descriptor, {}, self._fault)
@@ -1227,7 +1274,7 @@ class Query:
         found: list[str] = []
         for table in self._tables:
             prefix = "" if len(self._tables) == 1 else f"{table.name}: "
-            found += [prefix + note for note in table.all_notes(self._statement)]
+            found += [prefix + note for note in table.all_notes()]
         return found
 
     def _is_read_otherwise(self, fault: Exception) -> bool:
