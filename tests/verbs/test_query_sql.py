@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import metadata
@@ -378,6 +379,17 @@ def test_the_lines_of_a_table_are_there_for_whoever_names_them(ask: Ask, data: b
     table = ask(data, "select line_no, text from t where line_no = 2")
     assert rows(table) == [[2, data.split(b"\n")[1].decode()]]
     assert "t is read as lines: line_no, text." in table.notes
+
+
+def test_csv_that_cannot_be_read_to_its_end_is_lines_with_a_note(ask: Ask) -> None:
+    data = ("id,v\n" + "".join(f"{at},{at % 7}\n" for at in range(400_000)) + "9,8\r10,7\r11,6\n").encode()
+    why = "a carriage return is inside of a row, or a quote stays open"
+    note = f"Not all of it is csv, so t has its lines, as line_no, text. ({why})"
+    for _ in range(2):
+        table = ask(data, "select count(*) from t")
+        assert (rows(table), table.notes) == ([[400_002]], (note,))
+    with pytest.raises(BadQuery, match=re.escape(note)):
+        ask(data, "select sum(v) from t")
 
 
 def test_the_delimiter_is_told_also_from_two_short_lines(ask: Ask) -> None:

@@ -146,6 +146,7 @@ class Source:
     notes: list[str] = field(default_factory=list[str])
 
     local: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # the stored file, while it is read
+    why: str = ""  # it is read otherwise than as what it is
 
     def close(self) -> None:
         self.local.close()
@@ -170,9 +171,12 @@ class LastSources:
             if known is None:
                 return None
             if known.copy is None:
-                return _stored(reader, known.shape)
-            copy = os.fdopen(os.dup(known.copy.fileno()), "rb")
-            return Source(copy.fileno(), known.shape, copy, list(known.notes))
+                source = _stored(reader, known.shape)
+            else:
+                copy = os.fdopen(os.dup(known.copy.fileno()), "rb")
+                source = Source(copy.fileno(), known.shape, copy, list(known.notes))
+            source.why = known.why
+            return source
 
     def keep(self, sources: Mapping[tuple[object, ...], Source]) -> None:
         """Closes those before, and of these what is not kept. The stored files are let go of in any case."""
@@ -302,13 +306,19 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
         try:
             copy = scratch(_as_csv(_rows(reader, table, check), widest))
         except (_WiderRow, csv.Error):
-            return lines_of(reader, check)
+            return _not_all(form, "a row has far more cells than the first ones", lines_of(reader, check))
     except csv.Error:  # a cell of more than 128 KiB: rather an open quote
-        return lines_of(reader, check)
+        why = "a carriage return is inside of a row, or a quote stays open"
+        return _not_all(form, why, lines_of(reader, check))
     names = column_names([one.name for one in table.columns], widest)
     types = [one.type for one in table.columns] + ["VARCHAR"] * (widest - len(table.columns))
     shape = {"form": "csv", "header": False, "columns": list(zip(names, types, strict=True)), "checked": table.exact}
     return _copied(reader, shape | {"rewritten": True, "longest_line": 3 * _longest_line(reader)}, copy)
+
+
+def _not_all(form: str, why: str, lines: Source) -> Source:
+    lines.why = f"Not all of it is {form}, so t has its lines, as line_no, text. ({why})"
+    return lines
 
 
 def _has_odd_header(reader: OutputReader, table: Table) -> bool:

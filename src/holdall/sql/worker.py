@@ -448,6 +448,7 @@ class SqlRequest:
             for part in self._parts:
                 known = self.worker.last_sources.take(part.key, part.reader)
                 sources[part.key] = source = known or part.source(self._deadline.check)
+                part.why = part.why or source.why
                 notes += [note for note in source.notes if note not in notes]
             shapes = [
                 source.shape | {"tables": part.names}
