@@ -504,15 +504,18 @@ def _rounded_note(names: Iterable[str]) -> str:
     return f"Whole numbers of 16 digits or more may be rounded in {told_names(names)}."
 
 
+_DATE = r"(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])-\d\d-\d\d"  # the year 0000 is 1 BC for DuckDB
+
 # What is tested is the text of a value. A DOUBLE holds all whole numbers of 15 digits, and not all of 16; HUGEINT those
 # of 38.
 
 
 def _is_rounded(text: str) -> str:
     """A whole number that no DOUBLE is, or that is one only because it is so long."""
-    return (
-        f"(length({text}) >= 16 and regexp_full_match({text}, '-?\\d{{16,}}') and (length({text}) > 20 or "
-        f"try_cast(try_cast({text} as double) as hugeint) is distinct from try_cast({text} as hugeint)))"
+    return (  # the cheap questions first: most numbers are short or have a point
+        f"case when length({text}) >= 16 and not contains({text}, '.') then regexp_full_match({text}, '-?\\d{{16,}}') "
+        f"and (length({text}) > 20 or try_cast(try_cast({text} as double) as hugeint) is distinct from "
+        f"try_cast({text} as hugeint)) end"
     )
 
 
@@ -521,10 +524,9 @@ def _is_broken(text: str) -> str:
     return f"not regexp_full_match({text}, '-?\\d{{1,38}}')"
 
 
-def _is_no_date(text: str) -> str:
+def _is_no_date(text: str, quote: str = "") -> str:
     """DuckDB takes "infinity", "epoch", "2024-1-5" and " 2024-01-05" for dates, and makes others of them."""
-    written = f"cast(try_cast({text} as date) as varchar)"
-    return f"({text} is not null and (length({text}) <> 10 or {written} is distinct from {text}))"
+    return f"not regexp_full_match({text}, '{quote}{_DATE}{quote}')"
 
 
 def _exact(duck: Any, shape: Shape, sample: int, columns: Columns, rounded: Columns, more: str) -> Columns:
@@ -662,7 +664,7 @@ def _is_changed(column: str, kind: str) -> str:
     """By the type `kind`, of which it is by its structure. The column is one of JSON."""
     match kind:
         case "DATE":
-            return _is_no_date(f"substring({column}, 2, length({column}) - 2)")
+            return _is_no_date(f"{column}::varchar", quote='"')
         case "DOUBLE":
             return _is_rounded(f"{column}::varchar")
         case "HUGEINT":
