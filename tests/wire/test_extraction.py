@@ -245,6 +245,28 @@ def test_both_ends_become_shorter_and_the_mark_between_them_says_what_is_missing
             assert f"[… {end - start:,} bytes are left out here: bytes {start}:{end} …]" in told
 
 
+@requirement("extract:truncate", "ledger:truncate")
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        ((b"\x89PNG\0", b"\0\1"), ["89 50 4e 47 00", "00 01"]),
+        ((b"\x7fELF\0", b"text"), ["7f 45 4c 46 00", "74 65 78 74"]),
+        ((b"text", b"\0\xff"), ["74 65 78 74", "00 ff"]),
+    ],
+)
+def test_both_ends_of_binary_data_are_told_alike(ends: tuple[bytes, bytes], told: list[str]) -> None:
+    top, bottom = (f"[not text; as hexadecimal bytes:]\n{numbers}" for numbers in told)
+    middle = f"[… 10 bytes are left out here: bytes {len(ends[0])}:{len(ends[0]) + 10} …]"
+    total = 10 + len(ends[0]) + len(ends[1])
+    assert joined_ends(ends, total) == f"{top}\n{middle}\n{bottom}"
+    assert replace(SHORT, ends=ends, source_bytes=total).shown == ()
+
+
+def test_no_model_read_what_is_empty() -> None:
+    empty = replace(NOTHING, source_bytes=0, chunks_searched=0, chunks_total=0, confidence=None)
+    assert own_answer(empty, FRAME).startswith("full-chunked · searched 0 of 0 chunks · nothing found\n<")
+
+
 @given(st.text(), st.text(), st.integers(600, 20_000))
 def test_every_form_is_within_its_bounds_and_json_stays_json(answer: str, quote: str, size: int) -> None:
     odd = replace(FOUND, answer=answer, snippets=(Snippet(quote, Span(0, 0), 0, "none"),) * 3, warning="", failed=())

@@ -4,6 +4,7 @@ Ranges are computed against the stored bytes, never taken from a model. `to_json
 `ExtractionResult`, with `verified` beside each snippet.
 """
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Literal
 
@@ -163,7 +164,8 @@ class Extraction:
     def shown(self) -> tuple[Span, ...]:
         """The bytes of the source that it tells as they are stored; an end that is not text is told in other signs."""
         quotes = [one.span for one in self.snippets if one.check != "none"]
-        return (*quotes, *(span for data, span in zip(self.ends, self.end_spans, strict=True) if _is_text(data)))
+        ends = () if holds_nul(self.ends) else zip(self.ends, self.end_spans, strict=True)
+        return (*quotes, *(span for data, span in ends if _is_text(data)))
 
     def to_json(self) -> dict[str, Any]:
         flat: dict[str, Any] = {"warning": self.warning} if self.warning else {}  # first: it says what the rest is
@@ -185,6 +187,11 @@ class Extraction:
         if self.unchecked:
             flat["quotes_not_checked"] = self.unchecked
         return flat
+
+
+def holds_nul(ends: Sequence[bytes]) -> bool:
+    """Whether the ends of an output are told in hexadecimal numbers: text has no NUL, and binary data nearly always."""
+    return any(b"\0" in data for data in ends)
 
 
 def _is_text(data: bytes) -> bool:

@@ -17,7 +17,7 @@ from holdall.text.escape import foreign, one_line, quoted
 from holdall.text.excerpt import beginning, ending, first_bytes
 from holdall.text.numbers import plural
 from holdall.text.utf8 import decode
-from holdall.values.extraction import Extraction, FailedChunk, Snippet
+from holdall.values.extraction import Extraction, FailedChunk, Snippet, holds_nul
 from holdall.values.handles import MEMBER
 from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import Span
@@ -195,18 +195,19 @@ def omitted_middle(omitted: int, start: int, end: int) -> str:
 
 def joined_ends(ends: Sequence[bytes], total: int) -> str:
     """Both ends of an output of `total` bytes with a mark between them that says what is missing; or all of it."""
+    # One end of binary data often happens to be UTF-8: both are told alike.
+    told = [_hexadecimal(end) if holds_nul(ends) else decode(end)[0] for end in ends]
     if len(ends) < 2:
-        return "".join(_text(whole) for whole in ends)
-    top, bottom = ends
-    start, end = len(top), total - len(bottom)
-    return f"{_text(top)}\n{omitted_middle(end - start, start, end)}\n{_text(bottom)}"
+        return "".join(told)
+    start, end = len(ends[0]), total - len(ends[1])
+    return f"{told[0]}\n{omitted_middle(end - start, start, end)}\n{told[1]}"
 
 
 def own_answer(extraction: Extraction, frame: Frame) -> str:
     """The answer, then each quote with its byte range and whether it is verified."""
     reader = f"answer of {_named(extraction.model) or 'no model'}, which read it"
     head = [
-        reader if extraction.strategy != "truncate" else "",
+        reader if extraction.strategy != "truncate" and extraction.source_bytes else "",  # of nothing, none is asked
         extraction.strategy,
         coverage(extraction),
         "" if extraction.found is not False else "nothing found in those" if extraction.failed else "nothing found",
@@ -266,10 +267,9 @@ def fitting(extraction: Extraction, tell: Callable[[Extraction], str], fits: Fit
     return text, shown
 
 
-def _text(data: bytes) -> str:
+def _hexadecimal(data: bytes) -> str:
     """Bytes that are no text are told in hexadecimal numbers, as `read` tells them."""
-    text, exact = decode(data)
-    return text if exact or b"\0" not in data else f"[not text; as hexadecimal bytes:]\n{data.hex(' ')}"
+    return f"[not text; as hexadecimal bytes:]\n{data.hex(' ')}"
 
 
 def _named(model: str) -> str:
