@@ -260,6 +260,70 @@ async def test_a_range_that_ends_inside_of_a_character_shows_those_that_are_whol
                 assert len(data[:last].decode()) == int(chars[2])
 
 
+@pytest.mark.parametrize(
+    ("data", "asked", "told"),
+    [
+        (b"\x89PNG\r\n" + b"text\n" * 9000, {"lines": "1:1"}, "00000000  89504e47 0d0a"),
+        (b"a\n\x89b" + b"text\n" * 9000, {"bytes": "2:4"}, "00000002  8962"),
+        (b"a\n\xe2\x82b" + b"text\n" * 9000, {"bytes": "3:5"}, "00000003  8262"),  # a character that is broken
+        (b"ab\0c\n" * 9000, {"lines": "1:1"}, "00000000  61620063 0a"),  # UTF-8, and no text
+        ("\u20acb".encode() + b"text\n" * 9000, {"bytes": "2:4"}, "b"),
+    ],
+)
+async def test_a_byte_that_continues_no_character_is_shown(
+    tmp_path: Path, data: bytes, asked: dict[str, str], told: str
+) -> None:
+    async with opened(tmp_path) as bag:
+        kept = await bag.keep(data)
+        text = await answers(bag, "context_read", handle=kept.handle, **asked)
+        assert text.split("\n")[2] == told
+
+
+_PIECES = st.one_of(
+    st.binary(max_size=40), st.text(max_size=20).map(lambda text: text.encode("utf-8", "replace")),
+    st.sampled_from([b"plain text\n" * 12, "\u20ac\U0001f600".encode() * 20, b"\x89", b"\xe2\x82", b"\n", b"\0"]),
+)  # fmt: skip
+_RANGES = st.one_of(
+    st.just(dict[str, str]()), st.just({"lines": "1:2"}), st.integers(1, 200).map(lambda size: {"bytes": f"0:{size}"})
+)
+
+
+def _shown_bytes(text: str) -> tuple[int, bytes]:
+    """Where the bytes of an answer begin, and which they are."""
+    place = re.search(r"bytes (?:and chars )?(\d+)–(\d+) of", text)
+    fence = re.search(r"\n(<[^\n]+>)\n", text)
+    assert place is not None
+    assert fence is not None
+    body = text[fence.end() : text.rindex(f"</{fence[1][1:]}")]
+    start, end = map(int, place.groups())
+    if text.startswith("not text: "):
+        return start, bytes.fromhex("".join(row[8:] for row in body.split("\n")))
+    return start, body.encode()[: end - start]  # a newline may have been added
+
+
+@requirement("read:every-byte-reachable", "answer:how-to-go-on")
+@given_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(st.lists(_PIECES, min_size=1, max_size=12).map(b"".join).filter(bool), _RANGES)
+async def test_the_calls_that_an_answer_names_lead_to_every_byte(
+    tmp_path: Path, data: bytes, asked: dict[str, str]
+) -> None:
+    seen = bytearray(len(data))
+    async with opened(tmp_path, answer_max_bytes=512, answer_max_tokens=250) as bag:
+        handle, calls = (await bag.keep(data)).handle, 0
+        while True:
+            calls += 1
+            assert calls <= len(data) + 2
+            text = await answers(bag, "context_read", handle=handle, **asked)
+            start, shown = _shown_bytes(text)
+            assert shown == data[start : start + len(shown)]
+            seen[start : start + len(shown)] = b"x" * len(shown)
+            following = re.search(r'\nNext: context_read\(handle="\w+", (\w+)="([^"]+)"\)$', text)
+            if following is None:
+                break
+            asked = {following[1]: following[2]}
+    assert seen == b"x" * len(data)
+
+
 async def test_binary_comes_as_bytes_after_their_offsets(tmp_path: Path, fixed: None) -> None:
     async with opened(tmp_path) as bag:
         await bag.keep(bytes(range(256)) * 400)

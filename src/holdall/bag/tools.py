@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch, asked_for, seconds_of, seen_by
 from holdall.bag.waits import Background
+from holdall.formats.registry import format_of
 from holdall.store.deadline import Deadline, within
 from holdall.store.ids import new_fence_tag
 from holdall.values.answers import Answer, Difference, Fetched, Found, Nodes, Passage, Table, fewer, items_of, shown_by
@@ -290,9 +291,8 @@ class ToolCalls:
         asked = {name: value for name, value in given.items() if name not in ("handle", "refId", "id", "start", "skip")}
         match found:
             case Passage():
-                return passage_answer(
-                    found, frame, told, verb="slice" if ask.verb == "slice" else "read", error=facts.error
-                )
+                verb, is_binary = "slice" if ask.verb == "slice" else "read", format_of(facts.measure.kind).is_binary
+                return passage_answer(found, frame, told, verb=verb, error=facts.error, is_binary=is_binary)
             case Found():
                 return found_answer(found, frame, told, asked=asked, start=given.get("start"))
             case Table():

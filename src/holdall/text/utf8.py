@@ -56,6 +56,17 @@ def straddling_bytes(before: bytes, after: bytes) -> int:
     return pending if whole and whole.end() > pending else 0
 
 
+def split_character(before: bytes, after: bytes) -> tuple[int, int]:
+    """How many bytes of one character stand at the end of `before` and at the beginning of `after`: none on either
+    side where no character is between them, or only a broken one.
+    """
+    pending = pending_bytes(before[-3:])
+    whole = _CHAR.match(before[-pending:] + after[:3]) if pending else None
+    if whole is None or whole.end() <= pending or not decode(whole[0])[1]:
+        return 0, 0
+    return pending, whole.end() - pending
+
+
 def decode(data: bytes | memoryview) -> tuple[str, bool]:
     """Text for `data`, and whether it stands for exactly these bytes."""
     try:

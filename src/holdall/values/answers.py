@@ -35,6 +35,8 @@ class Passage:
     notes: tuple[str, ...] = ()
     of_messages: bool = False  # of what a call has said that has no output
     scanned: Span | None = None  # to find it
+    # Bytes before its first whole character that continue an earlier one, and those up to its end of one that goes on.
+    split: tuple[int, int] = (0, 0)
 
     def to_json(self) -> dict[str, Any]:
         shown: dict[str, Any] = {

@@ -18,9 +18,9 @@ from holdall.text.escape import ended_as
 from holdall.text.excerpt import beginning, ending
 from holdall.text.ranges import whole_number
 from holdall.text.tokens import Tokenizer, count_in_pieces
-from holdall.text.utf8 import decode
+from holdall.text.utf8 import decode, split_character
 from holdall.values.answers import Found, Nodes, Passage, Table
-from holdall.values.errors import AnchorNotFound, BadRange, UsageError
+from holdall.values.errors import AnchorNotFound, BadRange, OutputDamaged, UsageError
 from holdall.values.outputs import Measure
 from holdall.values.record import record
 from holdall.values.settings import Settings
@@ -161,6 +161,8 @@ def read(
         # Lines of what is no text are none: a look at their bytes, which cost more tokens than they are.
         span = Span(span.start, min(span.end, span.start + _HEX_LOOK))
     data = beginning_of(reader, span, bounds)
+    if span.end < target.span.end and len(data) == span.end - span.start:
+        data = data[: len(data) - _split_end(reader, span.end)]
     shown = Span(span.start, span.start + len(data))
     going_on = _next(reader, target, shown) if shown.end < target.span.end else ""
     return passage(reader, shown, data, going_on=going_on, past_end=target.past_end)
@@ -203,7 +205,26 @@ def passage(
         exact=exact,
         past_end=past_end,
         notes=notes,
+        split=(0, 0) if exact else (_split_start(reader, span, data), _split_end(reader, span.end)),
     )
+
+
+def _split_start(reader: OutputReader, span: Span, data: bytes) -> int:
+    """How many bytes at the beginning of a range continue a character that begins before it."""
+    if not data or data[0] & 0xC0 != 0x80:
+        return 0
+    try:
+        return min(len(data), split_character(reader.read(span.start - 3, span.start), data[:3])[1])
+    except OutputDamaged:  # the block before: as `chars_of` takes it
+        return next((at for at, byte in enumerate(data[:3]) if byte & 0xC0 != 0x80), min(3, len(data)))
+
+
+def _split_end(reader: OutputReader, end: int) -> int:
+    """How many bytes before this one are of a character that goes on behind it."""
+    try:
+        return split_character(reader.read(end - 3, end), reader.read(end, end + 3))[0]
+    except OutputDamaged:  # of a block that is beside what was read
+        return 0
 
 
 def _next(reader: OutputReader, target: Target, shown: Span) -> str:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from holdall.text.escape import beside_it, foreign, hidden_in, one_line, state_and_reason
 from holdall.text.excerpt import first_bytes
 from holdall.text.numbers import plural
-from holdall.text.utf8 import decode, pending_bytes
+from holdall.text.utf8 import decode
 from holdall.values import handles
 from holdall.values.answers import UNCHECKED, Change, Difference, Found, Match, Nodes, Passage, Side, Table
 from holdall.values.errors import (
@@ -294,6 +294,7 @@ def _sentence(text: str, own: Sequence[tuple[str, str]] = ()) -> str:
 
 
 _HEX_ROW = 32
+_LONGEST_CHARACTER = 4  # bytes
 _PLAIN_STEP = lazy_pattern(r"\['([A-Za-z_][A-Za-z0-9_]*)'\]")
 _SPACE_IN_JSON = lazy_pattern(r'("(?:[^"\\]|\\.)*+"?)|[ \t\r\n]++', re.DOTALL)
 _SIGNS_OF_JSON = frozenset("{}[],:")
@@ -367,18 +368,23 @@ def tag_for(text: str, new_tag: Callable[[], str]) -> str:
     return tag
 
 
-def passage_answer(passage: Passage, frame: Frame, seen: Seen | None, *, verb: str = "read", error: str = "") -> str:
-    """`error` is how the call failed; the tag of the frame does not occur in it."""
+def passage_answer(
+    passage: Passage, frame: Frame, seen: Seen | None, *, verb: str = "read", error: str = "", is_binary: bool = False
+) -> str:
+    """`error` is how the call failed; the tag of the frame does not occur in it. `is_binary` is of the whole output:
+    a range of one that holds NULs is no text, also where it happens to be UTF-8.
+    """
     total = passage.total
     if passage.past_end:
         ends = f"the output ends at line {total.lines}, byte {total.bytes}, char {total.chars}"
         return frame.around([f"nothing there: {ends}", *passage.notes, _seen(seen)], error_line(error), "")
-    exact = passage.exact
-    if not exact and (whole := _whole_characters(passage)) is not None:
-        passage, exact = whole, True
+    is_text = not (is_binary and b"\0" in passage.data)
+    if is_text and not passage.exact:
+        whole = _whole_characters(passage)
+        passage, is_text = whole or passage, whole is not None
     head = [_lines(passage.lines, total.lines), *_ranges(passage), *passage.notes, _seen(seen)]
     body = passage.text
-    if not exact:
+    if not is_text:
         head.insert(0, "not text: hexadecimal bytes after their offsets")
         body = hex_rows(passage.data, passage.bytes.start)
     following = dict(part.split("=", 1) for part in passage.next.split(" ")) if passage.next else _as_much(passage)
@@ -397,17 +403,16 @@ def not_started(found: Passage | Found) -> Passage | Found:
 
 def _whole_characters(passage: Passage) -> Passage | None:
     """The characters that are whole in a range of bytes that begins or ends inside of one; None if it is no text."""
-    data = passage.data
-    before = next((at for at, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 4)
-    end = len(data) - pending_bytes(data)
-    text, exact = decode(data[before:end]) if before < 4 else ("", False)
+    before, after = passage.split
+    end = max(0, len(passage.data) - after)
+    text, exact = decode(passage.data[before:end])
     if not exact or not text:
         return None
     first = passage.chars.start + (before > 0)
     start = passage.bytes.start
     return replace(
-        passage, data=data[before:end], text=text, bytes=Span(start + before, start + end),
-        chars=Span(first, first + len(text)), exact=True,
+        passage, data=passage.data[before:end], text=text, bytes=Span(start + before, start + end),
+        chars=Span(first, first + len(text)), exact=True, split=(0, 0),
     )  # fmt: skip
 
 
@@ -670,8 +675,10 @@ def _as_much(passage: Passage) -> dict[str, Any]:
     if passage.lines is not None and passage.data.endswith(b"\n"):
         first, number = passage.lines.end + 1, passage.lines.end - passage.lines.start + 1
         return {"lines": f"{first}:{first + number - 1}"}
-    size = max(1, passage.bytes.end - passage.bytes.start)
-    return {"bytes": f"{passage.bytes.end}:{passage.bytes.end + size}"}
+    # From where a character begins, whose rest would not be shown without it; never less than one character.
+    start = passage.bytes.end - passage.split[1]
+    size = max(_LONGEST_CHARACTER if passage.split[1] else 1, passage.bytes.end - passage.bytes.start)
+    return {"bytes": f"{start}:{start + size}"}
 
 
 def _ranges(passage: Passage) -> list[str]:
