@@ -376,6 +376,27 @@ async def test_a_resumed_run_starts_its_agents_in_sessions_of_their_own(tmp_path
         assert sorted(info.name for info, *_ in await bag.care.sessions()) == ["s1", "s1/child-1", "s1/child-2"]
 
 
+@pytest.mark.parametrize(
+    "calls",
+    [
+        (ToolCall("a", "nope", {}), ToolCall("b", "forever", {})),
+        (ToolCall("a", "small", []), ToolCall("b", "forever", {})),
+        (ToolCall("a", "small", {}), ToolCall("a", "forever", {})),
+    ],
+    ids=["no such tool", "no object", "the same id twice"],
+)
+async def test_a_refusal_and_an_output_are_news_beside_a_slow_call(tmp_path: Path, calls: tuple[ToolCall, ...]) -> None:
+    async def forever() -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    model = acting(lambda _: Reply(calls=calls), report("asked at once"))
+    settings = {"slow_after_seconds": 0.01, "grace_seconds": 0.0}
+    one = agent(tmp_path, model, tool("forever", forever), tool("small", small), settings=settings)
+    async with asyncio.timeout(100):
+        assert (await run(one)).text == "asked at once"
+
+
 @requirement("async:stop-ends-waits")
 async def test_a_stop_ends_the_wait_of_a_model(tmp_path: Path) -> None:
     """The first Ctrl-C: nobody waits for a minute until it is heard."""

@@ -255,7 +255,8 @@ async def run_calls(
     for one in started:
         await one.flatten(runtime.bag)
         one.record(runtime.bag)
-    return [one.returned() for one in started], {one.call.id: one.response() for one in started}
+    # By their numbers: a model may give two calls the same id.
+    return [one.returned() for one in started], {str(at): one.response() for at, one in enumerate(started)}
 
 
 def _start(runtime: Runtime, turn: BagTurn, call: ToolCall, depth: int, numbers: Iterator[int]) -> _Started:
@@ -476,6 +477,8 @@ class AgentSession:
         for one in returned:
             if one.call_id not in self._ran:  # refused before it came here
                 _record_refused(self.bag, one.call_id, one.name, one.text)
+        if any(one.is_error for one in returned):  # also one that was refused before it came here is news
+            self._all_running = False
         self._ran.clear()
         return self.report is not None or self._offered_final
 
