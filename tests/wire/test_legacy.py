@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from holdall.text.utf8 import encode
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.legacy import Members, parse, parse_deep, truncate
 from tests.requirements import requirement
@@ -76,8 +77,9 @@ def test_any_text_is_cut_in_the_middle_and_counted_exactly(text: str, limit: int
     count, ends, tail = rest.partition(" truncated …]\n")
     assert begins
     assert ends
-    assert text.startswith(head)
-    assert text.endswith(tail)
+    shown = encode(text)[0].decode()  # no half of a surrogate pair is shown
+    assert shown.startswith(head)
+    assert shown.endswith(tail)
     gone = text[len(head) : len(text) - len(tail)]
     assert int(count.split()[0].replace(",", "")) == size(gone)
     assert int(count.split("(")[1].split()[0].replace(",", "")) == lines(gone)
@@ -198,7 +200,14 @@ def test_numbers_and_names_stand_as_they_were_written() -> None:
 def test_a_document_that_fits_without_its_spaces_is_whole() -> None:
     value = {"rows": [list(range(10))] * 100}
     done = truncate(json.dumps(value, indent=8), 8000)
-    assert (done.form, json.loads(done.text)) == ("json", value)
+    assert (done.form, done.is_cut, json.loads(done.text)) == ("compact", False, value)
+
+
+@requirement("dialect:legacy-halves")
+def test_what_is_cut_is_valid_utf8() -> None:
+    done = truncate("bad \ud800 text\n" * 100, 200)
+    assert done.form == "halves"
+    assert done.text.encode().decode().startswith("bad \ufffd text\n")
 
 
 def test_a_byte_order_mark_and_half_a_surrogate_pair_do_no_harm() -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 from holdall.text.borders import cluster_end, grapheme_border_before
 from holdall.text.excerpt import byte_count, first_bytes, last_bytes, line_count
 from holdall.text.numbers import plural
+from holdall.text.utf8 import encode
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -140,10 +141,12 @@ _END: Any = object()
 
 def shorten_json(text: str, max_bytes: int) -> str | None:
     """A shorter document; None where `text` is none, or is too large to be read, or where nothing of it fits."""
-    if len(text) > _MOST or not _begins.match(text):
-        return None
-    value = parse(text)
+    value = _parsed(text)
     return None if value is None else _fit(value, max_bytes, 0)
+
+
+def _parsed(text: str) -> "Json":
+    return None if len(text) > _MOST or not _begins.match(text) else parse(text)
 
 
 def written(value: "Json", most: int) -> str | None:
@@ -350,7 +353,7 @@ def _quoted(text: str) -> str:
 # is stored: what is cut is gone, and the marker is all that tells of it.
 
 
-Form = Literal["whole", "json", "halves"]
+Form = Literal["whole", "compact", "json", "halves"]  # compact: JSON of which nothing is gone but its white space
 
 _SHORT = ("[truncated]", "[cut]", "…", "")  # for limits that are shorter than the marker
 
@@ -368,16 +371,25 @@ class Truncated:
     def changed(self) -> bool:
         return self.form != "whole"
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether something of it is gone."""
+        return self.form in ("json", "halves")
+
 
 def truncate(text: str, max_bytes: int) -> Truncated:
-    """`text` in at most `max_bytes` bytes: whole, or as shorter JSON, or its two ends."""
+    """`text` in at most `max_bytes` bytes: whole, or as shorter JSON, or its two ends, which are valid UTF-8."""
     total_bytes, total_lines = byte_count(text), line_count(text)
     if total_bytes <= max_bytes:
         return Truncated(text, "whole", total_bytes, total_lines)
-    shorter = shorten_json(text, max_bytes)
+    value = _parsed(text)
+    if value is not None and (compact := written(value, max_bytes)) is not None:
+        return Truncated(compact, "compact", total_bytes, total_lines)
+    shorter = None if value is None else _fit(value, max_bytes, 0, over=True)
     if shorter is not None:
         return Truncated(shorter, "json", total_bytes, total_lines)
-    return Truncated(_halves(text, max_bytes, total_bytes, total_lines), "halves", total_bytes, total_lines)
+    halves = _halves(text, max_bytes, total_bytes, total_lines)
+    return Truncated(encode(halves)[0].decode("utf-8"), "halves", total_bytes, total_lines)
 
 
 def _halves(text: str, max_bytes: int, total_bytes: int, total_lines: int) -> str:
