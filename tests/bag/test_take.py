@@ -342,6 +342,14 @@ async def test_legacy_cuts_to_the_room_left(tmp_path: Path) -> None:
         assert "truncated" in taken.content
 
 
+@requirement("dialect:legacy-json")
+async def test_legacy_gives_json_whole_that_fits_without_its_spaces(tmp_path: Path) -> None:
+    rows = [{"id": n, "name": f"n{n}"} for n in range(300)]
+    async with opened(tmp_path, dialect="legacy") as bag:
+        taken = await bag.take(json.dumps(rows, indent=4), tool="t")
+        assert taken.content == json.dumps(rows, separators=(",", ":"))
+
+
 @pytest.mark.fuzz
 @given_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["ü", "漢", "😀", "\n", "x" * 50, "a\r\n", "\x00", "</k3f9:1>"]), max_size=400))
@@ -545,6 +553,9 @@ async def test_refs_shows_the_errors_in_their_order_and_says_how_many_more_there
         assert shown == [*range(len(shown))]
         assert 5 < len(shown) < 20
         assert f"({60 - len(shown)} more lines may be about errors.)" in told
+        lines = [f"ERROR {n} {'x' * 1000}\n" for n in range(2000)]
+        sampled = (await bag.take("".join(lines), tool="t")).content
+        assert "(at least 1,035 more lines may be about errors.)" in sampled  # of the beginning and the end
         long = await bag.take(f"{quiet}\nERROR 0 {'e' * 3000}\n\n{quiet * 10}", tool="t")
         assert "eee…\n" in long.content
 

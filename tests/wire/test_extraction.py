@@ -229,6 +229,15 @@ def test_what_does_not_fit_is_left_out_and_counted(size: int) -> None:
     assert json.loads(fitting(many, s3_answer, within(2000))[0])["snippets_left_out"] == 300
 
 
+@requirement("extract:answer-bounded")
+def test_what_fits_nowhere_is_made_shorter_only_as_long_as_it_gets_shorter() -> None:
+    long = replace(FOUND, snippets=(), answer="a long answer " * 150)
+    for tell in forms(FRAME):
+        text, shown = fitting(long, tell, lambda _: False)
+        assert text == tell(shown)
+        assert 64 < len(shown.answer) < 100
+
+
 @requirement("extract:truncate", "extract:truncate-both-ends")
 @given(st.text(min_size=700), st.integers(600, 4000))
 def test_both_ends_become_shorter_and_the_mark_between_them_says_what_is_missing(text: str, size: int) -> None:
@@ -260,6 +269,12 @@ def test_both_ends_of_binary_data_are_told_alike(ends: tuple[bytes, bytes], told
     total = 10 + len(ends[0]) + len(ends[1])
     assert joined_ends(ends, total) == f"{top}\n{middle}\n{bottom}"
     assert replace(SHORT, ends=ends, source_bytes=total).shown == ()
+
+
+def test_of_what_is_packed_s3_is_told_under_which_id_it_can_be_sliced() -> None:
+    assert json.loads(s3_answer(FOUND, "k3f9!"))["source_id"] == "k3f9!"
+    assert s3_answer(FOUND, "k3f9") == s3_answer(FOUND)
+    assert "source_id" not in json.loads(s3_answer(FOUND))
 
 
 def test_no_model_read_what_is_empty() -> None:

@@ -68,7 +68,10 @@ def with_paragraphs(reader: OutputReader, view: View, new_tag: Callable[[], str]
     shown += view.tail.decode("utf-8", "replace")
     if tag in shown:
         tag = tag_for(shown, new_tag)
-    return replace(view, errors=paragraphs, error_spans=tuple(places.values()), more_errors=more, tag=tag)
+    at_least = reader.totals.bytes > 2 * _SEARCHED
+    return replace(
+        view, errors=paragraphs, error_spans=tuple(places.values()), more_errors=more, at_least=at_least, tag=tag
+    )
 
 
 def _error_lines(reader: OutputReader) -> dict[int, int]:

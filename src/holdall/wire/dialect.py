@@ -49,6 +49,7 @@ class View:
     snippet_lines: int = SNIPPET_LINES  # of each end, in dialects that show both
     snippet_bytes: int = SNIPPET_BYTES
     more_errors: int = 0  # lines that look like errors and are not among them
+    at_least: bool = False  # that number is of a part of the output
     error_spans: tuple[Span, ...] = ()  # where each of the errors is; an empty one where it is not shown as stored
     outline_spans: tuple[Span, ...] = ()  # the same of each line of the outline
     shell: str | None = None  # for somebody in a shell: the options that each command needs

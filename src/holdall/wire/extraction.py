@@ -241,9 +241,10 @@ def s0_answer(extraction: Extraction, tool: str, frame: Frame) -> str:
     return f"ABSTRACT FROM TOOL OUTPUT {named}\n\n{warning}{abstract}"
 
 
-def s3_answer(extraction: Extraction) -> str:
-    """S3's ExtractionResult as JSON."""
-    return json.dumps(extraction.to_json(), ensure_ascii=False)
+def s3_answer(extraction: Extraction, handle: str = "") -> str:
+    """S3's ExtractionResult as JSON. Of what is packed in an output it says under which id its ranges can be sliced."""
+    packed = {"source_id": handle} if MEMBER in handle else {}
+    return json.dumps(extraction.to_json() | packed, ensure_ascii=False)
 
 
 def fitting(extraction: Extraction, tell: Callable[[Extraction], str], fits: Fits) -> tuple[str, Extraction]:
@@ -261,6 +262,8 @@ def fitting(extraction: Extraction, tell: Callable[[Extraction], str], fits: Fit
             shown = replace(shown, ends=ends, answer=joined_ends(ends, shown.source_bytes))
         elif len(shown.answer) > _LEAST and not shown.ends:
             answer = cut_note(extraction.answer, len(shown.answer.encode("utf-8", "replace")) // 2)
+            if len(answer) >= len(shown.answer):  # the note about what is cut has a length of its own
+                break
             shown = replace(shown, answer=answer)
         else:
             break

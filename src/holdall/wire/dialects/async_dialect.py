@@ -37,8 +37,8 @@ def _running(view: View) -> str:
     )
 
 
-def _extracted(extraction: Extraction, _frame: Frame, _tool: str, _fits: Fits) -> str:
-    return s3_answer(extraction)
+def _extracted(extraction: Extraction, frame: Frame, _tool: str, _fits: Fits) -> str:
+    return s3_answer(extraction, frame.handle)
 
 
 def _ask(arguments: Mapping[str, Any]) -> Ask:

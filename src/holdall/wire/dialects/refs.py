@@ -41,7 +41,8 @@ def _notice(view: View, advice: str = ADVICE) -> str:
         found = "\n\n".join(f"Line {number}:\n{text}" for number, text in view.errors)
         parts.append(f"Errors:\n{_fenced(view, found)}")
     if view.more_errors:
-        parts.append(f"({plural(view.more_errors, 'more line')} may be about errors.)")
+        least = "at least " if view.at_least else ""
+        parts.append(f"({least}{plural(view.more_errors, 'more line')} may be about errors.)")
     parts += [f"ContextRef: {context_ref_json(view.facts)}", advice]
     return "\n".join(parts)
 
