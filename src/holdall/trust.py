@@ -173,6 +173,10 @@ _RUN = lazy_pattern(  # in a text: an interpreter, and the first word after it t
     rf"(?<![\w.-])({'|'.join(sorted(_INTERPRETERS))})[0-9.]{{0,5}}(?=(?:[ \t]{{1,9}}-\S{{1,99}}){{0,9}}"
     r"[ \t]{1,9}[\"']?([\w./@+-]{1,300}))".encode()
 )
+_INCLUDED = lazy_pattern(  # in a text: what a shell or make reads as a part of it
+    rb"(?:(?:^|[;&|({\n]|\b(?:then|do|else))[ \t]{0,99}(?:\.|source|-?include|sinclude)|"
+    rb"\bg?make\b[^\n;&|]{0,300}?[ \t](?:-[a-zA-Z]{0,9}f|--(?:make)?file))[ \t=]{1,9}[\"']?([\w./@+-]{1,300})"
+)
 _ENTERED = lazy_pattern(rb"\bcd[ \t]{1,9}([\w./@+-]{1,300})")
 _SCRIPT_MODULE = lazy_pattern(rb"[\"']([\w.]{1,300}):[\w.]{1,300}[\"']")  # in a pyproject.toml
 _RUNNERS = _words("npm pnpm yarn bun deno make gmake just task uv poetry hatch pdm cargo docker docker-compose podman")
@@ -234,14 +238,14 @@ class _Watch:
         self._start = start
         self._folder = folder
         self._import_folders: dict[str, None] = {}
+        self._listed: set[str] = set()
         self._looked_up: set[tuple[str, str]] = set()
         self._tries = _MAX_TRIES
         wide = (os.path.realpath("/"), os.path.realpath(os.path.expanduser("~")))
         self._projects = [one for one in (start, folder) if os.path.realpath(one) not in wide]
 
     def files(self) -> Watched:
-        waiting = [*self._program(), *self._of_words(), *self._of_variables()]
-        waiting += [inner for one in self._import_folders for inner in _direct_modules(one)]
+        waiting = [*self._program(), *self._of_words(), *self._of_variables(), *self._added_modules()]
         found: dict[str, str] = {}
         whole, left = True, _MAX_WATCHED_BYTES
         for path in waiting:  # which grows
@@ -253,8 +257,14 @@ class _Watch:
                 continue
             left -= os.path.getsize(real)
             found.update([file_hash(path)])
-            waiting += self._of_text(real)
+            waiting += [*self._of_text(real), *self._added_modules()]
         return Watched(tuple(sorted(found.items())), whole=whole and self._tries > 0)
+
+    def _added_modules(self) -> list[str]:
+        """Those that stand in a folder that was just found to be one of imports."""
+        folders = [one for one in self._import_folders if one not in self._listed]
+        self._listed.update(folders)
+        return [inner for one in folders for inner in _direct_modules(one)]
 
     def _program(self) -> list[str]:
         """The command, unless it is one that is installed."""
@@ -365,6 +375,7 @@ class _Watch:
     def _mentioned(self, text: bytes, folder: str) -> list[str]:
         found: list[str] = []
         run = {word: program for program, word in _RUN.findall(text)}
+        run |= dict.fromkeys(_INCLUDED.findall(text), b"")
         entered = [os.path.join(folder, os.fsdecode(one)) for one in _ENTERED.findall(text)[:9]]
         for match in dict.fromkeys((*_MENTIONS.findall(text), *run)):
             for place in dict.fromkeys((folder, self._start, *entered)):
@@ -422,7 +433,7 @@ _SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES)  # compiled code without a s
 _MAX_FILES = 2000
 _MAX_SOURCE_BYTES = 32 * 1024 * 1024
 _LONGEST_NAME = 300
-_IMPORT = lazy_pattern(r"\b(?:from[\s\\]+([.\w]+)[\s\\]+)?import[\s\\]+(\([^()]*\)|[^\n;#()]+)")
+_IMPORT = lazy_pattern(r"\b(?:from[\s\\]+([.\w]+)[\s\\]+)?import[\s\\]+(\((?:[^()#]|#[^\n]*)*\)|[^\n;#()]+)")
 _ALIAS = lazy_pattern(r"\bas\s+\w+")
 _NAMES = lazy_pattern(r"[^\W\d][\w.]*")
 

@@ -69,6 +69,11 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
         ("{folder}/tool", {"tool": ""}, []),
         ("/usr/bin/env run.sh", {"run.sh": ". ./x", "x": ""}, []),
         ("sh -c 'set -e; . ./a.sh; exec ./tool; cat note.txt'", {"a.sh": "", "tool": ""}, []),
+        ("sh run.sh", {"run.sh": "if true; then . ./env; fi\nsource other\n", "env": "", "other": ""}, ["third"]),
+        ("sh -c '. ./env; exec ./tool'", {"env": "", "tool": ""}, []),
+        ("make -s -f build.mk run", {"build.mk": "include rules.mk\n-include more\n", "rules.mk": "", "more": ""}, []),
+        ("sh go.sh", {"go.sh": "exec python3 app/server\n", "app/server": "", "app/email.py": ""}, []),
+        ("python3 a.py", {"a.py": "from pk import (  # a (comment)\n one,\n two)\n", "pk/one.py": "", "pk/two.py": ""}, []),
     ],
 )  # fmt: skip
 def test_the_code_that_a_command_names_is_watched(
