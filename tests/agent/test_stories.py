@@ -390,7 +390,10 @@ async def test_a_refusal_and_an_output_are_news_beside_a_slow_call(tmp_path: Pat
         await asyncio.Event().wait()
         return ""
 
-    model = acting(lambda _: Reply(calls=calls), report("asked at once"))
+    def both(_: Request) -> Reply:
+        return Reply(calls=calls)
+
+    model = acting(both, report("asked at once"))
     settings = {"slow_after_seconds": 0.01, "grace_seconds": 0.0}
     one = agent(tmp_path, model, tool("forever", forever), tool("small", small), settings=settings)
     async with asyncio.timeout(100):

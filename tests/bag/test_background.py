@@ -651,6 +651,37 @@ async def test_an_output_of_which_the_store_took_only_a_part_says_so(tmp_path: P
         assert facts.error.startswith("not all of it is kept: the quota of this session is 100.0 kB")
 
 
+@requirement("store:disk-full")
+@pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.parametrize(
+    ("dialect", "told"),
+    [
+        ("clamp", "[not all of it is kept; handle: "),
+        ("refs", "too large to be shown here; not all of it is kept.\n"),
+        ("extract", "not all of it is kept: the quota of"),
+        ("holdall", "It is not whole ("),
+    ],
+)
+async def test_a_part_is_not_told_as_the_whole_and_a_failure_stays_one(
+    tmp_path: Path, dialect: str, told: str, fails: bool
+) -> None:
+    def writes() -> Iterator[str]:
+        for _ in range(30):
+            yield "a line of ten thousand bytes".ljust(9_999) + "\n"
+        if fails:
+            raise ValueError("no host")
+
+    async with opened(tmp_path, session_quota_bytes=100_000, dialect=dialect) as bag:
+        taken = await bag.run(writes, tool="a")
+        assert isinstance(taken, Kept)
+        assert taken.is_error is fails
+        assert ("ValueError: no host" in taken.text) is fails
+        assert "not all of it is kept" in taken.text
+        assert "; all of it is kept" not in taken.text
+        assert "[all of it is kept" not in taken.text
+        assert told in taken.text
+
+
 async def test_an_output_whose_end_the_store_refuses_is_not_left_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

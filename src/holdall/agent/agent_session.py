@@ -263,7 +263,7 @@ def _start(runtime: Runtime, turn: BagTurn, call: ToolCall, depth: int, numbers:
     """`numbers` counts the calls of a message, members of batches among them."""
     name = call.name.replace(".", "_")
     tool = next((one for one in runtime.listed() if one.plain_name == name), None)
-    if tool is None:
+    if tool is None or (call.name != tool.name and not runtime.bag.owns(call.name)):
         known = [one.plain_name for one in runtime.listed()]
         return _Started(call, text=unknown_tool(call.name, known), is_error=True)
     given: object = call.arguments

@@ -56,7 +56,7 @@ from holdall.values.errors import (
     ToolRaised,
     UsageError,
 )
-from holdall.values.outputs import Ended, Facts, Origin, Running, State
+from holdall.values.outputs import FAILED, Ended, Facts, Origin, Running, State
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.read import locate, passage
@@ -166,7 +166,7 @@ class Sink:
     ) -> Facts | None:
         """End what is in the store, after one last part; None if nothing is there. Calling it twice is harmless.
 
-        Where the store took only a part of it, it ends as interrupted, and says why.
+        Where the store took only a part of it, it says why, and ends as interrupted unless its call ended badly.
         """
         with self._lock:
             if self._writer is None or self._finished:
@@ -175,7 +175,8 @@ class Sink:
                 self._store(last)
             self._finished = True
             if self.fault is not None:
-                state, error = "interrupted", not_all_kept(self.fault)
+                lost = not_all_kept(self.fault)
+                state, error = (state, f"{error}; {lost}") if state in FAILED and error else ("interrupted", lost)
             try:
                 notes = (*notes, *surrogate_notes(self._lone), *self._objects.notes)
                 facts = self._writer.finish(

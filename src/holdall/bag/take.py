@@ -53,6 +53,7 @@ from holdall.wire.notes import (
     blob_note,
     fields_named,
     fields_shown,
+    is_kept_in_part,
     is_note,
     not_base64,
     not_text,
@@ -1403,7 +1404,7 @@ async def _noticed(
             content: object = blob_note("binary data", facts.measure.bytes, handle=handle)
         else:
             beginning_only = prepared.at_rest and prepared.is_part
-            cut = _cut(core, prepared, decision, None, handle=handle)
+            cut = replace(_cut(core, prepared, decision, None, handle=handle), in_part=is_kept_in_part(facts))
             content = shorten_by(core, both_ends=not beginning_only)(cut)
             content = with_end(content, facts) if isinstance(content, str) else content
             content = _with_ended(prepared, content)

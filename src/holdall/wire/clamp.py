@@ -105,12 +105,13 @@ def suffix_for(
     max_tokens: int | None = None,
     room: bool = False,
     handle: str = "",
+    in_part: bool = False,
     gone: str = "",
 ) -> str:
     """The suffix of S4 with these limits in it, and after it where the rest is, when that is known.
 
     `room` names the room that was left in the turn among what was exceeded. `handle` is for an output that is kept,
-    `gone` the reason why one is not.
+    with `in_part` not all of it, and `gone` the reason why one is not.
     """
     over = " or ".join(
         [
@@ -121,7 +122,7 @@ def suffix_for(
             *(["the room left in this turn"] if room else []),
         ]
     )
-    rest = f"\n[all of it is kept; handle: {handle}]" if handle else ""
+    rest = f"\n[{'not ' if in_part else ''}all of it is kept; handle: {handle}]" if handle else ""
     lost = f"\n[the rest was not kept and is gone: {one_line(gone, 300)}]" if gone else ""
     return f"{_LEAD}{MARK}exceeded {over or 'its limits'}{_ADVICE}{rest}{lost}"
 

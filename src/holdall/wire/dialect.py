@@ -78,6 +78,7 @@ class Cut:
     tag: str = ""
     incomplete: bool = False  # `result` is only the beginning: it says so, however short it is
     total_bytes: int | None = None  # of all of it, if that is known
+    in_part: bool = False  # under the handle is only a part of it
 
 
 def text_problem(text: object, handle: str, most: int | None) -> str:

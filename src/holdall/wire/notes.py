@@ -93,9 +93,12 @@ def masked_note(secrets: int, *, everywhere: bool = True) -> str:
     return f"{plural(secrets, 'secret')} {'is' if secrets == 1 else 'are'}{masked}"
 
 
+_NOT_ALL = "not all of it is kept"
+
+
 def not_all_kept(problem: Exception) -> str:
     """Why an output is not whole of which the store, or what masks it, took only the beginning."""
-    return f"not all of it is kept: {problem}"
+    return f"{_NOT_ALL}: {problem}"
 
 
 def path_note(path: str) -> str:
@@ -193,12 +196,19 @@ def media_type_in(notes: Iterable[str]) -> str:
 
 
 def all_is_kept(facts: Facts, kept: str = "all of it is kept") -> str:
-    """Of a whole output: that all of it is kept, and what could not be kept as it was."""
+    """Of a whole output: that all of it is kept, and what could not be kept as it was. Of a part: that it is one."""
+    if is_kept_in_part(facts):
+        return _NOT_ALL
     notes = [note for note in facts.measure.notes if note.endswith(_TOLD) or UNREAD in note or AS_TOLD in note]
     changed = [foreign(note, 120) for note in notes[:3]] + beside_it(
         facts.measure.notes
     )  # one of each; a bundle may say more
     return f"{kept}, but {', and '.join(changed)}" if changed else kept
+
+
+def is_kept_in_part(facts: Facts) -> bool:
+    """Whether its call wrote, or may have written, more than there is."""
+    return facts.state == "interrupted" or (facts.state in FAILED and f"{_NOT_ALL}: " in facts.error)
 
 
 def without_mark(text: str, mark: re.Pattern[str]) -> str:

@@ -24,7 +24,7 @@ def clamped(cut: Cut) -> object:
     over = cut.over
     suffix = suffix_for(
         over.bytes, over.lines, max_chars=over.chars, max_tokens=over.tokens, room=cut.room, handle=cut.handle,
-        gone=gone,
+        in_part=cut.in_part, gone=gone,
     )  # fmt: skip
     shown = clamp_result(cut.result, cut.limits, suffix=suffix, tag=cut.tag)
     parts = take_apart(shown)
