@@ -50,6 +50,7 @@ from holdall.wire.clamp import (
 from holdall.wire.dialect import PREVIEW_BYTES, Cut, View
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.notes import (
+    STRUCTURED,
     blob_note,
     fields_named,
     fields_shown,
@@ -62,14 +63,11 @@ from holdall.wire.notes import (
     part_kept_note,
     part_note,
     path_note,
-    repeated_note,
     structure_as_text,
-    structure_named,
     structure_notice,
     structured_not_kept,
     structured_note,
     two_handles,
-    unnamed_note,
     why_not_kept,
     with_end,
     without_mark,
@@ -90,7 +88,6 @@ from holdall.wire.results import (
     text_of,
     told_fields,
     with_field,
-    wrapped_name,
     wrapped_text,
 )
 from holdall.wire.results import field as field_of
@@ -462,9 +459,7 @@ def content_as_text(content: object, notes: Mapping[int, str] | None = None) -> 
         return value_text(structured)[0]
     structure = cast("_Structure", _structure_of(content))
     if not structure.repeats(parts.text):
-        told.append(structure_as_text(structure.shown, structure.name))
-    elif structure.name:
-        told.append(repeated_note(structure.name))
+        told.append(structure_as_text(structure.shown))
     return "\n".join(told)
 
 
@@ -600,7 +595,7 @@ def _measured_structure(core: Core, output: object, parts: Parts, origin: Origin
     structured = structured_of(output)
     if structured is None or not _structure_is_over(core, structured, limits):
         return None
-    structure = cast("_Structure", _structure_of(output, core))
+    structure = cast("_Structure", _structure_of(output))
     data = structure.data
     if isinstance(data, bytes):
         measured = _measured_bytes(core, data, origin, limits)
@@ -611,7 +606,7 @@ def _measured_structure(core: Core, output: object, parts: Parts, origin: Origin
     whole = parts.with_note(text).whole if parts.text is None else parts.with_text(text)
     return replace(
         measured, output=whole, decision=decision, parts=take_apart(whole), came=output, is_structure=True,
-        is_error=origin.is_error, notes=(*measured.notes, *structure.notes),
+        is_error=origin.is_error,
     )  # fmt: skip
 
 
@@ -735,11 +730,6 @@ class _Structure:
 
     data: str | bytes
     is_text: bool = False
-    name: str = ""  # of that text, where it says something
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (unnamed_note(self.name),) if self.name else ()
 
     @property
     def size(self) -> int:
@@ -756,7 +746,7 @@ class _Structure:
 
     def repeats(self, text: str | None) -> bool:
         """Whether a text says the same; as JSON, whatever its spaces, its escapes and the order of its names are."""
-        if self.data in _NOTHING:
+        if self.data in (("",) if self.is_text else _NOTHING):
             return True
         if text is None:
             return False
@@ -783,8 +773,8 @@ def _in_order(text: str | bytes) -> str:
     return json.dumps(json.loads(text, object_pairs_hook=unique), sort_keys=True)
 
 
-def _structure_of(came: object, core: Core | None = None) -> _Structure | None:
-    """Of a result as it came. A name with the mark of real notices stays inside of the JSON."""
+def _structure_of(came: object) -> _Structure | None:
+    """Of a result as it came."""
     structured = structured_of(came)
     if structured is None:
         return None
@@ -792,8 +782,8 @@ def _structure_of(came: object, core: Core | None = None) -> _Structure | None:
     if exact is None or exact[:1] not in (b"{", b"[") or equal.is_one_text(exact, 0, len(exact)):
         value = structured.value() if isinstance(structured, LargeJson) else structured
         text = wrapped_text(value)
-        if text is not None and not (core and core.marks.search(wrapped_name(value))):
-            return _Structure(text, is_text=True, name=wrapped_name(value))
+        if text is not None:
+            return _Structure(text, is_text=True)
     return _Structure("".join(json_text(structured)) if exact is None else exact)
 
 
@@ -885,12 +875,10 @@ async def _keep_structure(
     over = _structure_is_over(core, structured, prepared.limits)
     if not over and not changed:
         return _with_value(parts, structured), ()
-    structure = cast("_Structure", await asyncio.to_thread(_structure_of, prepared.came, core))
-    told_apart = structure.name and not prepared.is_structure
+    structure = cast("_Structure", await asyncio.to_thread(_structure_of, prepared.came))
     if prepared.is_structure or await asyncio.to_thread(structure.repeats, parts.text):
         if twin is not None:
-            named = parts.with_note(repeated_note(structure.name)) if told_apart else parts
-            return _with_structure(named, structured_note(twin, core.handle_of(twin))), ()
+            return _with_structure(parts, structured_note(twin, core.handle_of(twin))), ()
         if fault:
             return _with_structure(parts, structured_not_kept(structure.size, fault)), ()
         shown = _with_value(parts, structured)  # all of it is in the text
@@ -898,23 +886,20 @@ async def _keep_structure(
             return shown, ()
     facts, why = None, fault
     if over or not fault:
-        notes = (part_note(structure_named(structure.name)), *structure.notes)
-        facts, why = await _stored(core, structure.data, prepared.origin, notes)
+        facts, why = await _stored(core, structure.data, prepared.origin, (part_note(STRUCTURED),))
     note = structured_note(facts, core.handle_of(facts)) if facts else structured_not_kept(structure.size, why)
     if facts is None:
         said = _unkept_structure(core, prepared, structure, why, over=over, changed=changed)
     elif twin is not None:
-        said = two_handles(
-            core.handle_of(twin), core.handle_of(facts), structure.size, is_text=structure.is_text, name=structure.name
-        )
+        said = two_handles(core.handle_of(twin), core.handle_of(facts), structure.size, is_text=structure.is_text)
     else:
-        said = await _kept_structure(core, facts, structure_named(structure.name), over=over, changed=changed)
+        said = await _kept_structure(core, facts, over=over, changed=changed)
     return _with_structure(parts, note).with_note(said), (facts,) if facts else ()
 
 
-async def _kept_structure(core: Core, facts: Facts, what: str, *, over: bool, changed: bool) -> str:
+async def _kept_structure(core: Core, facts: Facts, *, over: bool, changed: bool) -> str:
     """What is said of it where the text beside it is shown, whole or in part."""
-    size, handle = facts.measure.bytes, core.handle_of(facts)
+    what, size, handle = STRUCTURED, facts.measure.bytes, core.handle_of(facts)
     if not over:
         return part_kept_note(what, size, handle=handle)
     if changed or core.dialect.shorten is not None:
@@ -930,9 +915,9 @@ def _unkept_structure(
     core: Core, prepared: Prepared, structure: _Structure, why: str, *, over: bool, changed: bool
 ) -> str:
     if not over:
-        return structure_as_text(structure.shown, structure.name)
+        return structure_as_text(structure.shown)
     if changed:  # of the text, too, there is only a part
-        return blob_note(structure_named(structure.name), structure.size, why=why)
+        return blob_note(STRUCTURED, structure.size, why=why)
     alone = replace(prepared, output=structure.text, text=structure.text, parts=None)
     return value_as_text(shorten_by(core, both_ends=True)(_cut(core, alone, Keep("bytes"), None, why=why)))
 
@@ -964,13 +949,12 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
             said.append(await _kept_apart(core, origin, carried.what, carried.data))
         elif text is None:
             said.append(carried.data.decode())
-    structure = await asyncio.to_thread(_structure_of, parts.whole, core)
+    structure = await asyncio.to_thread(_structure_of, parts.whole)
     if structure is None or await asyncio.to_thread(structure.repeats, parts.text):
-        return "\n".join([*said, *([repeated_note(structure.name)] if structure and structure.name else [])])
+        return "\n".join(said)
     if not parts.text:
-        said += [repeated_note(structure.name)] if structure.name else []
         return "\n".join([structure.text, *said]) if any(said) else structure.data
-    return "\n".join([*said, await _kept_apart(core, origin, structure_named(structure.name), structure.data)])
+    return "\n".join([*said, await _kept_apart(core, origin, STRUCTURED, structure.data)])
 
 
 async def kept_fields(core: Core, parts: Parts, origin: Origin) -> tuple[str, ...]:

@@ -66,13 +66,16 @@ UNREAD, AS_TOLD = " could not be read: ", " kept only as str(): "
 
 
 OTHER_FIELDS = "other fields of the result"  # also as the media type of a note
-UNNAMED_TEXT = "without its name in the structured content, "
-"""How notes begin on what a result said beside its text."""
+_BESIDE_IT = lazy_pattern(
+    rf"{OTHER_FIELDS} (?:are kept by themselves; handle: [\w/.-]{{1,90}}|are not kept: [ -~]{{1,200}}|"
+    r"are kept only here: \{[ -~]{0,60}\})"
+)
 
 
 def beside_it(notes: Iterable[str]) -> list[str]:
-    """Those of them, for a sentence of ours: there is one of each."""
-    return [foreign(note, 120) for note in notes if note.startswith((OTHER_FIELDS, UNNAMED_TEXT))][:2]
+    """What a result said beside its text, for a sentence of ours. Only in the form in which we write it: notes may have
+    come with a bundle."""
+    return [foreign(note, 120) for note in notes if _BESIDE_IT.fullmatch(note)][:1]
 
 
 LONGEST_REASON = 61  # characters: the reasons that we write ourselves fit

@@ -12,7 +12,6 @@ from holdall.text.escape import (
     AS_TOLD,
     LONGEST_REASON,
     OTHER_FIELDS,
-    UNNAMED_TEXT,
     UNREAD,
     beside_it,
     foreign,
@@ -130,24 +129,9 @@ def too_deep_to_mask() -> str:
 STRUCTURED = "structured content"  # as the media type of a note
 
 
-def structure_named(name: str) -> str:
-    """What structured content is called in a note that is one text under this name; the text alone is kept."""
-    return f'{STRUCTURED} "{name}"' if name else STRUCTURED
-
-
-def unnamed_note(name: str) -> str:
-    """For the facts of such a text."""
-    return f'{UNNAMED_TEXT}"{name}"'
-
-
-def repeated_note(name: str) -> str:
-    """Behind a text that structured content repeats under a name which says something."""
-    return f"[{structure_named(name)}: it is the text of this result]"
-
-
-def two_handles(text: str, structure: str, size: int, *, is_text: bool, name: str = "") -> str:
+def two_handles(text: str, structure: str, size: int, *, is_text: bool) -> str:
     """Beside the notice of a text: which handle is which."""
-    what = f"{plural(size, 'byte')} of {'text' if is_text else 'JSON'}" + (f' under "{name}"' if name else "")
+    what = f"{plural(size, 'byte')} of {'text' if is_text else 'JSON'}"
     return f"[two handles: {text} is the text of this result, {structure} its structured content ({what})]"
 
 
@@ -156,9 +140,9 @@ def structure_notice(notice: str) -> str:
     return f"The text of this result is complete. Its structured content is not shown:\n{notice}"
 
 
-def structure_as_text(written: str, name: str = "") -> str:
+def structure_as_text(written: str) -> str:
     """Structured content that fits, beside a text that says something else, or is not kept."""
-    return f"[{structure_named(name)}: {written}]"
+    return f"[{STRUCTURED}: {written}]"
 
 
 def structured_note(facts: Facts, handle: str = "") -> dict[str, Any]:

@@ -8,7 +8,6 @@ import contextlib
 import copy
 import dataclasses
 import json
-import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
@@ -18,7 +17,6 @@ from urllib.parse import unquote_to_bytes
 from holdall.text.excerpt import byte_count
 from holdall.values.chat import Assistant, ToolResult
 from holdall.values.outputs import RawResult
-from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # The fields of what tools return: dictionaries, pydantic models, dataclasses, anything with attributes.
@@ -454,8 +452,6 @@ def take_apart(result: object) -> Parts | None:
 # What most results are: looked at in a few steps, because nearly every call gives one of these.
 
 _MAY_HOLD_CONTENT = ("content", "output", "toolResult", "blocks")
-_WRAPPER = "result"
-_SHORT_NAME = lazy_pattern(r"[A-Za-z_][\w -]{0,29}", re.ASCII)
 _PLAIN_RESULT = frozenset(("content", "isError", "is_error", "structuredContent"))
 _PLAIN_BEDROCK = frozenset(("content", "status", "toolUseId"))
 _BESIDE_TEXT = ("structuredContent", "_meta", "details", "isError", "is_error", "blocks")
@@ -494,7 +490,7 @@ def plain_text(result: object) -> str | None:
 
 
 def _is_repeated(text: str | None, structured: object) -> bool:
-    return text is not None and wrapped_text(structured) == text and not wrapped_name(structured)
+    return text is not None and wrapped_text(structured) == text
 
 
 def plain_content(content: object) -> str | None:
@@ -526,20 +522,11 @@ def structured_of(result: object) -> object:
 
 
 def wrapped_text(structured: object) -> str | None:
-    """The text that structured content wraps, where that is all there is: `{"result": "…"}`, or another short name."""
-    if isinstance(structured, Mapping) and len(cast("Mapping[str, object]", structured)) == 1:
-        name, structured = next(iter(cast("Mapping[object, object]", structured).items()))
-        if name != _WRAPPER and not (structured and isinstance(name, str) and _SHORT_NAME.fullmatch(name)):
-            return None  # it could not be told in a note, or there is nothing beside it to tell
+    """The text that structured content wraps, where that is all there is: `{"result": "…"}`, which servers write around
+    any text. Another name says something, that it was rejected or is a password, and stays with it."""
+    if isinstance(structured, Mapping) and len(table := cast("Mapping[object, object]", structured)) == 1:
+        structured = table.get("result")
     return structured if isinstance(structured, str) else None
-
-
-def wrapped_name(structured: object) -> str:
-    """The name of such a text where it says something, as `rejected` does. Servers write `result` around any text."""
-    if not isinstance(structured, Mapping):
-        return ""
-    name = next(iter(cast("Mapping[str, object]", structured)))
-    return "" if name == _WRAPPER else name
 
 
 def _path(result: object) -> tuple[str, ...] | None:

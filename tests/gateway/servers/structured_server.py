@@ -34,7 +34,7 @@ class Named(BaseModel):
 
 
 class Wrapped(BaseModel):
-    page: str
+    result: str
 
 
 def rows(count: int) -> list[Row]:
@@ -132,17 +132,17 @@ def structure_alone_without_schema(count: int, fail: bool = False) -> CallToolRe
 
 @SERVER.tool()
 def wrapped_alone(count: int, fail: bool = False) -> Annotated[CallToolResult, Wrapped]:
-    return result(None, {"page": text(count)}, fail)
+    return result(None, {"result": text(count)}, fail)
 
 
 @SERVER.tool()
 def wrapped_without_schema(count: int, fail: bool = False) -> CallToolResult:
-    return result(text(count), {"page": text(count)}, fail)
+    return result(text(count), {"result": text(count)}, fail)
 
 
 @SERVER.tool()
 def another_wrapped(count: int, fail: bool = False) -> CallToolResult:
-    return result("see the page", {"page": text(count)}, fail)
+    return result("see the page", {"result": text(count)}, fail)
 
 
 if __name__ == "__main__":

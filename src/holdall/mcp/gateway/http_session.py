@@ -21,8 +21,8 @@ from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, met
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
-from holdall.wire.notes import blob_note, link, not_base64, part_note, structure_named, structured_note, with_notice
-from holdall.wire.results import payload_of, text_of, told_fields, wrapped_name, wrapped_text
+from holdall.wire.notes import STRUCTURED, blob_note, link, not_base64, part_note, structured_note, with_notice
+from holdall.wire.results import payload_of, text_of, told_fields, wrapped_text
 
 # An answer that is too large for an event of a stream, as one that fits.
 #
@@ -95,8 +95,7 @@ async def _with_links(bag: Holdall, origin: Origin, result: dict[str, Any], revi
 def _carried(part: object, *, is_block: bool) -> tuple[str, bytes]:
     if not is_block:
         text = wrapped_text(part)
-        name = "" if text is None else wrapped_name(part)
-        return structure_named(name), _json(part) if text is None else text.encode("utf-8", "replace")
+        return STRUCTURED, _json(part) if text is None else text.encode("utf-8", "replace")
     if (text := text_of(part)) is not None and not told_fields(part):
         return "text", text.encode("utf-8", "replace")
     payload = payload_of(part)
