@@ -782,6 +782,12 @@ def test_long_whole_numbers_inside_of_others_are_told_apart_or_noted(ask: Ask) -
     assert ask(b'[{"a":9007199254740992},{"a":0.12345678901234567}]', "select a from t").notes == ()
 
 
+def test_what_is_very_deep_in_others_is_as_it_is(ask: Ask) -> None:
+    deep = ['{"a":[' * 40 + number + "]}" * 40 for number in ("0.5", "12345678901234567")]
+    table = ask(f"[{','.join(deep)}]".encode(), "select contains(a::varchar, '12345678901234567') from t")
+    assert (rows(table), table.notes) == ([[False], [True]], ())
+
+
 def test_long_whole_numbers_where_not_all_values_are_objects_are_told_apart_or_noted(ask: Ask) -> None:
     data = b'[{"a":123456789012345678901234567,"b":12345678901234567},{"a":5,"b":1.5},3]'
     table = ask(data, "select a, b from t limit 1")

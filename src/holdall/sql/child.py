@@ -250,8 +250,9 @@ _SEARCHED_AT_ONCE = 4 * 1024 * 1024
 _FORMATS = {"ndjson": "newline_delimited", "array": "array", "object": "unstructured", "members": "newline_delimited"}
 _DEEPEST = 50  # levels of a type that are looked into
 _CHANGED = lazy_pattern(r"\b(?:DATE|DOUBLE|TIME|UUID)\b")  # types in which DuckDB may write a value otherwise
+_DEEPER = "deeper"  # in place of what is not looked into
 # So that tables of JSON and of CSV can be joined, and 1:2:3 stays what it is.
-_READ_AS = {"UUID": "VARCHAR", "TIME": "VARCHAR"}
+_READ_AS = {"UUID": "VARCHAR", "TIME": "VARCHAR", _DEEPER: "JSON"}
 _RENAMED = lazy_pattern(r"(.+)_[0-9]+", re.DOTALL)
 
 VALUE, TEXT = "value", "VARCHAR"
@@ -542,8 +543,9 @@ def _exact(duck: Any, shape: Shape, sample: int, columns: Columns, rounded: Colu
     if has_doubles and (sample != -1 or _has_long_number(shape)):
         tests["DOUBLE"] = (_is_rounded, _is_broken)
     asked = [leaf.holds(test) for each in leaves.values() for leaf in each for test in tests.get(leaf.kind, ())]
+    read_as = _READ_AS | dict.fromkeys(tests, TEXT)
     typed = ", ".join(
-        f"{quoted(name)}: {quoted(_retyped(kinds[name], (TEXT if one.kind in tests else one.kind for one in each)))}"
+        f"{quoted(name)}: {quoted(_retyped(kinds[name], (read_as.get(leaf.kind, leaf.kind) for leaf in each)))}"
         for name, each in leaves.items()
         if any(leaf.kind in tests for leaf in each)
     )
@@ -594,7 +596,7 @@ def _leaves(kind: Any, value: str, depth: int = 0) -> Iterator[Leaf]:
         for leaf in _leaves(kind.children[-1][1], one, depth + 1):
             yield Leaf(leaf.kind, partial(_in_list, values, one, leaf.holds))
     elif kind.id in ("struct", "list", "map"):
-        yield Leaf("JSON", lambda test: test(value))
+        yield Leaf(_DEEPER, lambda test: test(value))
     else:
         yield Leaf(str(kind), lambda test: test(value))
 
