@@ -162,6 +162,20 @@ async def test_every_text_names_the_tools_as_they_are_listed_to_the_model(tmp_pa
     assert not re.search(r"context\.\w", told)
 
 
+@requirement("dialect:names-as-listed")
+async def test_a_dotted_name_of_s1_is_taken_alone_as_in_a_batch(tmp_path: Path) -> None:
+    asked = {"refId": "c1.0", "lines": 1}
+    batch = {"calls": [{"tool": "context.tail", "arguments": asked}, {"tool": "final.report", "arguments": {}}]}
+    model = acting([("big", {})], [("context.tail", asked), ("final.report", {}), ("batch", batch)], report())
+    await run(agent(tmp_path, model, tool("big", big), settings={"dialect": "refs"}))
+    alone, unknown, both = returned(model.requests[-1])[-3:]
+    assert not alone.is_error
+    assert unknown.text.startswith('There is no tool "final.report". ')
+    first, second = json.loads(both.text)
+    assert first["result"].split("\n")[0].startswith("line ")
+    assert second["result"].startswith('There is no tool "final.report". ')
+
+
 @pytest.mark.parametrize(
     ("steps", "turns", "why"),
     cast("list[Any]", [

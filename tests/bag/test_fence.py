@@ -265,6 +265,17 @@ def facts_of(words: str, **more: Any) -> Facts:
     )
 
 
+@requirement("answer:max-bytes")
+def test_a_wait_for_hundreds_of_calls_is_told_within_bounds_in_the_words_of_s3() -> None:
+    ended = [facts_of("fetch")] * 400
+    running = [StillRunning("fetch", "k3f9", 1.0)] * 400
+    lines = s3_wait(Waited(ended, running, timed_out=True)).split("\n")
+    assert lines == [
+        "Completed tools:", *["- fetch (id: k3f9, size: 9B)"] * 50, "- … and 350 more",
+        "Still running:", *["- fetch (id: k3f9, running 1.0s)"] * 50, "- … and 350 more",
+    ]  # fmt: skip
+
+
 @requirement("answer:foreign-text-on-one-line")
 @given(hostile)
 def test_names_and_errors_of_tools_and_servers_stay_on_their_line(words: str) -> None:

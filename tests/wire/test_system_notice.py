@@ -83,6 +83,16 @@ You now need to decide your next move:
 """)
 
 
+@requirement("notice:system-sections")
+def test_of_many_calls_that_run_or_wait_twenty_are_listed_and_the_others_counted() -> None:
+    many = [RunningTool("t", f"id{n}", n) for n in range(400)]
+    lines = system_notice(Work(running=many, queued=many[:21]), turn=1).split("\n")
+    at = lines.index("### Running (400)")
+    assert lines[at + 20 : at + 22] == ["- t (id: id19, running 19.0s)", "… and 380 more"]
+    at = lines.index("### Queued (21)")
+    assert lines[at + 20 : at + 22] == ["- t (id: id19, queued 19.0s)", "… and 1 more"]
+
+
 @requirement("notice:system-failed")
 def test_failed_calls_stand_with_their_reason() -> None:
     work = Work(failed=[FailedTool("crawl", "x1", "timed out after 600s")])

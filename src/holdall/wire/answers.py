@@ -40,6 +40,7 @@ from holdall.wire.tool import Ask
 
 
 MOST_TOLD = 20  # calls, of those that have ended and of those that run
+_MOST_S3_TOLD = 50  # the same in S3's words, which say less of each
 
 
 @record
@@ -75,9 +76,11 @@ def s3_wait(waited: Waited) -> str:
         return "No async tools running."
     lines: list[str] = []
     if waited.ended:
-        lines += ["Completed tools:", *(f"- {_s3_line(facts, waited)}" for facts in waited.ended)]
+        told = [f"- {_s3_line(facts, waited)}" for facts in waited.ended[:_MOST_S3_TOLD]]
+        lines += ["Completed tools:", *told, *_s3_not_told(len(waited.ended))]
     if waited.timed_out and waited.running:
-        lines += ["Still running:", *(_running(one, waited) for one in waited.running)]
+        told = [_running(one, waited) for one in waited.running[:_MOST_S3_TOLD]]
+        lines += ["Still running:", *told, *_s3_not_told(len(waited.running))]
     return "\n".join(lines)
 
 
@@ -103,6 +106,11 @@ def our_wait(waited: Waited) -> str:
         handle = waited.shown(first)
         lines.append(f'Next: context_tail(handle="{handle}") · context_grep(handle="{handle}", pattern="…")')
     return "\n".join(lines)
+
+
+def _s3_not_told(number: int) -> list[str]:
+    """The model has the id of each from its notice: S3 has no tool that lists them."""
+    return [f"- … and {number - _MOST_S3_TOLD:,} more"] if number > _MOST_S3_TOLD else []
 
 
 def _not_told(number: int) -> list[str]:

@@ -10,6 +10,7 @@ from holdall.text.numbers import roughly
 from holdall.values.record import record
 
 UNNAMED = "unknown"  # a tool, where nobody said which
+_MOST_UNFINISHED = 20  # calls that are listed, of those that run and of those that wait
 
 
 @record
@@ -119,11 +120,9 @@ def _moves(work: Work, words: StatusWords) -> tuple[list[str], list[str]]:
 def _status(work: Work) -> list[str]:
     lines: list[str] = []
     if work.running:
-        shown = [f"- {foreign(one.tool) or UNNAMED} (id: {one.id}, running {one.seconds:.1f}s)" for one in work.running]
-        lines += ["", f"### Running ({len(work.running)})", *shown]
+        lines += ["", f"### Running ({len(work.running)})", *_unfinished(work.running, "running")]
     if work.queued:
-        shown = [f"- {foreign(one.tool) or UNNAMED} (id: {one.id}, queued {one.seconds:.1f}s)" for one in work.queued]
-        lines += ["", f"### Queued ({len(work.queued)})", *shown]
+        lines += ["", f"### Queued ({len(work.queued)})", *_unfinished(work.queued, "queued")]
     if work.ready:
         shown = [*map(_ready, work.ready), *_more(work.more_ready)]
         lines += ["", f"### Ready ({len(work.ready) + work.more_ready})", *shown]
@@ -134,6 +133,15 @@ def _status(work: Work) -> list[str]:
         ]
         lines += ["", f"### Failed ({len(work.failed) + work.more_failed})", *shown, *_more(work.more_failed)]
     return lines
+
+
+def _unfinished(calls: Sequence[RunningTool], state: str) -> list[str]:
+    shown = [
+        f"- {foreign(one.tool) or UNNAMED} (id: {one.id}, {state} {one.seconds:.1f}s)"
+        for one in calls[:_MOST_UNFINISHED]
+    ]
+    left_out = len(calls) - len(shown)
+    return [*shown, *([f"… and {left_out:,} more"] if left_out else [])]
 
 
 def _more(left_out: int) -> list[str]:
