@@ -165,7 +165,8 @@ async def test_every_text_names_the_tools_as_they_are_listed_to_the_model(tmp_pa
 @requirement("dialect:names-as-listed")
 async def test_a_dotted_name_of_s1_is_taken_alone_as_in_a_batch(tmp_path: Path) -> None:
     asked = {"refId": "c1.0", "lines": 1}
-    batch = {"calls": [{"tool": "context.tail", "arguments": asked}, {"tool": "final.report", "arguments": {}}]}
+    unknown_one: dict[str, Any] = {"tool": "final.report", "arguments": {}}
+    batch = {"calls": [{"tool": "context.tail", "arguments": asked}, unknown_one]}
     model = acting([("big", {})], [("context.tail", asked), ("final.report", {}), ("batch", batch)], report())
     await run(agent(tmp_path, model, tool("big", big), settings={"dialect": "refs"}))
     alone, unknown, both = returned(model.requests[-1])[-3:]

@@ -105,6 +105,31 @@ async def test_after_fifteen_turns_without_a_report_the_strategy_has_failed(tmp_
         assert found.warning.startswith("WARNING: read-grep failed (no report after 15 turns)")
 
 
+@requirement("extract:read-grep-turns")
+@pytest.mark.parametrize("calls", [2, 10])
+@pytest.mark.parametrize("window", [8000, 16_000])
+async def test_a_search_stays_inside_the_window_and_ends_with_a_report(tmp_path: Path, window: int, calls: int) -> None:
+    def answer(request: Request) -> Reply | str:
+        if not request.tools:
+            return said(request, Answer("job 3 failed", ["ERROR job 3"]))
+        file = request.messages[0].text.split("- Handle/filename: ")[1].split("\n")[0]
+        first = len(returned(request)) * 50 + 1
+        ranges = [f"{start}:{start + 499}" for start in range(first, first + calls * 50, 50)]
+        read = [ToolCall(f"c{one}", "Read", {"filename": file, "lines": one}) for one in ranges]
+        return Reply(calls=tuple(read))
+
+    model = ScriptedModel(answer, window=window, max_output=1000)
+    async with opened(tmp_path, model=model) as bag:
+        facts = await bag.keep(LOG)
+        found = await bag.extract(facts.handle, "which?", mode="read-grep")
+        assert (found.strategy, found.answer, found.warning) == ("read-grep", "job 3 failed", "")
+        assert 2 < len(model.requests) < 15 or calls == 10
+        for request in model.requests:
+            assert sum(bag.core.count(message.text) for message in request.messages) + 1000 <= window
+        last = model.requests[-1].messages[-1]
+        assert last.text.startswith("This is your last turn")
+
+
 @requirement("extract:read-grep-calls")
 async def test_more_than_ten_calls_in_a_turn_are_refused_one_by_one(tmp_path: Path) -> None:
     calls = [("Grep", {"filename": "$", "pattern": f"job {number}", "count": True}) for number in range(13)]

@@ -66,10 +66,10 @@ class OutputTools:
     seen: Coverage = field(default_factory=Coverage)
     made: set[str] = field(default_factory=set[str])
 
-    async def look(self, call: ToolCall) -> ToolAnswer:
-        """A bad call gets an answer that says what is wrong. Each is an event."""
+    async def look(self, call: ToolCall, room: int) -> ToolAnswer:
+        """A bad call gets an answer that says what is wrong. Each is an event. `room` is in tokens."""
         started, asked = time.perf_counter(), dict[str, Any]()
-        answer = await self._look(call, asked)
+        answer = await self._look(call, asked, room)
         self.core.journal.record(
             "called", handle=self.facts.handle, tool=call.name, call_id=call.id, seconds=time.perf_counter() - started,
             outcome="answer", is_error=answer.is_error, chars=len(answer.text), op=self.op,
@@ -77,7 +77,7 @@ class OutputTools:
         )  # fmt: skip
         return answer
 
-    async def _look(self, call: ToolCall, asked: dict[str, Any]) -> ToolAnswer:
+    async def _look(self, call: ToolCall, asked: dict[str, Any], room: int) -> ToolAnswer:
         """`asked` gets what was asked for, as it was meant."""
         tool = READ if call.name == READ.name else GREP
         arguments: object = call.arguments
@@ -95,7 +95,7 @@ class OutputTools:
         verb = "read" if tool is READ else "grep"
         bounds = Bounds(
             max(256, self.core.settings.answer_max_bytes - _FRAME_BYTES),
-            max(64, min(self.core.settings.answer_max_tokens, self.most_tokens) - _FRAME_TOKENS),
+            max(64, min(self.core.settings.answer_max_tokens, self.most_tokens, room) - _FRAME_TOKENS),
             self.core.tokenizer,
         )
         try:

@@ -45,13 +45,13 @@ class ToolAnswer:
 
 @record
 class Document:
-    """`tools` are Read and Grep over this one output, and `look` carries a call of them out."""
+    """`tools` are Read and Grep over this one output; `look` carries a call of them out, in at most so many tokens."""
 
     source: Source
     on: Opened
     tokenizer: Tokenizer
     tools: tuple[ToolSpec, ...] = ()
-    look: Callable[[ToolCall], Awaitable[ToolAnswer]] | None = None
+    look: Callable[[ToolCall, int], Awaitable[ToolAnswer]] | None = None
 
 
 @record

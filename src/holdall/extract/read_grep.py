@@ -3,6 +3,7 @@
 A report that it did not write (it ran out of turns, or never came to one) is a failure of the strategy.
 """
 
+from collections.abc import Sequence
 from dataclasses import field
 
 from holdall.extract.full_chunked import claims
@@ -23,21 +24,22 @@ from holdall.values.spans import Span
 from holdall.wire.extraction import cut_warning, nothing_found_by_search
 from holdall.wire.findings import Finding, finding_in_text, finding_of
 from holdall.wire.prompts import LAST_TURN, Form, form_for, no_report_yet, read_grep_prompt
+from holdall.wire.tool import ToolSpec
+
+_SHARE = 0.85  # of a window: tokens are an estimate for most models
+_LEAST_ANSWER = 300  # tokens; of one call
 
 
-class _Counted(ModelWrapper):
-    """Every call goes through the asker: repeated, counted, recorded, under the ceiling."""
+class _Tokens:
+    """Of requests: their messages and tools."""
 
-    def __init__(self, model: Model, caller: ModelCaller, tokenizer: Tokenizer) -> None:
-        super().__init__(model)
-        self._caller = caller
+    def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._counted: dict[int, tuple[Message, int]] = {}  # by id: the conversation grows, and each is counted once
 
-    async def ask(self, request: Request) -> Reply:
-        tools = "".join(f"{one.name}{one.description}{one.schema}" for one in request.tools)
-        tokens = sum(map(self._count, request.messages)) + count_in_pieces(self._tokenizer, tools)
-        return await self._caller.ask(ModelQuestion(lambda: (request, lambda reply: reply), "read-grep", tokens=tokens))
+    def of(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> int:
+        told = "".join(f"{one.name}{one.description}{one.schema}" for one in tools)
+        return sum(map(self._count, messages)) + count_in_pieces(self._tokenizer, told)
 
     def _count(self, message: Message) -> int:
         if id(message) not in self._counted:
@@ -45,6 +47,19 @@ class _Counted(ModelWrapper):
             told = message.text + "".join(f"{call.name}{call.arguments}" for call in calls)
             self._counted[id(message)] = message, count_in_pieces(self._tokenizer, told)
         return self._counted[id(message)][1]
+
+
+class _Counted(ModelWrapper):
+    """Every call goes through the asker: repeated, counted, recorded, under the ceiling."""
+
+    def __init__(self, model: Model, caller: ModelCaller, tokens: _Tokens) -> None:
+        super().__init__(model)
+        self._caller = caller
+        self._tokens = tokens
+
+    async def ask(self, request: Request) -> Reply:
+        tokens = self._tokens.of(request.messages, request.tools)
+        return await self._caller.ask(ModelQuestion(lambda: (request, lambda reply: reply), "read-grep", tokens=tokens))
 
 
 @record(frozen=False)
@@ -55,6 +70,8 @@ class _Search:
     form: Form
     policy: Policy
     reply_tokens: int
+    window: int
+    tokens: _Tokens
     transcript: list[Message]
     calls: int = 0
     looked: int = 0  # calls that showed something, or that nothing is there
@@ -62,16 +79,27 @@ class _Search:
     scanned: Ranges = field(default_factory=Ranges)
     looked_for: dict[int, str] = field(default_factory=dict[int, str])  # the pattern of each call of Grep
 
+    @property
+    def room(self) -> int:
+        """Tokens that are left in the window for what the next calls show."""
+        used = self.tokens.of(self.transcript, self.document.tools)
+        return int(self.window * _SHARE) - self.reply_tokens - used
+
     def build(self, turn: Turn) -> Request:
-        if turn.last:
+        is_full = self.looked and self.room < _LEAST_ANSWER * self.policy.calls_per_turn
+        if turn.last or is_full:
             return Request((*self.transcript, User(LAST_TURN)), max_tokens=self.reply_tokens)
         return Request(tuple(self.transcript), self.document.tools, max_tokens=self.reply_tokens)
 
-    async def call(self, call: ToolCall) -> ToolResult:
+    async def run(self, calls: tuple[ToolCall, ...]) -> Sequence[ToolResult]:
+        room = max(_LEAST_ANSWER, self.room // len(calls))
+        return await side_by_side(lambda call: self.call(call, room))(calls)
+
+    async def call(self, call: ToolCall, room: int) -> ToolResult:
         if self.document.look is None:
             raise ModelFault("this output cannot be searched with tools")
         number = self.calls = self.calls + 1
-        looked = await self.document.look(call)
+        looked = await self.document.look(call, room)
         if self.form.nonce and self.form.nonce in looked.text:  # it would no longer prove who wrote the report
             raise ModelFault("the output holds the nonce of this call")
         self.looked += not looked.is_error
@@ -105,8 +133,9 @@ async def read_and_grep(
     held = caller.model.keeps_schema and not caller.model.calls_tools
     form = form_for([question], schema=held, new_tag=new_tag, new_nonce=new_nonce)
     reply_tokens = min(caller.model.max_output, policy.answer_tokens, caller.model.window // 4)
-    search = _Search(document, form, policy, reply_tokens, list(read_grep_prompt(document.source, question, form)))
-    finding = await _found(search, with_tools(_Counted(caller.model, caller, document.tokenizer)))
+    tokens, transcript = _Tokens(document.tokenizer), list(read_grep_prompt(document.source, question, form))
+    search = _Search(document, form, policy, reply_tokens, caller.model.window, tokens, transcript)
+    finding = await _found(search, with_tools(_Counted(caller.model, caller, tokens)))
     source, spans = document.source.measure, search.spans
     quotes = [Quote(text, 0, spans) for text in finding.quotes]
     proved = await document.on(lambda reader: verify(quotes, reader.read, reader.totals.bytes))
@@ -129,7 +158,7 @@ def _spans(ranges: Ranges) -> tuple[Span, ...]:
 
 async def _found(search: _Search, model: Model) -> Finding:
     talk = await converse(
-        model, search.transcript, build=search.build, run=side_by_side(search.call),
+        model, search.transcript, build=search.build, run=search.run,
         max_turns=search.policy.max_turns, calls_per_turn=search.policy.calls_per_turn,
     )  # fmt: skip
     if talk.outcome == "out of turns":
