@@ -428,6 +428,14 @@ async def test_a_stop_ends_the_wait_of_a_model(tmp_path: Path) -> None:
     assert returned(model.requests[-1])[-1].text.startswith("Still running:\n- forever (id: ")
 
 
+@pytest.mark.parametrize(("status", "more"), [("success", ""), ("failure", "\n[the status of this report is failure]")])
+async def test_how_an_agent_reports_to_have_ended_is_told_to_its_parent(tmp_path: Path, status: str, more: str) -> None:
+    child = agent(tmp_path, acting(report("could not do it", status=status)), name="child")
+    model = acting([("spawn_agent", {"task": "x", "agent": "child"})], report())
+    await run(agent(tmp_path, model, agents={"child": child}))
+    assert returned(model.requests[-1])[-1].text == f"could not do it{more}"
+
+
 async def test_cancelling_a_run_cancels_its_agents_and_their_tools(tmp_path: Path) -> None:
     cancelled = asyncio.Event()
     started = asyncio.Event()

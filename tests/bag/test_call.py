@@ -324,6 +324,22 @@ async def test_the_calls_that_an_answer_names_lead_to_every_byte(
     assert seen == b"x" * len(data)
 
 
+@requirement("answer:raw-too-large")
+async def test_what_is_small_and_not_given_raw_is_not_called_too_large(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="async") as bag:
+        kept = await bag.keep(b"\x89PNG\0\1")
+        told = await bag.call("get_tool_output", {"id": kept.handle, "mode": "raw"})
+        assert told.is_error
+        assert told.text == ("The output is not given raw: it is not text. Use slice mode, which shows it as data.")
+        echoed = await bag.keep(f"see {bag.core.handle_of(kept)}")
+        told = await bag.call("get_tool_output", {"id": echoed.handle, "mode": "raw"})
+        assert told.is_error
+        assert told.text == (
+            "The output is not given raw: it holds a handle, or the mark of real notices. "
+            "Use slice mode, which shows it as data."
+        )
+
+
 async def test_binary_comes_as_bytes_after_their_offsets(tmp_path: Path, fixed: None) -> None:
     async with opened(tmp_path) as bag:
         await bag.keep(bytes(range(256)) * 400)

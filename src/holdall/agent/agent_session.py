@@ -47,6 +47,7 @@ from holdall.wire.agent_texts import (
     STATUS_NOTED,
     TASK_STATUS,
     batch_tool,
+    child_report,
     final_turn,
     nested_too_deep,
     not_saved,
@@ -538,7 +539,8 @@ class AgentSession:
             self.children[session] = child
             self.bag.journal.record("spawned", tool=agent.name, session=bag.session.id, task_bytes=len(task))
             try:
-                return (await self._drive(child, task)).text
+                found = await self._drive(child, task)
+                return found.text if found.synthetic else child_report(found.text, found.status)
             finally:
                 self.children.pop(session, None)
                 usage = child.usage

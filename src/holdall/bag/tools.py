@@ -50,6 +50,7 @@ from holdall.wire.answers import (
     passage_answer,
     table_answer,
     tag_for,
+    why_not_raw,
     with_handles,
 )
 from holdall.wire.arguments import coerced, schema_problem
@@ -200,7 +201,15 @@ class ToolCalls:
                 ask.handle, lambda reader: whole_text(reader, limits, self._core.tokenizer, in_part=failed)
             )
         said = failed_output(facts, text) if failed and text is not None else text
-        said = None if said is None or self._core.imitates(said) else said
+        marked = said is not None and self._core.imitates(said)
+        said = None if marked else said
+        fits = all(
+            most is None or number <= most
+            for number, most in (
+                (measure.bytes, limits.bytes), (measure.chars, limits.chars), (measure.lines, limits.lines),
+                (measure.tokens, limits.tokens),
+            )
+        )  # fmt: skip
 
         async def tell(left: int | None) -> Draft:
             if said is not None and (left is None or self._core.count(said) <= left):
@@ -211,6 +220,8 @@ class ToolCalls:
             if failed:
                 of = {"bytes": measure.bytes, "tokens": measure.tokens}
                 raise CallFailed(facts.state, facts.error, tool=facts.origin.tool, **of)
+            if fits and (marked or not measure.utf8):
+                raise UsageError(why_not_raw(marked=marked))
             raise TooLargeForRaw(measure.bytes, measure.tokens)
 
         return tell

@@ -137,6 +137,11 @@ def final_turn(why: str) -> str:
     return f"This is your final turn: {why}. Only final_report can be called now. Report what you know, and what not."
 
 
+def child_report(text: str, status: str) -> str:
+    """The report of a sub-agent for the agent that started it: a failure must not pass for a success."""
+    return text if status == "success" else f"{text}\n[the status of this report is {status}]"
+
+
 def synthetic_report(why: str, last: str) -> str:
     """In place of a report that never came. It says that it is one."""
     told = f"[This report was not written by the model: {why}.]"

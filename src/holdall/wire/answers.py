@@ -217,6 +217,12 @@ def s3_refusal(error: HoldallError, _ask: Ask) -> str:
     return _sentence(str(error))
 
 
+def why_not_raw(*, marked: bool) -> str:
+    """Of an output that is small enough. `marked`: it holds a handle, or words that only our own texts should hold."""
+    why = "it holds a handle, or the mark of real notices" if marked else "it is not text"
+    return f"the output is not given raw: {why}. Use slice mode, which shows it as data."
+
+
 def s0_refusal(error: HoldallError, ask: Ask) -> str:
     """S0's failure format, to the letter."""
     mode = foreign(str(ask.options.get("mode", "auto")))
