@@ -203,6 +203,24 @@ def test_a_document_that_fits_without_its_spaces_is_whole() -> None:
     assert (done.form, done.is_cut, json.loads(done.text)) == ("compact", False, value)
 
 
+@requirement("dialect:legacy-halves", "dialect:legacy-marker")
+@pytest.mark.parametrize(
+    ("most", "shown"),
+    [
+        (0, "\n[… 35 bytes (5 lines) truncated …]\n"),
+        (1, "line 0\n\n[… 28 bytes (4 lines) truncated …]\n"),
+        (3, "line 0\nline 1\n\n[… 14 bytes (2 lines) truncated …]\nline 4\n"),
+        (4, "line 0\nline 1\n\n[… 7 bytes (1 line) truncated …]\nline 3\nline 4\n"),
+        (5, "line 0\nline 1\nline 2\nline 3\nline 4\n"),
+    ],
+)
+def test_a_limit_of_lines_leaves_both_ends(most: int, shown: str) -> None:
+    text = "".join(f"line {n}\n" for n in range(5))
+    assert truncate(text, 1000, most).text == shown
+    if most >= 3:  # without a newline at the end, one byte less of the last line
+        assert truncate(text[:-1], 1000, most).text == shown[:-1]
+
+
 @requirement("dialect:legacy-halves")
 def test_what_is_cut_is_valid_utf8() -> None:
     done = truncate("bad \ud800 text\n" * 100, 200)

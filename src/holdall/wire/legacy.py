@@ -8,7 +8,7 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, Literal, TypeAlias, cast
 
 from holdall.text.borders import cluster_end, grapheme_border_before
-from holdall.text.excerpt import byte_count, first_bytes, last_bytes, line_count
+from holdall.text.excerpt import byte_count, first_bytes, first_lines, last_bytes, line_count
 from holdall.text.numbers import plural
 from holdall.text.utf8 import encode
 from holdall.values.patterns import lazy_pattern
@@ -377,10 +377,12 @@ class Truncated:
         return self.form in ("json", "halves")
 
 
-def truncate(text: str, max_bytes: int) -> Truncated:
-    """`text` in at most `max_bytes` bytes: whole, or as shorter JSON, or its two ends, which are valid UTF-8."""
+def truncate(text: str, max_bytes: int, max_lines: int | None = None) -> Truncated:
+    """`text` in at most `max_bytes` bytes, and `max_lines` lines beside the marker: whole, or as shorter JSON, or its
+    two ends, which are valid UTF-8.
+    """
     total_bytes, total_lines = byte_count(text), line_count(text)
-    if total_bytes <= max_bytes:
+    if total_bytes <= max_bytes and (max_lines is None or total_lines <= max_lines):
         return Truncated(text, "whole", total_bytes, total_lines)
     value = _parsed(text)
     if value is not None and (compact := written(value, max_bytes)) is not None:
@@ -388,20 +390,31 @@ def truncate(text: str, max_bytes: int) -> Truncated:
     shorter = None if value is None else _fit(value, max_bytes, 0, over=True)
     if shorter is not None:
         return Truncated(shorter, "json", total_bytes, total_lines)
-    halves = _halves(text, max_bytes, total_bytes, total_lines)
+    halves = _halves(text, max_bytes, total_bytes, total_lines, total_lines if max_lines is None else max_lines)
     return Truncated(encode(halves)[0].decode("utf-8"), "halves", total_bytes, total_lines)
 
 
-def _halves(text: str, max_bytes: int, total_bytes: int, total_lines: int) -> str:
+def _halves(text: str, max_bytes: int, total_bytes: int, total_lines: int, max_lines: int) -> str:
     # The marker of the whole is as long as any marker of a part can be.
     room = max_bytes - byte_count(_marker(total_bytes, total_lines))
     if room < 0:
         short = next((form for form in _SHORT if byte_count(form) <= max_bytes), "")
         # A part that cannot even say so would pass for the whole: then nothing is shown.
         return first_bytes(text, max_bytes - byte_count(short)).text + short if short else ""
-    head, tail = first_bytes(text, room - room // 2), last_bytes(text, room // 2)
+    top, after = text, 0
+    if max_lines < total_lines:
+        top, after = first_lines(text, max_lines - max_lines // 2).text, _start_of_last(text, max_lines // 2)
+    head, tail = first_bytes(top, room - room // 2), last_bytes(text[after:], room // 2)
     gone = total_bytes - byte_count(head.text) - byte_count(tail.text)
-    return f"{head.text}{_marker(gone, line_count(text[head.end : tail.start]))}{tail.text}"
+    return f"{head.text}{_marker(gone, line_count(text[head.end : after + tail.start]))}{tail.text}"
+
+
+def _start_of_last(text: str, lines: int) -> int:
+    """Where the last `lines` lines begin, of a text that has more."""
+    start = len(text) + (not text.endswith("\n"))  # behind the newline that ends it, or would
+    for _ in range(lines):
+        start = text.rfind("\n", 0, start - 1) + 1
+    return min(start, len(text))
 
 
 def all_gone(text: str) -> str:

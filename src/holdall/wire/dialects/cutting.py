@@ -41,7 +41,7 @@ def _truncated(cut: Cut) -> object:
     if parts is None or not isinstance(parts.text, str):
         return cut.result
     most = cut.limits.bytes if cut.limits.bytes is not None else byte_count(parts.text)
-    cut_text = truncate(parts.text, most)
+    cut_text = truncate(parts.text, most, cut.limits.lines)
     says = not cut_text.is_cut or "truncated …]" in cut_text.text
     return parts.with_text(cut_text.text if says else all_gone(parts.text))
 
