@@ -660,6 +660,24 @@ async def test_lines_of_a_log_that_a_notice_shows_without_their_time_are_in_the_
         assert read == ["job 1700 FAILED:  disk 7 is gone"]
 
 
+@requirement("way:batch-envelope-not-stored", "way:batch-members")
+async def test_recovery_keeps_the_members_of_a_batch_one_by_one(tmp_path: Path) -> None:
+    parts = [
+        {"tool": "fetch", "result": LOG}, {"tool": "small", "result": SMALL},
+        {"tool": "other", "result": f"{LOG}more\n", "is_error": True},
+    ]  # fmt: skip
+    async with opened(tmp_path) as bag:
+        transcript: list[Message] = [User("u"), ToolResult("b", "batch", json.dumps(parts))]
+        assert await replace_large_results(bag, transcript, 60_000) == 1
+        kept = [(one.origin.tool, one.origin.call_id, one.measure.lines) for one in await bag.outputs()]
+        assert kept == [("fetch", "b.0", 5000), ("other", "b.2", 5001)]
+        first, second, third = json.loads(transcript[-1].text)
+        assert first["result"].startswith("fetch returned 168,900 bytes")
+        assert second == parts[1]
+        assert third["result"].startswith("other returned ")
+        assert third["is_error"] is True
+
+
 @requirement("ledger:recovery", "watch:outputs-kept")
 @pytest.mark.parametrize("dialect", ["holdall", "clamp"])
 async def test_what_recovery_replaces_is_in_the_ledger(tmp_path: Path, dialect: str) -> None:

@@ -190,14 +190,55 @@ async def replace_largest_results(bag: Holdall, transcript: list[Message], exces
 async def _replaced(bag: Holdall, transcript: list[Message], at: int, most: int) -> int:
     """Replace one result; how many tokens less there are. `most` bytes are shown by a dialect that has no notices."""
     message = cast("ToolResult", transcript[at])
-    facts, shorter, shown = await _replacement_for(bag, message, most)
-    if len(shorter) >= len(message.text):
+    members = _members(message)
+    least = 2 * bag.settings.notice_max_tokens if members else 0
+    told, mark = list[str](), bag.core.signature
+    for one in members or [message]:
+        told.append(one.text)
+        is_ours = bool(members) and (bag.owns(one.name) or (mark and mark in one.text))
+        if is_ours or bag.core.count(one.text) <= least:
+            continue
+        facts, shorter, shown = await _replacement_for(bag, one, max(_LEAST, most // len(members or "1")))
+        if len(shorter) >= len(one.text):
+            continue
+        told[-1] = shorter
+        if facts is not None:
+            seen = None if at < _last_answer(transcript) else shown
+            record_replaced(bag.core, facts, shorter, seen, reason="recovery")
+    text = _with_results(message, told) if members else told[0]
+    if len(text) >= len(message.text):
         return 0
-    transcript[at] = replace(message, text=shorter)
-    if facts is not None:
-        seen = None if at < _last_answer(transcript) else shown
-        record_replaced(bag.core, facts, shorter, seen, reason="recovery")
-    return max(1, bag.core.count(message.text) - bag.core.count(shorter))
+    transcript[at] = replace(message, text=text)
+    return max(1, bag.core.count(message.text) - bag.core.count(text))
+
+
+def _members(message: ToolResult) -> list[ToolResult]:
+    """The results in the envelope of a batch, which is never stored itself; none if it is not one."""
+    shown, saved = _envelope(message.text), _envelope(message.text_to_save)
+    if message.name != "batch" or len(shown) != len(saved):
+        return []
+    return [
+        ToolResult(
+            f"{message.call_id}.{number}", one["tool"], one["result"], bool(one.get("is_error")),
+            None if one == kept else kept["result"],
+        )
+        for number, (one, kept) in enumerate(zip(shown, saved, strict=True))
+    ]  # fmt: skip
+
+
+def _envelope(text: str) -> list[dict[str, Any]]:
+    try:
+        parts: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    found = cast("list[Any]", parts) if isinstance(parts, list) else []
+    is_one = all(isinstance(_member(one, "tool"), str) and isinstance(_member(one, "result"), str) for one in found)
+    return found if is_one else []
+
+
+def _with_results(message: ToolResult, results: Sequence[str]) -> str:
+    parts = zip(_envelope(message.text), results, strict=True)
+    return json.dumps([{**one, "result": result} for one, result in parts], ensure_ascii=False)
 
 
 async def _replacement_for(
