@@ -177,6 +177,7 @@ _INCLUDED = lazy_pattern(  # in a text: what a shell or make reads as a part of 
     rb"(?:(?:^|[;&|({\n]|\b(?:then|do|else))[ \t]{0,99}(?:\.|source|-?include|sinclude)|"
     rb"\bg?make\b[^\n;&|]{0,300}?[ \t](?:-[a-zA-Z]{0,9}f|--(?:make)?file))[ \t=]{1,9}[\"']?([\w./@+-]{1,300})"
 )
+_NO_VARIABLES = lazy_pattern(r"(?:^|\s)-[a-zA-Z]{0,9}[EI]|pycache_prefix|PYTHONPYCACHEPREFIX|(?:^|[\s/])env\s+-")
 _ENTERED = lazy_pattern(rb"\bcd[ \t]{1,9}([\w./@+-]{1,300})")
 _SCRIPT_MODULE = lazy_pattern(rb"[\"']([\w.]{1,300}):[\w.]{1,300}[\"']")  # in a pyproject.toml
 _RUNNERS = _words("npm pnpm yarn bun deno make gmake just task uv poetry hatch pdm cargo docker docker-compose podman")
@@ -259,6 +260,11 @@ class _Watch:
             found.update([file_hash(path)])
             waiting += [*self._of_text(real), *self._added_modules()]
         return Watched(tuple(sorted(found.items())), whole=whole and self._tries > 0)
+
+    def _ignores_variables(self) -> bool:
+        """Whether its Python may take compiled code that stands beside the source: see `server_process`."""
+        words = " ".join(self._words)
+        return _NO_VARIABLES.search(words) is not None
 
     def _added_modules(self) -> list[str]:
         """Those that stand in a folder that was just found to be one of imports."""
@@ -352,7 +358,7 @@ class _Watch:
             found += self._modules([*modules, *packages], [folder, os.path.join(folder, "src")])
         if path.endswith(".py") or folder in self._import_folders:
             folders = [*self._import_folders, *([] if folder in self._import_folders else [folder])]
-            found += self._modules(_imports(text, []), folders) + _unchecked(path)
+            found += self._modules(_imports(text, []), folders) + _unchecked(path, timed=self._ignores_variables())
         return found
 
     def _modules(self, names: Iterable[str], folders: Sequence[str]) -> list[str]:
@@ -409,8 +415,8 @@ def _direct_modules(folder: str) -> list[str]:
     return found
 
 
-def _unchecked(path: str) -> list[str]:
-    """Compiled code beside a module that Python takes without a look at the source."""
+def _unchecked(path: str, *, timed: bool) -> list[str]:
+    """Compiled code beside a module that Python takes without a look at the source; `timed`: with one at its time."""
     folder, name = os.path.split(path)
     cached = os.path.join(folder, "__pycache__")
     found: list[str] = []
@@ -422,7 +428,7 @@ def _unchecked(path: str) -> list[str]:
             is_timed = False
             with contextlib.suppress(OSError), _opened(os.path.join(cached, one)) as file:
                 is_timed = file.read(8)[4:] == bytes(4)
-            found += [] if is_timed else [os.path.join(cached, one)]
+            found += [] if is_timed and not timed else [os.path.join(cached, one)]
     return found
 
 
@@ -433,7 +439,7 @@ _SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES)  # compiled code without a s
 _MAX_FILES = 2000
 _MAX_SOURCE_BYTES = 32 * 1024 * 1024
 _LONGEST_NAME = 300
-_IMPORT = lazy_pattern(r"\b(?:from[\s\\]+([.\w]+)[\s\\]+)?import[\s\\]+(\((?:[^()#]|#[^\n]*)*\)|[^\n;#()]+)")
+_IMPORT = lazy_pattern(r"\b(?:from[\s\\]+([.\w]+)[\s\\]+)?import[\s\\]+(\((?:[^()#]++|#[^\n]*+)*+\)|[^\n;#()]+)")
 _ALIAS = lazy_pattern(r"\bas\s+\w+")
 _NAMES = lazy_pattern(r"[^\W\d][\w.]*")
 

@@ -366,6 +366,29 @@ async def test_a_new_secret_costs_no_more_than_its_share_of_those_that_are_known
     assert compiled[0] < 500 * 10 * 5  # all of them each time would be 300,900
 
 
+@pytest.mark.parametrize(
+    "number", ["12345678901", "-12345678901", "0.4251968214064328", "12345678901.5", "2.501e-06123", "1234567.25E+08"]
+)
+def test_a_number_stays_one(number: str) -> None:
+    """Whatever stands in its place: JSON stays JSON."""
+    masked = json.loads(Redaction().text(f'{{"token": {number}, "b": 1}}'))
+    assert isinstance(masked["token"], int | float)
+    assert masked["b"] == 1
+
+
+@pytest.mark.parametrize("count", range(9))
+def test_half_of_a_pair_moves_no_mask(count: int) -> None:
+    text = '{"token": "' + "\udcff" * count + 'SECRETvalue99\\n"}'
+    assert "value99" not in Redaction().text(text)
+    assert b"value99" not in cast("bytes", Redaction().masked(text.encode("utf-8", "surrogatepass")))
+
+
+def test_json_of_two_bytes_a_sign_is_looked_at_as_json() -> None:
+    for value in ({"passwords": [SECRET]}, {"credentials": SECRET}, ["app", "--password", SECRET]):
+        masked = cast("bytes", Redaction().masked(json.dumps(value).encode("utf-16")))
+        assert SECRET not in masked.decode("utf-16")
+
+
 async def test_what_would_take_for_ever_to_look_through_is_withheld(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,7 +400,7 @@ async def test_what_would_take_for_ever_to_look_through_is_withheld(
         failed = await bag.take({"content": [block(LARGE)], "isError": True}, tool="env")
         assert (failed.is_error, "could not be looked through" in failed.text) == (True, True)
         facts = await bag.keep(iter([LARGE, LARGE]), tool="env")
-        assert (facts.state, "the call was stopped" in facts.error) == ("failed", True), facts.error
+        assert (facts.state, "looking through it for secrets took over" in facts.error) == ("failed", True), facts.error
     assert not anywhere(tmp_path)
 
 

@@ -105,6 +105,7 @@ def test_compiled_code_that_python_does_not_compare_with_its_source_is_watched(t
     cached = tmp_path / "__pycache__" / "serve.cpython-311.pyc"
     cached.write_bytes(importlib.util.MAGIC_NUMBER + bytes(12))
     assert watched(tmp_path, "python3", "serve.py") == ["serve.py"]
+    assert watched(tmp_path, "python3", "-sE", "serve.py") == ["__pycache__/serve.cpython-311.pyc", "serve.py"]
     cached.write_bytes(UNCHECKED)
     assert watched(tmp_path, "python3", "serve.py") == ["__pycache__/serve.cpython-311.pyc", "serve.py"]
 
@@ -143,6 +144,8 @@ def test_compiled_code_of_a_checkout_is_not_run_in_place_of_what_was_agreed_to(
 
 
 def test_a_text_without_an_end_takes_no_time(tmp_path: Path) -> None:
+    write(tmp_path, "imports.py", text="from a import (" + "#(\n# b (\n" * 5000)
+    assert watched(tmp_path, "python3", "imports.py") == ["imports.py"]
     write(tmp_path, "server.js", text="a/" * 500_000)
     assert watched(tmp_path, "node", "server.js") == ["server.js"]
 

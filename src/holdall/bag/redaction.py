@@ -17,6 +17,7 @@ from typing import Any, cast
 from holdall.bag.streams import value_text
 from holdall.store import deadline
 from holdall.store.bundle.redact import Values, usual_rules
+from holdall.store.deadline import Deadline
 from holdall.store.protocol import OutputWriter
 from holdall.store.sources import check_repeats
 from holdall.text.secrets import (
@@ -34,7 +35,7 @@ from holdall.text.secrets import (
     masked_value,
     merged,
 )
-from holdall.values.errors import EndlessValue, OutOfTime
+from holdall.values.errors import EndlessValue, LookedTooLong, OutOfTime
 from holdall.values.outputs import Facts, LargeJson, LargeText, Origin, RawResult, State
 from holdall.wire.notes import endless_note, masked_note, not_all_kept, too_deep_to_mask, withheld_note
 from holdall.wire.results import field, fields_of, with_field
@@ -82,8 +83,8 @@ class Redaction:
             return too_deep_to_mask(), 0  # nobody knows whether there was one
         except EndlessValue as problem:
             return endless_note(problem), 0
-        except OutOfTime as problem:
-            return withheld_note(f"it took longer than {problem.seconds:.0f} s"), 0
+        except LookedTooLong as problem:
+            return withheld_note(str(problem)), 0
 
     def origin(self, origin: Origin) -> Origin:
         """What others wrote in it."""
@@ -173,15 +174,18 @@ class _InTime:
 
     def __init__(self, find: Find) -> None:
         self._find = find
-        self._left = _SECONDS
+        self._allowed, self._spent = _SECONDS, 0.0
 
     def __call__(self, data: bytes) -> list[Finding]:
-        began = time.monotonic()
-        self._left += len(data) * _SECONDS_PER_BYTE
-        with deadline.within(max(0.0, self._left)):
-            found = list(self._find(data))
-        self._left -= time.monotonic() - began
-        return found
+        began = time.thread_time()  # of this thread: who else is busy takes nothing of it
+        self._allowed += len(data) * _SECONDS_PER_BYTE
+        try:
+            with deadline.within(Deadline(max(0.0, self._allowed - self._spent), clock=time.thread_time)):
+                return list(self._find(data))
+        except OutOfTime:
+            raise LookedTooLong(self._allowed) from None
+        finally:
+            self._spent += time.thread_time() - began
 
 
 class _Once:

@@ -63,6 +63,7 @@ from holdall.wire.notes import (
     part_kept_note,
     part_note,
     path_note,
+    says_masked,
     structure_as_text,
     structure_notice,
     structured_not_kept,
@@ -151,7 +152,8 @@ async def keep(
             if redaction is None:
                 return (*notes, *source.notes)
             masked = [redaction.text(note) for note in (*notes, *source.notes)]
-            return (*masked, *([redaction.note(sum(hidden))] if any(hidden) else []))
+            told_already = any(map(says_masked, masked))  # nines that stand for a number are found once more
+            return (*masked, *([redaction.note(sum(hidden))] if any(hidden) and not told_already else []))
 
         facts = core.store.put(
             core.session, chunks, by, notes=told, surrogates=source.surrogates, tokenizer=core.tokenizer,

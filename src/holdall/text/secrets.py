@@ -30,7 +30,8 @@ RIGHT = 64 * 1024  # longer secrets are followed sign by sign
 STEP = 1024 * 1024
 _ALMOST_ALL = RIGHT - 4 * 1024  # of what can be seen to the right
 _STARS = bytes(0x0A if byte == 0x0A else 0x0D if byte == 0x0D else ord("*") for byte in range(256))
-_NINES = b"9"
+_NINES = bytes(ord("9") if chr(byte).isdigit() and byte < 0x80 else byte for byte in range(256))
+_JSON_NUMBER = lazy_pattern(rb"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][-+]?[0-9]{1,3})?")
 _BACKSLASH = 0x5C
 _REST = lazy_pattern(rb"[^\s\"'<>]*+")
 _TOKEN = lazy_pattern(
@@ -64,14 +65,19 @@ def mask_of(secret: bytes, *, number: bool = False, is_packed: bool = False) -> 
     if is_packed:
         signs = itertools.cycle(b"Kioq")
         return bytes(byte if byte in b" \t\r\n=" else next(signs) for byte in secret)
-    return _NINES * len(secret) if number else secret.translate(_STARS)
+    if not number:
+        return secret.translate(_STARS)
+    power = max(secret.find(b"e"), secret.find(b"E"))
+    digits = secret if power < 0 else secret[:power]
+    return digits.translate(_NINES) + secret[len(digits) :]
 
 
 def is_bare_number(data: bytes, start: int, end: int) -> bool:
     """Whether it is a number as JSON has them, outside of quotes: with stars in its place it would be none any more."""
-    before = data[max(0, start - 16) : start].rstrip(b" \t\r\n")
+    before = data[max(0, start - 16) : start].removesuffix(b"-").rstrip(b" \t\r\n")
     after = data[end : end + 16].lstrip(b" \t\r\n")
-    return data[start:end].isdigit() and before[-1:] in b":[," and before != b"" and after[:1] in b",]}"
+    is_number = _JSON_NUMBER.fullmatch(data, start, end) is not None
+    return is_number and before[-1:] in b":[," and before != b"" and after[:1] in b",]}"
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
@@ -621,7 +627,7 @@ def _as_read(raw: bytes) -> bytes:
     if b"\\" not in raw:
         return raw
     try:
-        return str(json.loads(b'"' + raw + b'"', strict=False)).encode("utf-8", "replace")
+        return str(json.loads(b'"' + raw + b'"', strict=False)).encode("utf-8", "surrogatepass")
     except ValueError:
         return raw
 

@@ -414,6 +414,14 @@ class OutOfTime(WorkerFault):
         super().__init__(f"the call was stopped after {seconds:g} s, its limit. Ask for a smaller part.")
 
 
+class LookedTooLong(OutOfTime):
+    """An output could not be looked through for secrets in the time that ten times as much would take."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.args = (f"looking through it for secrets took over {max(0.0, seconds):.0f} s",)
+
+
 class ModelFault(StoreFault):
     """The message says what the provider said, in one line."""
 

@@ -95,6 +95,10 @@ def masked_note(secrets: int, *, everywhere: bool = True) -> str:
 _NOT_ALL = "not all of it is kept"
 
 
+def says_masked(note: str) -> bool:
+    return note.endswith((_MASKED, _MASKED_HERE))
+
+
 def not_all_kept(problem: Exception) -> str:
     """Why an output is not whole of which the store, or what masks it, took only the beginning."""
     return f"{_NOT_ALL}: {problem}"

@@ -278,8 +278,11 @@ class Rules:
         if _COLOUR.search(data):
             return self._without_colours(data)
         narrow = _narrow(data)
-        wide = [(2 * start, 2 * end, kind) for start, end, kind in self._in_text(narrow)] if narrow else []
-        return [*self._in_text(data), *wide, *json_in_text(data, self.find, self.is_secret)]
+        wide = [(2 * start, 2 * end, kind) for start, end, kind in self._of_bytes(narrow)] if narrow else []
+        return [*self._of_bytes(data), *wide]
+
+    def _of_bytes(self, data: bytes) -> list[Finding]:
+        return [*self._in_text(data), *json_in_text(data, self.find, self.is_secret)]
 
     def _without_colours(self, data: bytes) -> list[Finding]:
         """What is found as a terminal shows it, and without the colours in it."""
