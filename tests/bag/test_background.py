@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -853,6 +854,87 @@ async def test_what_an_object_of_a_framework_carries_is_kept_when_it_comes_in_th
         assert await whole(bag, handle) == b"1000 rows"
         other = told.partition("other fields of the result are kept by themselves; handle: ")[2][:4]
         assert json.loads(await whole(bag, other)) == {"artifact": rows}
+
+
+class Table:
+    """As those of pandas, it is neither true nor false."""
+
+    def __bool__(self) -> bool:
+        raise ValueError
+
+    def __repr__(self) -> str:
+        return "n\n" + "1\n" * 100
+
+
+@dataclass
+class Returned:
+    """As Pydantic AI has it."""
+
+    return_value: object
+    content: object
+    metadata: object = None
+    kind: str = "tool-return"
+
+
+BESIDE: dict[str, tuple[object, object]] = {
+    "Anthropic": (
+        {
+            "type": "tool_result",
+            "tool_use_id": "x",
+            "content": "ok",
+            "is_error": True,
+            "cache_control": {"a": "b" * 80},
+        },
+        {"cache_control": {"a": "b" * 80}},
+    ),
+    "OpenAI": (
+        {"type": "function_call_output", "call_id": "c", "output": "ok", "status": "incomplete" * 9},
+        {"status": "incomplete" * 9},
+    ),
+    "Pydantic AI": (
+        Returned("ok", ["for the model"] * 9, {"rows": 3}),
+        {"content": ["for the model"] * 9, "metadata": {"rows": 3}},
+    ),
+    "LangChain": (
+        ToolMessage("ok", tool_call_id="a", artifact={"rows": [*range(1000)]}, response_metadata={"a": 1}),
+        {"artifact": {"rows": [*range(1000)]}, "response_metadata": {"a": 1}},
+    ),
+    "a table": (ToolMessage("ok", tool_call_id="a", artifact=Table()), {"artifact": repr(Table())}),
+}
+
+
+@requirement("async:same-handle-whole")
+@pytest.mark.parametrize(("came", "beside"), BESIDE.values(), ids=BESIDE)
+async def test_what_only_a_framework_reads_of_a_result_is_kept_with_it(
+    tmp_path: Path, came: object, beside: object
+) -> None:
+    async with opened(tmp_path, slow_after_seconds=0.0) as bag:
+        slow = Slow(came)
+        handle = _handle(await bag.run(slow, tool="crawl"))
+        slow.end.set()
+        notice = (await bag.call("wait_for_tool_output", {})).text
+        assert await whole(bag, handle) == b"ok"
+        other = notice.partition("other fields of the result are kept by themselves; handle: ")[2][:4]
+        assert json.loads(await whole(bag, other)) == beside
+
+
+@requirement("async:same-handle-whole")
+@pytest.mark.parametrize(
+    "came",
+    [
+        {"content": [{"type": "text", "text": "ok"}], "isError": False, "resultType": "complete"},
+        {"toolResult": {"toolUseId": "u", "content": [{"text": "ok"}], "status": "success"}},
+        ToolMessage("ok", tool_call_id="a", name="crawl", id="b"),
+        Returned("ok", []),
+    ],
+)
+async def test_what_says_nothing_beside_a_text_is_not_told(tmp_path: Path, came: object) -> None:
+    async with opened(tmp_path, slow_after_seconds=0.0) as bag:
+        slow = Slow(came)
+        handle = _handle(await bag.run(slow, tool="crawl"))
+        slow.end.set()
+        (ended,) = (await bag.wait(handle)).ended
+        assert (await whole(bag, handle), ended.measure.notes) == (b"ok", ())
 
 
 @requirement("async:crash-interrupted", "async:never-run-twice")

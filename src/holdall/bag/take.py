@@ -77,6 +77,7 @@ from holdall.wire.results import (
     Note,
     Parts,
     extra_fields,
+    fields_beside,
     have_own_fields,
     is_plain_value,
     json_of,
@@ -961,13 +962,11 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
 
 async def kept_fields(core: Core, parts: Parts, origin: Origin) -> tuple[str, ...]:
     """The note for the facts of a flattened result that has fields beside its content: for clients, not for models."""
-    members = {name: field_of(parts.whole, name) for name in (_BESIDE if parts.path else ())}
+    members = fields_beside(parts, also=_BESIDE)
     members |= parts.whole.beside if isinstance(parts.whole, RawResult) else {}
-    if parts.path and not isinstance(parts.whole, Mapping):  # what a framework's own object says: an artifact, say
-        members |= left_out(parts.whole, dict.fromkeys((*_OF_FRAMEWORKS, *_BESIDE)), parts.text)
-    data = _json({name: one for name, one in members.items() if one}) if any(members.values()) else b""
-    if not data:
+    if not members:
         return ()
+    data = await asyncio.to_thread(_json, members)
     if len(data) <= _MAX_FIELDS and data.isascii() and not core.marks.search(data.decode()):
         return (others_note(data.decode()),)
     facts, why = await _stored(core, data, origin, (part_note(OTHER_FIELDS),))
@@ -975,12 +974,6 @@ async def kept_fields(core: Core, parts: Parts, origin: Origin) -> tuple[str, ..
 
 
 _MAX_FIELDS = 60  # bytes that a note can show
-_OF_FRAMEWORKS = (
-    "content", "output", "return_value", "structuredContent", "structured_content", "isError", "is_error", "status",
-    "type", "kind", "part_kind", "role", "name", "tool_name", "id", "tool_call_id", "call_id", "tool_use_id",
-    "timestamp", "text", "blocks", "lc_attributes", "lc_secrets", "model_config", "model_fields_set",
-)  # fmt: skip
-"""What results of frameworks are made of: their content, and which call they belong to."""
 
 
 async def text_of_result(core: Core, taken: Taken | Answer, tool: str, call_id: str) -> str:

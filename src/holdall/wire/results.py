@@ -449,6 +449,34 @@ def take_apart(result: object) -> Parts | None:
     return Parts(result, path, blocks, _BETWEEN.join(texts) if texts else None, is_error(result))
 
 
+# Which result it is, and whether it is an error; what it was called with; and what others say of it.
+_WHICH = frozenset(
+    ("type", "kind", "role", "name", "id", "tool_name", "tool_use_id", "tool_call_id", "toolCallId", "toolName",
+     "toolUseId", "call_id", "timestamp", "part_kind", "raw_input", "isError", "is_error", "structuredContent",
+     "structured_content")
+)  # fmt: skip
+_STATUS, _PLAIN_STATUS = ("status", "resultType", "result_type"), ("success", "completed", "complete", "error")
+
+
+def fields_beside(parts: Parts, also: Iterable[str] = ()) -> dict[str, object]:
+    """What a result holds beside its content and its structured twin: metadata, what only its framework reads.
+
+    `also` are fields that an object may have without showing them. Nothing is asked whether it is true: a table of
+    pandas raises.
+    """
+    if not parts.path:
+        return {}
+    found: dict[str, object] = {}
+    members = {**_members(_at(parts.whole, parts.path[:-1])), **{name: field(parts.whole, name) for name in also}}
+    for name, one in members.items():
+        empty = one is None or (isinstance(one, bool | str | list | tuple | dict) and not one)
+        repeated = _repeats(cast("object", one), parts.text or "") or (name in _STATUS and one in _PLAIN_STATUS)
+        made = name == "data" and structured_of(parts.whole) is not None  # what a client of FastMCP makes of that
+        if not (empty or repeated or made or name in _WHICH or name in parts.path):
+            found[name] = cast("object", one)
+    return found
+
+
 # What most results are: looked at in a few steps, because nearly every call gives one of these.
 
 _MAY_HOLD_CONTENT = ("content", "output", "toolResult", "blocks")
