@@ -227,6 +227,17 @@ async def test_a_stream_that_ends_is_a_pause_only_where_it_can_be_gone_on_with()
     assert [b"last-event-id: a-1" in head for head in web.requests] == [False, True, True]
 
 
+@pytest.mark.parametrize("cookie", [{}, {"set-cookie": "place=3; Path=/"}], ids=["plain", "httpx2"])
+async def test_the_id_of_an_event_comes_back_as_the_server_wrote_it(cookie: dict[str, str]) -> None:
+    begun = whole("id: é☃\nretry: 1\ndata: \n\n".encode(), STREAM, connection="close")
+    rest = whole(b"data: " + message({}) + b"\n\n", STREAM)
+    web = Web(whole(message({}), **cookie), begun, rest)
+    async with channel_to(web) as channel:
+        for _ in range(2):
+            assert [one["result"] for one in await ask(channel)] == [{}]
+    assert b"last-event-id: \xc3\xa9\xe2\x98\x83\r\n" in web.requests[2].lower()
+
+
 async def test_a_stream_that_nobody_goes_on_with_is_an_error() -> None:
     web = Web(whole(NOTE, STREAM), whole(b"", status="404 Not Found"), whole(b"{}"))
     async with channel_to(web) as channel:

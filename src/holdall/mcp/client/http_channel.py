@@ -507,7 +507,9 @@ class HttpChannel:
                 return response
             await response.aclose()
         client = self._http()
-        request = client.build_request(method, self._url, content=body or None, headers=headers)
+        # As bytes: the id of an event, which a server chose, may be more than the ASCII that httpx2 takes.
+        given = [(name.encode(), value.encode()) for name, value in headers.items()]
+        request = client.build_request(method, self._url, content=body or None, headers=given)
         for _ in range(_MOST_REDIRECTS):
             response = await client.send(request, stream=True, follow_redirects=False)
             if (following := response.next_request) is None or not _same_origin(request, following):
