@@ -56,7 +56,7 @@ def as_bag_result(result: Mapping[str, Any]) -> object:
     if len(envelope) == len(result) and not missing:
         return result
     known = {"isError": False, **envelope}
-    beside = {name: one for name, one in result.items() if name not in _ENVELOPE}
+    beside = {name: one for name, one in messages.without_usual(result).items() if name not in _ENVELOPE}
     return RawResult(known, result.raw if isinstance(result, RawResult) else b"", beside)
 
 

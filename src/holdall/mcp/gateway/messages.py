@@ -245,6 +245,16 @@ def completed(method: str, result: dict[str, Any], server: Mapping[str, Any]) ->
     return {**defaults, **result}
 
 
+def without_usual(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A result without what the newer era has in every one: that it is complete, and which server gave it."""
+    found = dict(result)
+    if found.get("resultType") == "complete":
+        del found["resultType"]
+    if meta_of(found).keys() == {_SERVER}:
+        del found["_meta"]
+    return found
+
+
 def is_question(result: Mapping[str, Any]) -> bool:
     return result.get("resultType") == "input_required"
 
