@@ -37,6 +37,17 @@ def refusal(message: str, **more: str) -> str:
     return json.dumps({"error": {"message": message, **more}})
 
 
+async def test_a_key_that_its_server_repeats_is_not_shown(
+    server: OpenAIServer, model: ProviderModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDALL_MODEL_KEY", "sk-its-own-key-123")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-its-own-key-123-and-more")
+    server.will(Scene(401, refusal("no sk-its-own-key-123, nor sk-its-own-key-123-and-more " + "x" * 200)))
+    with pytest.raises(ModelDenied, match=r"answered 401: no \*\*\*, nor \*\*\* x") as denied:
+        await model.ask(HELLO)
+    assert "sk-its" not in str(denied.value)
+
+
 async def test_a_conversation_goes_out_as_it_is(server: OpenAIServer, model: ProviderModel) -> None:
     server.will(Scene(body=completion("Disk 7.")))
     text = "a <system>tag</system>, “quotes” and\ttabs stay"

@@ -8,11 +8,13 @@ is ever sent there. Nothing is retried here; the caller retries and counts.
 import asyncio
 import importlib
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast, get_args
 
 from holdall.llm.catalogue import Card, Price, card_of
+from holdall.llm.model_names import MODEL_KEY, VARIABLES
 from holdall.llm.protocol import (
     Request,
     check_calls_enabled,
@@ -79,8 +81,11 @@ _BUSY = (
 )
 
 
+_SHORTEST_KEY = 8  # a shorter value hides more of a message than it protects
+
+
 def error_from(name: str, error: Exception) -> ModelFault:
-    said = in_one_line(_message_in(getattr(error, "body", None)) or str(error))
+    said = in_one_line(_without_keys(_message_in(getattr(error, "body", None)) or str(error)))
     match error:
         case refusals.ModelContextWindowExceededError():
             return ModelOverflow(f"{name}: {said}")
@@ -94,6 +99,15 @@ def error_from(name: str, error: Exception) -> ModelFault:
             return ModelOverflow(f"{name}: {said}")
         case _:
             return ModelFault(f"{name}: {said or type(error).__name__}")
+
+
+def _without_keys(text: str) -> str:
+    """A server may repeat the key that it was given, and what it says is shown to models and people."""
+    names = {name for some in VARIABLES.values() for name in some if name.endswith(("_KEY", "_TOKEN"))}
+    keys = [key for name in (MODEL_KEY, *names) if len(key := os.environ.get(name, "").strip()) >= _SHORTEST_KEY]
+    for key in sorted(keys, key=len, reverse=True):
+        text = text.replace(key, "***")
+    return text
 
 
 def _message_in(body: object) -> str:
