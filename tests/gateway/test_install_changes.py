@@ -153,6 +153,20 @@ def test_an_entry_that_went_to_another_file_keeps_working_and_can_be_taken_out_t
     assert not client.entries
 
 
+def test_a_file_that_names_the_entry_of_another_is_not_given_its_tokens(tmp_path: Path) -> None:
+    """One of a checkout, for instance: the name of the entry is in the arguments of a running gateway."""
+    client = Client(tmp_path, json.dumps(MINE))
+    client.install()
+    (tmp_path / "checkout").mkdir()
+    other = Client(tmp_path / "checkout", json.dumps({"mcpServers": {"x": client.value["mcpServers"]["web"]}}))
+    other.configs = client.configs
+    other.uninstall()
+    assert "s3cret" not in other.file.read_text()
+    assert client.entries
+    client.uninstall()
+    assert client.value == MINE
+
+
 def test_what_the_user_had_put_behind_the_gateway_by_hand_stays_so(tmp_path: Path) -> None:
     by_hand = {"command": "holdall", "args": ["gateway", "--", "npx"]}
     client = Client(tmp_path, json.dumps({"mcpServers": {"h": by_hand, "a": {"command": "a"}}}))

@@ -49,7 +49,7 @@ _OURS = lazy_pattern(r"[0-9a-f]{16}\.json")
 class Note:
     """`installed` is the hash of the file as we wrote it, empty if that was not the copy with our part changed.
 
-    `original` is the hash of the copy; the rest is as in `Edited`.
+    `original` is the hash of the copy, `file` what was changed; the rest is as in `Edited`.
     """
 
     installed: str = ""
@@ -58,6 +58,7 @@ class Note:
     bare: tuple[Path, ...] = ()
     by_hand: tuple[Path, ...] = ()
     added: tuple[Path, ...] = ()
+    file: str = ""
 
     def after(self, edited: Edited, installed: str) -> "Note":
         """After another install: what was changed now was there as the user's own, whatever was there before."""
@@ -90,6 +91,17 @@ class Folder:
         """Whether this is the file of an entry that we made: its name tells nobody else's."""
         return os.path.dirname(path) == self.path and _OURS.fullmatch(os.path.basename(path)) is not None
 
+    def is_of_another(self, path: str, file: str) -> bool:
+        """Whether another file has this entry, and still names it."""
+        notes = [name for name in os.listdir(self.path) if name.endswith(_NOTE)] if os.path.isdir(self.path) else []
+        for name in notes:
+            note = read_note(os.path.join(self.path, name))
+            if note is not None and path in note.originals and note.file != file:
+                with contextlib.suppress(UsageError):
+                    if named_in(read_text(note.file), path):
+                        return True
+        return False
+
     def make(self) -> None:
         """Raises UsageError where others could put something there."""
         os.makedirs(self.path, mode=0o700, exist_ok=True)
@@ -120,6 +132,7 @@ def read_note(path: str) -> Note | None:
         _paths(about.get("bare", [])),
         _paths(about.get("by_hand", [])),
         _paths(about.get("added", [])),
+        str(about.get("file", "")),
     )
 
 
@@ -253,7 +266,7 @@ def install(
         write_text(copy, text, mode=0o600)
         note = Note(original=text_hash(text), by_hand=edited.by_hand)
     note = (note or Note(by_hand=edited.by_hand)).after(edited, text_hash(edited.text) if first or untouched else "")
-    write_text(folder.note(file), note.text(), mode=0o600)
+    write_text(folder.note(file), replace(note, file=file).text(), mode=0o600)
     write_text(file, edited.text, mode=stat.S_IMODE(os.lstat(file).st_mode), instead_of=text)
     return Done(file, edited, copy, exactly=first, beside=beside)
 
@@ -286,12 +299,17 @@ def uninstall(file: str, *, config_folder: str, tools: Sequence[str] = (), dry_r
 
 
 def _recovered(file: str, text: str, folder: Folder) -> dict[str, str]:
-    """Entries whose note is gone, as where the file was moved: what the gateway uses of them stands in their files."""
+    """Entries whose note is gone, as where the file was moved: what the gateway uses of them stands in their files.
+
+    Not those of a file that is still there: a checkout may name any of them, and would be given its tokens.
+    """
     read = _edited(file, lambda: Configuration.of(text, file))
     found: dict[str, str] = {}
     for server in _edited(file, read.look).servers:
         stands = behind(read.common(server))
-        if stands is not None and (entry := private_entry(folder, stands.config)):
+        if stands is None or folder.is_of_another(stands.config, file):
+            continue
+        if entry := private_entry(folder, stands.config):
             was = read.shape.from_common(entry)
             found[stands.config] = read.document.entry_text(server.name, was, read.shape.tables[0])
     return found
