@@ -349,6 +349,7 @@ PIXEL = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
         ("gemini", "dump", {"llmContent": [{"text": TOLD, "thought": False}]}),
         ("gemini", "dump", {"llmContent": [{"functionResponse": {"response": {"output": TOLD}}}]}),
         ("gemini", "dump", {"llmContent": TOLD, "error": {"message": TOLD}}),
+        ("gemini", "dump", {"llmContent": None, "error": {"message": TOLD}}),
         ("opencode", "dump", {"output": TOLD}),
         ("opencode", "dump", {"output": TOLD, "metadata": {"truncated": True}}),
         ("opencode", "dump", {"output": TOLD, "metadata": {"outputPath": "/gone"}}),

@@ -214,6 +214,8 @@ def _gemini_told(_: _Event, response: Any) -> object:
     content: object = (
         cast("Mapping[str, Any]", response).get("llmContent") if isinstance(response, Mapping) else response
     )
+    if content is None:  # an error, for instance: then it is all that there is
+        content = json.dumps(response, ensure_ascii=False, default=repr)
     parts = cast("list[object]", content) if isinstance(content, list) else [content]
     blocks = [_block_of(one) for one in parts]
     texts = [str(one["text"]) for one in blocks if one["type"] == "text"]
