@@ -101,6 +101,7 @@ class Jobs(_Waits):
     messages = _direct(bag.Background.messages)
     patience = _direct(bag.Background.patience)
     still_running = _direct(bag.Background.still_running)
+    until_more_ended = _waiting(bag.Background.until_more_ended)
     events = _iterating(bag.Background.events)
 
 

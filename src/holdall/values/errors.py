@@ -44,6 +44,7 @@
         ├── BundleRefused       a bundle that is damaged, cut short, or not what it says
         ├── WorkerFault         a helper process died, or ran out of time or memory
         │   └── OutOfTime       a call took longer than it may
+        │       └── LookedTooLong an output could not be looked through for secrets in time
         ├── ModelFault          a language model did not answer
         │   ├── ModelBusy       a rate limit, an outage, a time-out: worth another try
         │   ├── ModelDenied     the key, the account or the name of the model is refused: no other try helps
