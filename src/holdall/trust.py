@@ -174,7 +174,7 @@ _RUN = lazy_pattern(  # in a text: an interpreter, and the first word after it t
     r"[ \t]{1,9}[\"']?([\w./@+-]{1,300}))".encode()
 )
 _INCLUDED = lazy_pattern(  # in a text: what a shell or make reads as a part of it
-    rb"(?:(?:^|[;&|({\n]|\b(?:then|do|else))[ \t]{0,99}(?:\.|source|-?include|sinclude)|"
+    rb"(?:(?:^|[;&|({\n]|\b(?:then|do|else)|[ \t]-[a-z]{0,5}c)[ \t]{0,99}(?:\.|source|-?include|sinclude)|"
     rb"\bg?make\b[^\n;&|]{0,300}?[ \t](?:-[a-zA-Z]{0,9}f|--(?:make)?file))[ \t=]{1,9}[\"']?([\w./@+-]{1,300})"
 )
 _NO_VARIABLES = lazy_pattern(r"(?:^|\s)-[a-zA-Z]{0,9}[EI]|pycache_prefix|PYTHONPYCACHEPREFIX|(?:^|[\s/])env\s+-")

@@ -789,7 +789,8 @@ async def test_a_call_that_wrote_much_and_failed_is_an_error_that_says_why(
     tmp_path: Path, dialect: str, policy: Any, call: Any, reason: str
 ) -> None:
     tools = {"b": ToolPolicy(store=policy, never_async=True)}
-    async with opened(tmp_path, dialect=dialect, tools=tools, tool_timeout_seconds=0.5) as bag:
+    seconds = 0.5 if call is _writes_and_hangs else 600.0
+    async with opened(tmp_path, dialect=dialect, tools=tools, tool_timeout_seconds=seconds) as bag:
         taken = await bag.run(call, tool="b")
         assert taken.is_error
         reachable = taken.text

@@ -87,6 +87,15 @@ def test_the_code_that_a_command_names_is_watched(
 
 
 @requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize("script", [". ./env; exec true", "set -e; . env", "if true; then source ./env; fi", ". env"])
+def test_what_a_shell_is_told_to_read_is_watched_though_it_is_no_program(tmp_path: Path, script: str) -> None:
+    write(tmp_path, "env", "other")
+    assert watched(tmp_path, "sh", "-c", script) == ["env"]
+    write(tmp_path, "run.sh", text=f"{script}\n")
+    assert watched(tmp_path, "sh", "run.sh") == ["env", "run.sh"]
+
+
+@requirement("trust:asks-again-when-changed")
 def test_the_code_that_variables_name_is_watched(tmp_path: Path) -> None:
     write(tmp_path, "b.py", "c.js", "bin/uptime", "lib/x.txt", "src/mod.py", "rc", "pre.so")
     (tmp_path / "bin" / "uptime").chmod(0o755)
