@@ -118,7 +118,7 @@ async def test_a_server_that_misbehaves_is_told_about_and_harms_no_other(tmp_pat
         "good": plain("good"), "dead": ["/no/such/program"], "mute": bad("never greets"), "dies": bad("dies at once"),
         "bad": bad(), "endless": bad("lists without end"),
     }  # fmt: skip
-    config = configured(tmp_path, servers, **HANDSHAKE, start_timeout_seconds=8)
+    config = configured(tmp_path, servers, **HANDSHAKE, start_timeout_seconds=15)
     async with wire(gateway(tmp_path, "--config", config)) as client:
         await client.greet()
         assert text_of(await client.call("good__echo", text="1")) == "1"
