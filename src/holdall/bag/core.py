@@ -437,6 +437,8 @@ class Core:
         return self._redaction if masks else None
 
     def policy_of(self, tool: str) -> ToolPolicy:
+        if not self._policies:  # most sessions, and every call asks several times
+            return NO_POLICY
         return policy_of(self._policies, tool, self._own_names.get(tool, ()))
 
     def is_shown_as(self, shown: str, *own: str) -> None:
