@@ -480,12 +480,7 @@ def _told_block(block: object) -> str:
         value = json_of(block)
         return value_text(block if value is None else value)[0]
     note = not_text(payload.media_type, payload.as_text if payload.data is None else len(payload.data))
-    return _with_fields(note, block)
-
-
-def _with_fields(note: str, block: object) -> str:
-    """What stands for a block that is not text, with what else the block says: its address, for instance."""
-    fields = told_fields(block)
+    fields = told_fields(block)  # what else the block says: its address, for instance
     return f"{note}\n{fields_shown(value_text(fields)[0], is_text=False)}" if fields else note
 
 
@@ -598,8 +593,7 @@ def _measured_structure(core: Core, output: object, parts: Parts, origin: Origin
     structured = structured_of(output)
     if structured is None or not _structure_is_over(core, structured, limits):
         return None
-    structure = cast("_Structure", _structure_of(output))
-    data = structure.data
+    data = cast("_Structure", _structure_of(output)).data
     if isinstance(data, bytes):
         measured = _measured_bytes(core, data, origin, limits)
     else:
@@ -1011,8 +1005,7 @@ async def _kept_apart(core: Core, origin: Origin, media: str, data: str | bytes)
 
 async def _stored(core: Core, data: object, origin: Origin, notes: Sequence[str]) -> tuple[Facts | None, str]:
     """The facts, or why there are none. The call's id leads to its text: what is set aside has none."""
-    policy = core.policy_of(origin.tool)
-    if policy.store == "never" or not core.dialect.stores:
+    if not core.may_store(origin.tool):
         return None, str(NeverStored(origin.tool, by_dialect=not core.dialect.stores))
     try:
         return await keep(core, data, replace(origin, call_id=""), notes=notes), ""
@@ -1135,8 +1128,7 @@ async def _settled(
         decision = Keep("bytes")  # it is only the beginning of what there was
     if isinstance(decision, Fits):
         return await _shown(core, prepared, aside, changed=changed)
-    policy = core.policy_of(prepared.origin.tool)
-    if prepared.stored is None and (policy.store == "never" or not core.dialect.stores):
+    if prepared.stored is None and not core.may_store(prepared.origin.tool):
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
         total, problem = await discard(prepared.source) if prepared.is_part else (None, None)
         if problem is not None:
@@ -1169,9 +1161,7 @@ async def _settled(
 
 def _is_kept_for_text(core: Core, prepared: Prepared) -> bool:
     """Whether what is no text is kept though it fits: who sends `text` has nothing of it otherwise."""
-    if core.only_content or prepared.seen or not core.dialect.stores:
-        return False
-    return core.policy_of(prepared.origin.tool).store != "never"
+    return not (core.only_content or prepared.seen) and core.may_store(prepared.origin.tool)
 
 
 async def _keep_for_text(core: Core, prepared: Prepared, parts: Parts, notes: dict[int, str]) -> tuple[Facts, ...]:
@@ -1208,7 +1198,7 @@ def _told_before(core: Core, facts: Facts, room: int | None) -> str:
 async def keep_as_well(core: Core, prepared: Prepared) -> None:
     """Keep what was shown: perhaps nobody has seen it."""
     origin = prepared.origin
-    if core.policy_of(origin.tool).store == "never" or not core.dialect.stores:
+    if not core.may_store(origin.tool):
         return
     source = prepared.source if prepared.parts is None else await flattened(core, prepared.parts, origin)
     try:
