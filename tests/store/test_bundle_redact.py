@@ -297,6 +297,35 @@ WRITTEN: dict[str, str] = {
     "a Dockerfile": "FROM x\nENV MYSQL_ROOT_PASSWORD {}\n",
     "a plugin of MySQL": "IDENTIFIED WITH mysql_native_password BY '{}'",
     "a network": 'network={{\n  psk="{}"\n}}',
+    "a list of YAML": "password:\n  - {}\n  - {}\nname: x\n",
+    "value before name in YAML": "- value: {}\n  name: DB_PASSWORD\n",
+    "vault": "Key         Value\n---         -----\nuser        bob\npassword    {}\n",
+    "psql -x": "-[ RECORD 1 ]----\nuser     | bob\npassword | {}\n",
+    "a table with drawn lines": "┌──────┬──────┐\n│ user │ password │\n├──────┼──────┤\n│ bob  │ {} │\n",
+    "a record with drawn lines": "│ user     │ bob │\n│ password │ {} │\n",
+    "a table of a cloud": "|  SecretAccessKey  |  {}  |\n",
+    "a type in Python": 'password: str = "{}"\n',
+    "a type in Go": 'const Password string = "{}"\n',
+    "a type in Swift": 'let password: String = "{}"\n',
+    "a macro": '#define DB_PASSWORD "{}"\n',
+    "a constant of PHP": "define('DB_PASSWORD', '{}');",
+    "what stands in for a variable": 'os.getenv("DB_PASSWORD", "{}")',
+    "a setter": 'client.setPassword("{}");',
+    "a key of .NET": '<add key="ApiPassword" value="{}" />',
+    "JSON in HTML": "{{&quot;password&quot;:&quot;{}&quot;}}",
+    "JSON in an address": "q=%7B%22password%22%3A%20%22{}%22%7D",
+    "Redis": "requirepass {}\n",
+    "the answer of Redis": '1) "requirepass"\n2) "{}"\n',
+    "a switch": "enable secret 5 {}\n",
+    "a user of a switch": "username bob privilege 15 password 0 {}\n",
+    "Ansible": "host ansible_ssh_pass={} x=1\n",
+    "LDAP": "bindpw {}\n",
+    "a sentence with a colon": "Your temporary password is: {}",
+    "a sentence": "logged in with password {} at noon",
+    "nginx": 'proxy_set_header Authorization "Basic {}";',
+    "Terraform": '{{"db": {{"sensitive": true, "type": "string", "value": "{}"}}}}',
+    "Azure": '{{"id": "https://v.vault.azure.net/secrets/db/1", "value": "{}"}}',
+    "another language": "密码：{}\nпароль: {}\n",
     "cookies": '{{"cookies": [{{"name": "session", "value": "{}"}}]}}',
 }
 
@@ -316,10 +345,12 @@ def test_a_value_is_masked_where_programs_write_it(where: str) -> None:
     "text",
     ['[["password", "username"], ["token"]]', '{"columns": ["user", "n"], "rows": [["bob", "Hq7vTz92LmXp4Rk"]]}',
      "INSERT INTO users (name) VALUES ('Hq7vTz92LmXp4Rk');", "Args:\n    password:\n        The password of the user.\n",
-     "password:\n  type: string\n", "password:\n  - Hq7vTz92\n", "NAME      SECRETS   AGE\ndefault   1         5d\n",
+     "password:\n  type: string\n", "password:\n  - string\n", "NAME      SECRETS   AGE\ndefault   1         5d\n",
      "SECRET    FILES\nsrc/a.py  12\n", "user, password\nhost, port\n", "    user, password,\n    host, port1234,\n",
      "<tr><td>password</td><td>required</td></tr>", '<input type="password" name="x">', "\x1b[32mpassword\x1b[0m is wrong",
-     '{"name": "/src/a/b.py", "value": "Hq7vTz92LmXp4Rk"}'],
+     '{"name": "/src/a/b.py", "value": "Hq7vTz92LmXp4Rk"}', "detect-secrets    1.5.0-beta12\nkeyring    25.1\n",
+     "login with password authentication", 'password_label: str = "Password"', "| secret_count | 12 |\n",
+     'define("PASSWORD_KIND", "required")', '{"content": "abcdefghijklmnop"}'],
     ids=lambda text: text[:20],
 )  # fmt: skip
 def test_what_stands_near_such_a_name_and_is_no_value_stays(text: str) -> None:
@@ -617,3 +648,15 @@ def test_the_lines_of_a_key_that_stood_in_json_are_known() -> None:
     values = redact.Values()
     values.add(json.dumps(KEY).encode(), "Private Key")
     assert {b"MIIEowIBAAKCAQEAx1y2z3", b"q9w8e7r6t5"} <= values.found
+
+
+def test_a_file_in_base64_is_opened_and_masked_as_such() -> None:
+    inside = base64.b64encode(f"DB_PASSWORD={OPAQUE}\nuser=bob\n".encode())
+    hidden = _masked(json.dumps({"encoding": "base64", "content": inside.decode()}))
+    shown = base64.b64decode(json.loads(hidden)["content"])
+    assert OPAQUE.encode() not in shown
+    assert b"DB_PASSWORD=" in shown
+
+
+def test_the_hash_of_a_password_is_masked() -> None:
+    assert OPAQUE not in _masked(f"root:$6$saltsalt${OPAQUE}{OPAQUE}:19000:0:99999:7:::")

@@ -42,6 +42,7 @@ PACKED = "Secret in base64"
 HERE_ONLY = "Word under a secret name"  # masked there, and not wherever it stands
 _MAX_DEPTH, _MAX_WORDS = 1000, 1000
 _BLOBS = frozenset(("data", "blob"))  # names under which blocks have base64
+_CONTENTS = frozenset(("content", "contents", "payload", "file"))
 _BLANKS = lazy_pattern(rb"[ \t\r\n]+")  # base64 may be in lines
 _SHORTEST_BLOB = 16
 _COLUMNS = frozenset(("columns", "fields", "header", "headers", "column_names", "columnnames", "names", "schema"))
@@ -490,6 +491,8 @@ class _Walk(Generic[_Place]):
             self._whole(place, text, level.name)
         elif not is_key and (level.key in _BLOBS or text[:5].lower() == b"data:") and self._is_packed(place, text):
             return
+        elif not is_key and level.key in _CONTENTS and self._is_packed(place, text) and place in self._hits:
+            return  # a file in base64; else a text of its own
         elif len(text) >= _SHORTEST:
             self._look_at(text, place, is_key)
 

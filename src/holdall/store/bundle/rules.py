@@ -63,6 +63,9 @@ _COLUMN_NAME = lazy_pattern(rb"|[\w.-]{1,60}(?: [\w.-]{1,60})?")
 _RULE_OF_TABLE = lazy_pattern(rb"[-+|: =]{3,}+")
 _ALIGNED_NAME = lazy_pattern(rb"\S++(?: \S++)*+")
 _ALIGNED_HEADER = lazy_pattern(rb" *+[\w.-]++(?: [\w.-]++)?+(?:  ++[\w.-]++(?: [\w.-]++)?+)++[ \r]*+")
+_DRAWN, _UPRIGHT = lazy_pattern(rb"\xe2[\x94\x95][\x80-\xbf]"), (b"\x94\x82", b"\x94\x83", b"\x95\x91")
+_TWO_COLUMNS = lazy_pattern(rb"(?m)^Key +Value[ \r]*\n-+ +-+[ \r]*\n((?:[^\s:]++ ++\S[^\n]*+(?:\n|\Z))*+)")
+_IN_TWO_COLUMNS = lazy_pattern(rb"(?m)^(\S++) ++(\S[^\n]*+)")
 _INDENT = lazy_pattern(rb"[ \t]*+")
 _QUOTED = lazy_pattern(rb"\"[^\"]{3,}+\"|'[^']{3,}+'")
 _SQL_VALUE = lazy_pattern(rb"\s*+(?:([(),])|'((?:[^'\\]++|\\.|'')*+)'|[^\s,()';]++)", re.DOTALL)
@@ -145,6 +148,50 @@ _OWN: tuple[tuple[str, str], ...] = (
         r"(?i)\b(?:identified\s+(?:with\s+\S{1,60}\s+)?(?:by|as)|password)\s+'([^'\n]{3,200})'",
     ),
     ("Password in a flag", r"--from-literal[= ][\"']?[\w.-]+=([^\s\"']{3,})"),
+    ("Authorization Header", r"(?i)authorization[ \t]+[\"'](?:basic|bearer|token)[ \t]+([A-Za-z0-9._~+/=-]{8,})"),
+    ("AWS Access Key", r"\bAKIA[0-9A-Z]{16}[ \t]+(?:\S{1,40}[ \t]+){0,2}([A-Za-z0-9/+]{40})\b"),
+    (
+        "Secret of Azure",
+        r"\.vault\.azure\.net/secrets/[^{}]{0,800}?\"value\"\s*:\s*\"((?:[^\"\\\n]|\\.){3,1000})\"",
+    ),
+    ("Password hash", r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id?|d))\$[./A-Za-z0-9,=$+-]{20,}"),
+    (
+        "Password in a configuration",
+        (
+            r"(?i)^[ \t]*(?:requirepass|masterauth|bindpw|rootpw|snmp-server[ \t]+community"
+            r"|enable[ \t]+(?:secret|password)(?:[ \t]+[0-9])?"
+            r"|username[ \t]+\S{1,60}(?:[ \t]+privilege[ \t]+[0-9]+)?[ \t]+(?:secret|password)(?:[ \t]+[0-9])?)"
+            r"[ \t]+[\"']?([^\s\"']{3,200})"
+        ),
+    ),
+    (
+        "Password in a configuration",
+        (
+            r"(?i)\b(?:ansible_(?:ssh|become|sudo|su)|ssh|ftp|smtp|mail|ldap|redis|rabbitmq|admin|root|user|login|auth)_?pass"
+            r"[ \t]*[=:][ \t]*[\"']?([^\s\"'=]{3,200})"
+        ),
+    ),
+    (
+        "Password in a configuration",
+        r"(?i)^ *[0-9]+\) \"(?:requirepass|masterauth)\"\r?\n *[0-9]+\) \"([^\"\n]{3,200})\"",
+    ),
+    (
+        "Secret of Terraform",
+        r"\"sensitive\"\s*:\s*true\s*,[^{}]{0,400}?\"value\"\s*:\s*\"((?:[^\"\\\n]|\\.){3,500})\"",
+    ),
+    (
+        "Secret of Terraform",
+        r"\"value\"\s*:\s*\"((?:[^\"\\\n]|\\.){3,500})\"[^{}]{0,400}?\"sensitive\"\s*:\s*true",
+    ),
+    (  # the name in other languages, and the signs of their keyboards
+        "Secret Keyword",
+        (
+            "(?:密码|密碼|口令|パスワード|пароль|Пароль|ПАРОЛЬ|hasło|Hasło|비밀번호|암호"
+            "|mot de passe|Mot de passe|contraseña|Contraseña)"
+            "[ \\t\"']{0,20}(?:[:=]|：|＝)[ \\t\"']{0,20}([^\\s\"'<>,;]{4,200})"
+        ),
+    ),
+    ("Secret Keyword", "[Pp]assword[ \\t\"']{0,20}(?:：|＝)[ \\t\"']{0,20}([^\\s\"'<>,;]{4,200})"),
     ("Password in netrc", r"(?i)\bmachine\s+\S+\s+(?:(?:login|account)\s+\S+\s+)*password\s+(\S+)"),
     ("Credentials in a URL", r"(?i)jdbc:oracle:[a-z]+:[^\s/@:]+/([^\s@]+)@"),
 )
@@ -164,7 +211,11 @@ _SEPARATORS = (b"\n", b"|", b";", b"&")
 _IN_SENTENCES: tuple[tuple[str, str], ...] = (
     (
         "Password in a sentence",
-        r"(?i)\b(?:password|passphrase|passcode|passwort|kennwort)\s+(?:is|was|ist|lautet)\s+[\"'`]?([^\s\"'`]{6,})",
+        r"(?i)\b(?:password|passphrase|passcode|passwort|kennwort)\s+(?:is|was|ist|lautet)(?:\s*:)?\s+[\"'`]?([^\s\"'`]{6,})",
+    ),
+    (
+        "Password in a sentence",
+        r"(?i)\b(?:with|using|temporary|initial|new|and|mit|/)\s+(?:password|passphrase|passwort)\s+[\"'`]?([^\s\"'`]{6,})",
     ),
     ("Docker Login", r"\"auth\\*\"\s*:\s*\\*\"([A-Za-z0-9+/]{8,}={0,2})"),
     ("Password of a network", r"(?i)\b(?:wpa_?)?psk[\"']?\s*[=:]\s*[\"']?([^\s\"'<>,;]{8,64})"),
@@ -176,7 +227,7 @@ _WORDS = (
 )  # fmt: skip
 _NO_SECRET = lazy_pattern(
     rb"(?i)(?:null|none|nil|true|false|undefined|str|string|bytes|int|bool|any|optional|required|redacted|hidden"
-    rb"|example|changeme|empty|unset|self|this|input|prompt)|[*x._-]+"
+    rb"|example|changeme|empty|unset|self|this|input|prompt|varchar|text|integer|bigint|double|boolean)|[*x._-]+"
     # What stands for a value, in its full form: a password may begin with any of these signs.
     rb"|(?-i:\$[A-Z_][A-Z0-9_]*|\$[a-z_]{1,20})|\$\{[^{}]*\}|\$\(.*\)|\$\{\{.*\}\}|<[^<>]*>|\{\{.*\}\}|\{[\w.]*\}"
     rb"|%\w+%|%\(\w+\)[sdr]|%[sdr]|\([a-z ]+\)"
@@ -218,6 +269,7 @@ class Rules:
         # In YAML: as the value of such a name, and on the line behind it.
         around, blank = r"[\w.-]{0,60}", r"[ \t]*"
         near = rf"[\w.\[\]-]{{0,40}}(?:{words})[\w.\[\]-]{{0,40}}"
+        quot = "&(?:quot|#34|#x22);"
         field = rf"(?:name|id|type)=[\"']?{near}"
         written = (
             (
@@ -226,6 +278,14 @@ class Rules:
             ),
             rf"(?i)<input\b[^<>]*{field}[^<>]*?\bvalue=[\"']([^\"'<>]{{3,500}})[\"']",
             rf"(?i)<input\b[^<>]*?\bvalue=[\"']([^\"'<>]{{3,500}})[\"'][^<>]*{field}",
+            (
+                rf"(?i)^[ \t-]*value:{blank}[\"']?([^\s\"'][^\n\"']{{2,500}})[\"']?\r?\n"
+                rf"{blank}(?:name|key):{blank}[\"']?{around}(?:{words})"
+            ),
+            rf"(?i)^[ \t]*#[ \t]*define[ \t]+\w{{0,60}}(?:{words})\w{{0,60}}[ \t]+[\"']([^\"'\n]{{3,500}})[\"']",
+            rf"(?i)(?:{words})[\w-]{{0,40}}{quot}\s*[:=]\s*{quot}([^\n]{{3,500}}?){quot}",
+            rf"(?i)(?:{words})[\w-]{{0,40}}%22(?:%20|\+)?%3a(?:%20|\+)?%22([^\s\"']{{3,500}}?)%22",
+            rf"(?i)(?:{words})\w{{0,40}}[ \t]*=[ \t]*\[\[([^\n]{{3,500}}?)\]\]",  # Lua
             rf"(?i)<key>{near}</key>\s*<string>([^<]{{3,500}})</string>",
             (
                 rf"(?i)content-disposition:\s*form-data;[^\r\n]*\bname=\"{near}\"[^\r\n]*"
@@ -233,15 +293,23 @@ class Rules:
             ),
             rf"(?i)^[ \t]*ENV[ \t]+\w{{0,60}}(?:{words})\w{{0,60}}[ \t]+([^\s\"'=][^\n]{{2,500}})$",
         )
+        self._unnamed = len(self._rules)  # the rules behind these find nothing in a text without such a name
+        self._names = _compiled(rf"(?i)(?:{words})")
         self._rules += [_Rule(_VARIABLE, _compiled(one), is_ours=True) for one in written]
         cell = r"</t[dh]>\s*<td[^<>]{0,200}>"
-        self._rules.append(
-            _Rule(
-                _CELL,
-                _compiled(rf"(?i)<t[dh][^<>]{{0,200}}>\s*{near}\s*{cell}\s*([^<\s][^<]{{2,500}}?)\s*</td>"),
-                is_ours=True,
-            )
+        # Beside a name that may be one of something else, so what is a word is none: cells, declarations with a type,
+        # arguments, attributes.
+        kind_of_value = r"(?:[ \t]*:)?[ \t]*[A-Za-z_][\w.<>\[\]|*&?]{0,40}[ \t]*=[ \t]*[\"'`]"
+        beside = (
+            rf"(?i)<t[dh][^<>]{{0,200}}>\s*{near}\s*{cell}\s*([^<\s][^<]{{2,500}}?)\s*</td>",
+            rf"(?i)(?:{words})\w{{0,40}}{kind_of_value}([^\"'`\n]{{3,500}})[\"'`]",
+            rf"(?i)\(\s*[\"']{around}(?:{words}){around}[\"']\s*,\s*[\"']([^\"'\n]{{3,500}})[\"']",
+            rf"(?i)\bset_?(?:\w{{0,30}}_?)(?:{words})\w{{0,20}}\([ \t]*[\"']([^\"'\n]{{3,500}})[\"']",
+            rf"(?i)<[a-z][\w:.-]{{0,40}}\s[^<>]{{0,200}}?\b(?:key|name|id)=[\"']{near}[\"'][^<>]{{0,200}}?\bvalue=[\"']([^\"'<>]{{3,500}})[\"']",
+            # Two cells: `psql -x`, tables of cloud commands.
+            rf"(?i)^[ \t]*\|?[ \t]*{near}[ \t]*\|[ \t]*([^\s|]{{6,500}})[ \t]*\|?[ \t\r]*$",
         )
+        self._rules += [_Rule(_CELL, _compiled(one), is_ours=True) for one in beside]
         # Names with nothing behind them but, in YAML, the sign of a block; of columns with blanks between; of SQL.
         self._above = _compiled(
             rf"(?i)^([ \t]*(?:-[ \t]+)?)[\"']?[\w.-]{{0,60}}(?:{words})[\w.-]{{0,40}}[\"']?{blank}:"
@@ -282,6 +350,8 @@ class Rules:
         return [*self._of_bytes(data), *wide]
 
     def _of_bytes(self, data: bytes) -> list[Finding]:
+        if b"\xe2\x94" in data or b"\xe2\x95" in data:  # a table with drawn lines, as one of other signs
+            data = _DRAWN.sub(lambda sign: b"|  " if sign[0][1:] in _UPRIGHT else b"---", data)
         return [*self._in_text(data), *json_in_text(data, self.find, self.is_secret)]
 
     def _without_colours(self, data: bytes) -> list[Finding]:
@@ -303,7 +373,10 @@ class Rules:
     def _in_text(self, data: bytes) -> list[Finding]:
         # Of what is long and random, one machine for all rules has so many states that it crawls: 10 s for a megabyte.
         is_short = len(data) <= _AT_ONCE
-        hits: Iterable[int] = (self._any.Match(data) or ()) if is_short else range(len(self._rules) + 1)
+        has_names = any(_spans(self._names, data))
+        hits: Iterable[int] = (
+            (self._any.Match(data) or ()) if is_short else range(len(self._rules) + 1 if has_names else self._unnamed)
+        )
         found: list[Finding] = []
         for number in hits:
             deadline.check()
@@ -311,6 +384,8 @@ class Rules:
         if b"-" in data:  # strings of JSON come one by one: most are short, and have nothing of either
             found += self._in_flags(data)
         if b"\n" in data:
+            found += self._of_vault(data)
+        if has_names and b"\n" in data:
             found += self._in_columns(data)
             found += self._in_aligned(data)
             found += self._below_names(data)
@@ -429,13 +504,23 @@ class Rules:
                 if start < end and inner <= indent:
                     break
                 value = data[start:end].rstrip()
-                if block[0] >= 0:
+                if block[0] < 0 and value[:2] == b"- ":  # each of a list
+                    if _QUOTED.fullmatch(value[2:].strip()) or _is_bare_secret(value[2:].strip()):
+                        yield from _trimmed(data, start + 2, end, "Secret Keyword")
+                elif block[0] >= 0:
                     yield from _trimmed(data, start, end, "Secret Keyword") if len(value) >= _SHORTEST_CELL else ()
                 elif value:
                     if _QUOTED.fullmatch(value) or (_is_bare_secret(value) and not _CALL.fullmatch(value)):
                         yield from _trimmed(data, start, end, "Secret Keyword")
                     break
                 at = end + 1
+
+    def _of_vault(self, data: bytes) -> Iterator[Finding]:
+        """`vault kv get`: names, and beside each what it holds."""
+        for table in _TWO_COLUMNS.finditer(data):
+            for line in _IN_TWO_COLUMNS.finditer(data, *table.span(1)):
+                if self.is_secret(line[1].decode("latin-1")) and not _NO_SECRET.fullmatch(line[2].rstrip()):
+                    yield from _trimmed(data, *line.span(2), "Secret Keyword")
 
     def _in_sql(self, data: bytes) -> Iterator[Finding]:
         """What is put into such a column. Each statement is read to where the next one begins, so nothing twice."""
@@ -579,8 +664,8 @@ def _end_of_lines(data: bytes, start: int, limit: int) -> int:
 
 
 def _narrow(data: bytes) -> bytes:
-    """UTF-16 of which most is ASCII, with one byte for two; empty for anything else."""
-    if data.count(0) * 3 < len(data):
+    """UTF-16 that says so, or of which most is ASCII, with one byte for two; empty for anything else."""
+    if data.count(0) * 3 < len(data) and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return b""
     first, second = data[0::2], data[1::2]
     return first if first.count(0) < second.count(0) else second
