@@ -154,3 +154,43 @@ async def test_a_partial_update_is_clamped_in_every_dialect(tmp_path: Path, dial
         assert len(str(await bag.jobs.update(LOG * 10)).encode()) <= (limits.bytes or MAX_BYTES)
         small = {"content": [text("so far")]}
         assert await bag.jobs.update(small) is small
+
+
+def _chat(call_id: str, *tools: str) -> dict[str, Any]:
+    calls = [{"id": call_id, "type": "function", "function": {"name": one, "arguments": "{}"}} for one in tools]
+    return {"role": "assistant", "content": "", "tool_calls": calls}
+
+
+@pytest.mark.parametrize("call_id", ["call_0", ""])
+async def test_an_id_that_comes_again_is_that_of_the_call_before_its_result(tmp_path: Path, call_id: str) -> None:
+    answer = {"role": "tool", "tool_call_id": call_id}
+    async with opened(tmp_path, tools={"vault": ToolPolicy(store="never")}) as bag:
+        guarded = await bag.guard([
+            _chat(call_id, "list"), answer | {"content": "fine"}, _chat(call_id, "vault"), answer | {"content": LOG},
+            _chat(call_id, "list", "vault"), answer | {"content": "fine"}, answer | {"content": LOG},
+        ])  # fmt: skip
+        assert await bag.outputs() == []
+        assert [guarded[at] == answer | {"content": LOG} for at in (3, 6)] == [False, False]
+        assert guarded[5] == answer | {"content": "fine"}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [
+            {
+                "role": "assistant",
+                "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "vault", "input": "x"}}],
+            }
+        ],
+        [],  # the history was cut: it may be of any tool
+    ],
+)
+async def test_what_may_be_of_a_tool_that_is_not_stored_is_not(tmp_path: Path, before: list[Any]) -> None:
+    result = {"role": "tool", "tool_call_id": "c", "content": LOG}
+    async with opened(tmp_path, tools={"vault": ToolPolicy(store="never")}) as bag:
+        await bag.guard([*before, result])
+        assert await bag.outputs() == []
+    async with opened(tmp_path / "other", tools={"f": ToolPolicy(store="always")}) as bag:
+        await bag.guard([*before, result])
+        assert len(await bag.outputs()) == 1

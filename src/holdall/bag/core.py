@@ -162,6 +162,7 @@ NO_POLICY = ToolPolicy()
 _REMEMBERED_CHARS = 8192
 _REMEMBERED_NOTICES = 500
 _AT_ONCE = 4  # verbs of one session
+_UNKNOWN = "unknown tool"
 
 
 @record
@@ -336,6 +337,8 @@ class Core:
         self._redaction = new_redaction(parts.settings)
         self._policies = policies_of(parts.settings)
         self._own_names: dict[str, dict[str, None]] = {}  # of tools that have a policy and are shown under others
+        careful = [name for name, one in self._policies.items() if one.store == "never" or one.redact]
+        self.is_shown_as(_UNKNOWN, *careful)
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
         self.kept = {
             one.handle: one for one in parts.store.outputs(parts.session) if one.state not in ("expired", "unreadable")
@@ -440,6 +443,13 @@ class Core:
         if not self._policies:  # most sessions, and every call asks several times
             return NO_POLICY
         return policy_of(self._policies, tool, self._own_names.get(tool, ()))
+
+    @property
+    def unknown_tool(self) -> str:
+        """What a result that does not say whose it is counts as: it may be of a tool whose outputs are not stored, or
+        masked, and then the strictest of those policies hold for it.
+        """
+        return _UNKNOWN if _UNKNOWN in self._own_names else ""
 
     def is_shown_as(self, shown: str, *own: str) -> None:
         """That a tool has other names than this one: the policies of those hold all the same."""

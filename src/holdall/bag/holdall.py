@@ -39,7 +39,7 @@ from holdall.values.outputs import Ended, Facts, Inline, Origin, Running, Taken
 from holdall.values.settings import Settings
 from holdall.verbs.preview import whole_text
 from holdall.wire.dialect import Dialect
-from holdall.wire.results import calls_by_id, is_of_model, plain_content, results_in, take_apart
+from holdall.wire.results import CallsBefore, is_of_model, plain_content, results_in, take_apart
 from holdall.wire.system_notice import system_notice
 from holdall.wire.tool import ToolSpec
 
@@ -315,17 +315,14 @@ class Holdall(KeptNames):
         same.
         """
         guarded = list(messages)
-        calls: dict[str, tuple[str, Any]] | None = None
+        calls = CallsBefore()
         answered = max((at for at, one in enumerate(messages) if is_of_model(one)), default=-1)
         for at, message in enumerate(messages):
+            calls.tell(message)
             for result in results_in(message):
                 text = plain_content(result.content)
-                if result.tool and is_small_text(self.core, text, result.tool):
-                    continue
-                if calls is None:
-                    calls = calls_by_id(messages)
-                name, arguments = calls.get(result.call_id, ("", None))
-                tool = result.tool or name
+                name, arguments = calls.answered(result.call_id)
+                tool = result.tool or name or self.core.unknown_tool
                 if is_small_text(self.core, text, tool):
                     continue
                 # As a result, not as a list that happens to look like one.

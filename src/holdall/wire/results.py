@@ -9,6 +9,7 @@ import copy
 import dataclasses
 import json
 import sys
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -668,10 +669,16 @@ class Result:
     replaced: Callable[[object, object], object]  # the message and the new content
 
 
-def calls_by_id(messages: Iterable[object]) -> dict[str, tuple[str, Any]]:
-    """Tool and arguments of each call that these messages make, by its id: most results have only that."""
-    calls: dict[str, tuple[str, Any]] = {}
-    for message in messages:
+class CallsBefore:
+    """Tool and arguments of the calls that messages made, by their ids: most results have only that. They are told in
+    their order, since ids repeat: some servers count anew in each message, or give none.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[str, deque[tuple[str, object]]] = {}
+
+    def tell(self, message: object) -> None:
+        made: dict[str, deque[tuple[str, object]]] = {}
         holders: list[object] = [message]
         for part in ("tool_calls", "calls", "content"):
             held = field(message, part)
@@ -679,11 +686,19 @@ def calls_by_id(messages: Iterable[object]) -> dict[str, tuple[str, Any]]:
         for holder in holders:
             call = holder if isinstance(holder, str) else field(holder, "toolUse") or holder
             call_id, name = field(call, "call_id", "toolUseId", "toolCallId", "id"), field(call, "name", "toolName")
-            function = call if name else field(call, "function")
+            function = call if name else field(call, "function", "custom")
             name = name or field(function, "name")
             if isinstance(call_id, str) and isinstance(name, str):
-                calls.setdefault(call_id, (name, _arguments(field(function, "arguments", "input", "args"))))
-    return calls
+                made.setdefault(call_id, deque()).append((name, field(function, "arguments", "input", "args")))
+        self._made |= made
+
+    def answered(self, call_id: str) -> tuple[str, Any]:
+        """The last call of this id; of several in one message the first that has no answer yet."""
+        made = self._made.get(call_id)
+        if made is None:
+            return "", None
+        tool, given = made.popleft() if len(made) > 1 else made[0]
+        return tool, _arguments(given)
 
 
 def _arguments(given: object) -> Any:
