@@ -162,13 +162,21 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_CODE = "py pyz js mjs cjs jsx ts mts cts tsx sh bash zsh rb pl php lua jar wasm so dylib ps1".split()  # noqa: SIM905
+_CODE = sorted(
+    _words(
+        "py pyz js mjs cjs jsx ts mts cts tsx sh bash zsh fish nu rb pl pm php lua jar wasm so dylib ps1 bat cmd go rs "
+        "swift dart R r jl ex exs groovy kts scala clj awk tcl exp cs csx fsx nim zig hs ml cr raku el"
+    )
+)
 _SCRIPTS = tuple(f".{one}" for one in _CODE)
 _MENTIONS = lazy_pattern(  # in a text: what may be the path of code
     rf"\.{{1,2}}/[\w./@+-]{{1,300}}|(?<![\w./@+-])[\w./@+-]{{1,300}}\.(?:{'|'.join(_CODE)})\b".encode()
 )
 _PUNCTUATION = "\"'`;&|()<>,"
-_INTERPRETERS = _words("python pypy node deno bun sh bash zsh dash ksh ruby perl php lua java tsx ts-node")
+_INTERPRETERS = _words(
+    "python pypy node deno bun sh bash zsh dash ksh fish ruby perl php lua java tsx ts-node Rscript dart awk gawk "
+    "tclsh swift julia elixir groovy scala expect pwsh osascript crystal raku"
+)
 _RUN = lazy_pattern(  # in a text: an interpreter, and the first word after it that is no option
     rf"(?<![\w.-])({'|'.join(sorted(_INTERPRETERS))})[0-9.]{{0,5}}(?=(?:[ \t]{{1,9}}-\S{{1,99}}){{0,9}}"
     r"[ \t]{1,9}[\"']?([\w./@+-]{1,300}))".encode()
@@ -193,6 +201,10 @@ _OWN_FILES = {  # that only one runner reads
     "gradle": "build.gradle build.gradle.kts settings.gradle", "nix": "flake.nix default.nix", "nix-shell": "shell.nix",
     "docker": "compose.override.yaml compose.override.yml docker-compose.override.yaml docker-compose.override.yml",
 }  # fmt: skip
+_RUNNER = lazy_pattern(  # in a text, with the folder that it is sent to
+    rf"(?<![\w.-])({'|'.join(sorted(_RUNNERS | {*_OWN_FILES}, reverse=True))})(?![\w.-])"
+    r"(?:[^\n;&|]{0,300}?[ \t](?:-C|--prefix)[ \t=]{0,9}([\w./@+-]{1,300}))?".encode()
+)
 _ENTRIES = _words("__main__.py __init__.py index.js index.mjs index.cjs index.ts package.json pyproject.toml")
 _MAX_WATCHED = 400
 _MAX_WATCHED_BYTES = 256 * 1024 * 1024
@@ -284,9 +296,7 @@ class _Watch:
         return []
 
     def _of_words(self) -> list[str]:
-        name = os.path.basename(self._words[0])
-        read = [*(sorted(_PROJECT_FILES) if name in _RUNNERS else ()), *_OWN_FILES.get(name, "").split()]
-        found = [os.path.join(self._start, one) for one in read]
+        name, found = os.path.basename(self._words[0]), list[str]()
         is_python = name.startswith(("python", "pypy"))
         runs_file = name.rstrip("0123456789.") in _INTERPRETERS  # whatever its name, until there is one
         for before, word in itertools.pairwise(self._words):
@@ -308,6 +318,18 @@ class _Watch:
                     runs_file = runs_file and before.startswith("-") and not path.endswith(_SCRIPTS)
             found += self._installed_here(word) if name in _LOCAL_FIRST else []
         return found + self._mentioned(os.fsencode(" ".join(self._words)), self._start)
+
+    def _read_by(self, runner: str, places: Sequence[str], sent: str) -> list[str]:
+        """What a runner reads, in these folders, in the one it is sent to, and above them within the project."""
+        read = [*(sorted(_PROJECT_FILES) if runner in _RUNNERS else ()), *_OWN_FILES.get(runner, "").split()]
+        folders: dict[str, None] = {}
+        for place in (*places, *(os.path.join(one, sent) for one in places if sent)) if read else ():
+            folders[place] = None
+            while is_own(place, (self._folder,)) and place != (above := os.path.dirname(place)):
+                folders[above] = None
+                place = above  # noqa: PLW2901
+        self._tries -= len(folders)
+        return [os.path.join(place, one) for place in folders for one in read] if self._tries > 0 else []
 
     def _installed_here(self, word: str) -> list[str]:
         """A package or program by its name, in the folders where a checkout can have it."""
@@ -383,6 +405,8 @@ class _Watch:
         run = {word: program for program, word in _RUN.findall(text)}
         run |= dict.fromkeys(_INCLUDED.findall(text), b"")
         entered = [os.path.join(folder, os.fsdecode(one)) for one in _ENTERED.findall(text)[:9]]
+        for program, sent in dict.fromkeys(_RUNNER.findall(text)):
+            found += self._read_by(os.fsdecode(program), (folder, self._start, *entered), os.fsdecode(sent))
         for match in dict.fromkeys((*_MENTIONS.findall(text), *run)):
             for place in dict.fromkeys((folder, self._start, *entered)):
                 self._tries -= 1

@@ -54,6 +54,12 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
                                     "node_modules/@me/serve/a.js": ""}, ["node_modules/.bin/other"]),
         ("uv run tool", {".venv/bin/tool": ""}, [".venv/bin/other"]),
         ("npm start", {"package.json": '{"scripts": {"start": "sh start.sh"}}', "start.sh": ""}, []),
+        ("sh -c 'npm start'", {"package.json": '{"scripts": {"start": "sh start.sh"}}', "start.sh": ""}, ["pom.xml"]),
+        ("/usr/bin/env make run", {"Makefile": "run:\n\t@sh x.sh\n", "x.sh": ""}, []),
+        ("sh run.sh", {"run.sh": "exec make -C sub run", "sub/Makefile": "run:\n\t@sh x.sh\n", "sub/x.sh": ""}, []),
+        ("npm --prefix sub start", {"sub/package.json": '{"main": "./a.js"}', "sub/a.js": ""}, []),
+        ("Rscript serve.R out", {"serve.R": ""}, ["out"]),
+        ("go run main.go", {"main.go": ""}, ["main.db"]),
         ("make serve", {"Makefile": "serve:\n\t@sh x.sh\n", "x.sh": ""}, []),
         ("npm run x", {"package.json": '{"scripts": {"x": "node dist/main"}}', "dist/main.js": ""}, [".yarnrc.yml"]),
         ("yarn x", {".yarnrc.yml": "yarnPath: .yarn/releases/yarn.cjs", ".yarn/releases/yarn.cjs": ""}, ["pom.xml"]),
@@ -248,3 +254,9 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "agent.md")
     with pytest.raises(UsageError, match="cannot be read: Not a file"):
         trust.file_hash(str(tmp_path / "agent.md"))
+
+
+def test_what_npm_finds_above_its_folder_is_watched(tmp_path: Path) -> None:
+    write(tmp_path, "sub/data.txt", "package.json")
+    found = trust.watched_files(["npm", "start"], {}, str(tmp_path / "sub"), str(tmp_path))
+    assert [one for one, _ in found.files] == [str(tmp_path / "package.json")]
