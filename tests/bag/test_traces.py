@@ -241,3 +241,27 @@ async def test_what_is_gone_leaves_no_text_in_events(way: str, here: Path) -> No
         texts = [event.data.get("question") for event in events if event.kind == "extracted"]
         assert texts == ([None, "of the other"] if way == "removed" else [None, None])
         assert bag.care.bad_lines() == []
+
+
+@requirement("store:gone-leaves-no-text")
+async def test_what_is_written_of_an_output_after_it_was_removed_leaves_no_text(here: Path) -> None:
+    """A question was running while another process removed it."""
+    async with opened(here, retention="keep") as bag:
+        kept = await bag.keep(LARGE, tool="fetch")
+        async with opened(here, retention="keep") as other:
+            await other.forget(kept.handle)
+        bag.journal.record("asked", handle=kept.handle, preview=SECRET)
+        bag.journal.flush()
+        assert traces(here) == []
+
+
+@requirement("store:gone-leaves-no-text")
+async def test_what_an_event_of_another_output_says_of_it_goes_with_it(here: Path) -> None:
+    async with opened(here, retention="keep") as bag:
+        kept = await bag.keep("id,word\n" + f"1,{SECRET}\n" * 4000, tool="fetch")
+        other = await bag.keep("id,n\n" + "1,2\n" * 4000, tool="fetch")
+        sql = f'select cast(word as integer) from "{kept.handle}"'
+        answer = await bag.call("context_query", {"handle": other.handle, "also": [kept.handle], "sql": sql})
+        assert SECRET in answer.text
+        await bag.forget(kept.handle)
+        assert traces(here) == []

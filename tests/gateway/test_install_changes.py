@@ -153,14 +153,28 @@ def test_an_entry_that_went_to_another_file_keeps_working_and_can_be_taken_out_t
     assert not client.entries
 
 
-def test_a_file_that_names_the_entry_of_another_is_not_given_its_tokens(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["as it is", "two slashes", "a link", "writable"])
+def test_a_file_that_names_the_entry_of_another_is_not_given_its_tokens(tmp_path: Path, way: str) -> None:
     """One of a checkout, for instance: the name of the entry is in the arguments of a running gateway."""
     client = Client(tmp_path, json.dumps(MINE))
     client.install()
     (tmp_path / "checkout").mkdir()
-    other = Client(tmp_path / "checkout", json.dumps({"mcpServers": {"x": client.value["mcpServers"]["web"]}}))
+    entry = json.dumps(client.value["mcpServers"]["web"])
+    if way == "two slashes":
+        entry = entry.replace(f"{client.configs}/", f"{client.configs}//")
+    named = json.dumps({"mcpServers": {"x": json.loads(entry)}})
+    other = Client(tmp_path / "checkout", named)
     other.configs = client.configs
+    if way == "a link":
+        client.file.rename(tmp_path / "moved.json")
+        client.file.symlink_to("moved.json")
+    elif way == "writable":
+        client.file.chmod(0o666)
     other.uninstall()
+    if way == "a link":
+        client.file.unlink()
+        (tmp_path / "moved.json").rename(client.file)
+    client.file.chmod(0o600)
     assert "s3cret" not in other.file.read_text()
     assert client.entries
     client.uninstall()

@@ -1,6 +1,7 @@
 """The session's log as the bag uses it: every event is written, folded, and passed to the watchers."""
 
 import asyncio
+import contextlib
 import importlib
 import json
 import logging
@@ -13,7 +14,7 @@ from holdall.policy.folds import OF_READERS, WAYS, Counters, Coverage, Ledger
 from holdall.store.ids import new_tag
 from holdall.store.protocol import Log, LogLines, OutputStore, SessionInfo
 from holdall.text.escape import one_line
-from holdall.values.errors import StoreFault
+from holdall.values.errors import HoldallError, StoreFault
 from holdall.values.events import Event, EventKind
 from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
@@ -33,6 +34,7 @@ _MOST_MEMBERS = 1000  # that are remembered
 _LOOK_BYTES = 64 * 1024
 # What was shown whole is all in the transcript, and after a turn or a call the model is asked: these wait for that.
 _DEFERRABLE = ("inline", "turn", "called")
+_QUOTING = ("asked", "extracted", "refused", "retrieved")  # these may quote an output
 _FLUSH_SECONDS = 1.0  # seconds after which waiting events are written
 _ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
 _TEXT = json.encoder.encode_basestring_ascii
@@ -188,9 +190,18 @@ class Journal:
             return
         try:
             self._store.append_events(self._session, b"".join([_line(one, self._by) for one in self._waiting]))
+            told = {one.handle for one in self._waiting if not isinstance(one, tuple) and one.kind in _QUOTING}
             self._waiting.clear()
+            self._erase_removed(told)
         except (StoreFault, OSError) as problem:
             _LOG.warning("an event could not be written yet: %s", problem)
+
+    def _erase_removed(self, handles: Iterable[str]) -> None:
+        """An output may have been removed while it was asked about: what was just written of it goes too."""
+        for handle in handles:
+            with contextlib.suppress(HoldallError):
+                if handle and (facts := self._store.resolve(self._session, handle)).state == "expired":
+                    self._store.remove(self._session, [facts])
 
     def _catch_up(self) -> None:
         """Fold what others wrote. Our own events are folded already."""

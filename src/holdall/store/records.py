@@ -48,6 +48,7 @@ LONGEST_LINE = 64 << 20  # bytes; no event and no message comes near it
 _MOST_VALUES = 1_000_000  # objects and lists in one piece of JSON; none of ours comes near it
 _HEX = lazy_pattern(r"[0-9a-f]{16,64}")
 _HANDLES_IN = lazy_pattern(rb'"handle":"([^"\\]{1,100})"')
+_ASKED_IN, _WORDS_IN = b'"asked":{', lazy_pattern(rb"\w+")
 _MAGIC = b"holdall record "
 _VERSION_IN = lazy_pattern(rb"holdall record ([0-9]{1,9}) ")
 _PROOF = b',"proof":"%016x"}'
@@ -176,9 +177,11 @@ def erased(data: bytes, handles: Collection[str], version: int) -> Iterator[tupl
     named = {handle.encode("ascii") for handle in handles}
     start = 0
     for line in data.split(b"\n")[:-1]:
-        if not named.isdisjoint(_HANDLES_IN.findall(line)):
+        asked = line.find(_ASKED_IN)
+        beside = _WORDS_IN.findall(line, asked) if asked >= 0 else ()  # others that were asked together with it
+        if not named.isdisjoint(_HANDLES_IN.findall(line)) or not named.isdisjoint(beside):
             flat = _object_in(line, version)
-            if flat is None or flat.get("handle") in handles:
+            if flat is None or flat.get("handle") in handles or not named.isdisjoint(beside):
                 told = _dumped(Event.without_content(flat)) if flat is not None else _ERASED
                 new = _as_long(told, line, version) or _as_long(_ERASED, line, version) or b" " * len(line)
                 if new != line:

@@ -92,14 +92,18 @@ class Folder:
         return os.path.dirname(path) == self.path and _OURS.fullmatch(os.path.basename(path)) is not None
 
     def is_of_another(self, path: str, file: str) -> bool:
-        """Whether another file has this entry, and still names it."""
+        """Whether another file has this entry, and still names it or cannot be read."""
         notes = [name for name in os.listdir(self.path) if name.endswith(_NOTE)] if os.path.isdir(self.path) else []
         for name in notes:
             note = read_note(os.path.join(self.path, name))
-            if note is not None and path in note.originals and note.file != file:
-                with contextlib.suppress(UsageError):
-                    if named_in(read_text(note.file), path):
-                        return True
+            has = [one for one in note.originals if os.path.basename(one) == os.path.basename(path)] if note else []
+            if note is None or not has or note.file == file or not os.path.lexists(note.file):
+                continue
+            try:
+                if any(named_in(read_text(note.file), one) for one in has):
+                    return True
+            except UsageError:
+                return True
         return False
 
     def make(self) -> None:
