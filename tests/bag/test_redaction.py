@@ -623,3 +623,15 @@ def test_short_strings_are_looked_at_together_and_nothing_is_looked_at_twice(
     Redaction().masked(value)
     assert len(looked) <= 20
     assert len(set(looked)) == len(looked)
+
+
+async def test_names_that_are_masked_alike_stay_members_of_their_own(tmp_path: Path) -> None:
+    users = ["alice", "bob", "carol"]
+    value = {"keys": {f"AKIAIOSFODNN7EXAMPL{at}": {"user": one} for at, one in enumerate(users)}}
+    result = {"content": [block("ok")], "structuredContent": value, "isError": False}
+    async with opened(tmp_path, **SETTINGS) as bag:
+        taken = [await bag.take(one, tool="env") for one in (value, result)]
+    for shown in (taken[0].content, cast("Any", taken[1].content)["structuredContent"]):
+        names = cast("dict[str, dict[str, Any]]", shown)["keys"]
+        assert [one["user"] for one in names.values()] == users
+        assert [*names] == ["*" * 20, f"{'*' * 20} (2)", f"{'*' * 20} (3)"]

@@ -26,6 +26,15 @@ def ask(worker: SqlWorker, sql: str, data: bytes = MIXED, **options: Any) -> Tab
     return query_sql(reader_of(data), sql, worker=worker, **options)
 
 
+@pytest.mark.parametrize("data", [b'{"id":1,"p":"{}"}\n' * 5 + b'{"id":2,"p":"{oops"}\n', b"id,p\n1,{}\n2,{oops\n"])
+def test_a_cell_that_is_no_json_is_a_fault_of_the_expression_and_not_of_the_table(
+    worker: SqlWorker, data: bytes
+) -> None:
+    with pytest.raises(BadQuery, match=r"Malformed JSON at byte 1 of input.*json_valid\(column\)") as refused:
+        ask(worker, "select json_extract(p, '$.k') from t", data)
+    assert "cannot be read as a table" not in str(refused.value)
+
+
 @requirement("query:json-as-text")
 @pytest.mark.parametrize(
     ("sql", "ids"),

@@ -25,6 +25,7 @@ from holdall.text.secrets import (
     Find,
     Finding,
     Masker,
+    apart,
     as_command,
     is_pair,
     is_value,
@@ -339,8 +340,8 @@ class _Walk:
             if isinstance(value, RawResult) and value.beside:
                 beside = self.changed(value.beside)
                 same = same and beside is value.beside
-                return value if same else RawResult(cast("Any", dict(pairs)), b"", cast("Any", beside))
-            return table if same else dict(pairs)
+                return value if same else RawResult(cast("Any", apart(pairs)), b"", cast("Any", beside))
+            return table if same else apart(pairs)
         for inner in fields_of(value):
             before = field(value, inner)
             with contextlib.suppress(ValueError):  # it holds itself

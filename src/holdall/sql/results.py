@@ -27,7 +27,7 @@ _LONGEST, _LONGEST_READ = 700, 20_000
 _MEMORY = frozenset({"OutOfMemoryException", "MemoryError"})
 _SOURCE = lazy_pattern(
     r"CSV Error|sniffing file|CSV Parser|max_line_size|buffer_size|Invalid unicode|not utf-8|in file \""
-    r"|JSON transform error|Malformed JSON|maximum_object_size|in struct auto-detected|JSON exceeds maximum"
+    r"|JSON transform error|Malformed JSON in file|maximum_object_size|in struct auto-detected|JSON exceeds maximum"
 )
 # Advice that cannot be followed here, echoes of our own statement, and where to read on in the web.
 _ADVICE = lazy_pattern(
@@ -60,7 +60,7 @@ _NUMBER = "(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT|UBIGINT|DOUBLE|DECIMAL|FLO
 _HINTS = (
     (lazy_pattern(r"UNNEST\(\) can only be applied"), "Of JSON, write unnest(cast(column as json[]))."),
     (lazy_pattern(r"Malformed JSON at byte \d+ of input|'json_extract\w*\(\w+, BOOLEAN\)'"),
-     "JSON is compared as text: write (column->>'$') = 'x', of a member (column->>'$.name') = 'x'."),
+     "JSON is compared as text: (column->>'$') = 'x', a member (column->>'$.name') = 'x'. json_valid(column): is it any?"),
     (lazy_pattern(r"Failed to cast value to numerical"), "Write try_cast(column->>'$' as double)."),
     (lazy_pattern(rf"'[!~]~{{1,2}}\*?\((?:DATE|TIME|{_NUMBER})"), "LIKE takes text: cast(column as varchar)."),
     (lazy_pattern(r"'(?:sum|avg|mean|median|round|abs|stddev|quantile_cont|[-+*/])\([^']*VARCHAR"),

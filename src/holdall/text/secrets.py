@@ -300,12 +300,12 @@ def _rebuilt(value: object, hits: "Mapping[int, tuple[bytes, list[Finding]]]", n
         hit = hits.get(number)
         return (masked_text(*hit).decode("utf-8", "surrogatepass") if hit else value), number + 1
     if kind is dict:
-        table: dict[str, object] = {}
+        pairs: list[tuple[str, object]] = []
         for name, one in cast("dict[str, object]", value).items():
             hit = hits.get(number)
             new, number = _rebuilt(one, hits, number + 1)
-            table[masked(*hit).decode("utf-8", "surrogatepass") if hit else name] = new
-        return table, number
+            pairs.append((masked(*hit).decode("utf-8", "surrogatepass") if hit else name, new))
+        return apart(pairs), number
     if kind is list:
         items: list[object] = []
         for one in cast("list[object]", value):
@@ -315,6 +315,22 @@ def _rebuilt(value: object, hits: "Mapping[int, tuple[bytes, list[Finding]]]", n
     if kind is int and abs(cast("int", value)) > _LONGEST_PLAIN_NUMBER:
         return (int("9" * len(hits[number][0])) if number in hits else value), number + 1
     return value, number
+
+
+def apart(members: Sequence[tuple[Any, object]]) -> dict[Any, object]:
+    """An object of all of them: names that are one and the same when masked are numbered, so that none is lost."""
+    table = dict(members)
+    if len(table) == len(members):
+        return table
+    taken, table = {*table}, {}
+    numbers: dict[Any, int] = {}
+    for name, one in members:
+        new = name
+        while new in table or (new is not name and new in taken):
+            numbers[name] = numbers.get(name, 1) + 1
+            new = f"{name} ({numbers[name]})"
+        table[new] = one
+    return table
 
 
 def is_value(name: str) -> bool:
