@@ -263,7 +263,7 @@ async def test_a_range_that_ends_inside_of_a_character_shows_those_that_are_whol
 @pytest.mark.parametrize(
     ("data", "asked", "told"),
     [
-        (b"\x89PNG\r\n" + b"text\n" * 9000, {"lines": "1:1"}, "00000000  89504e47 0d0a"),
+        (b"\x89PNG\r\n" + b"text\n" * 9000, {"lines": "1:1"}, "\ufffdPNG\r"),
         (b"a\n\x89b" + b"text\n" * 9000, {"bytes": "2:4"}, "00000002  8962"),
         (b"a\n\xe2\x82b" + b"text\n" * 9000, {"bytes": "3:5"}, "00000003  8262"),  # a character that is broken
         (b"ab\0c\n" * 9000, {"lines": "1:1"}, "00000000  61620063 0a"),  # UTF-8, and no text
@@ -279,6 +279,43 @@ async def test_a_byte_that_continues_no_character_is_shown(
         assert text.split("\n")[2] == told
 
 
+async def test_a_few_bytes_that_are_not_utf8_leave_the_rest_of_a_text_readable(tmp_path: Path, fixed: None) -> None:
+    lines = [f"2026-11-15 10:00:{number % 60:02} INFO user {number} logged in".encode() for number in range(4000)]
+    lines[40] = "2026-11-15 10:00:40 WARN user Jos\xe9 rejected".encode("latin-1")
+    lines[43:48] = [b"a cut \xe2\x82", b"\xff \xff\xfe of five", b"\xff", b"\xff", b"\xff"]
+    async with opened(tmp_path) as bag:
+        assert (await bag.keep(b"\n".join(lines))).measure.kind == "log"
+        assert await answers(bag, "context_read", handle="h2bb", lines="40:42") == snapshot("""\
+lines 40–42 of 4000 · bytes 1667–1797 of 178703 · chars 1667–1797 of 178702 · � for what is not UTF-8: bytes 1743–1744 (hexadecimal if read alone) · <0.1 % seen
+<h2bb:7d1a7d1a>
+2026-11-15 10:00:39 INFO user 39 logged in
+2026-11-15 10:00:40 WARN user Jos� rejected
+2026-11-15 10:00:41 INFO user 41 logged in
+</h2bb:7d1a7d1a>
+Next: context_read(handle="h2bb", lines="43:45")\
+""")
+        assert await answers(bag, "context_read", handle="h2bb", bytes="1743:1744") == snapshot("""\
+not text: hexadecimal bytes after their offsets · line 41 of 4000 · bytes 1743–1744 of 178703 · chars 1743–1744 of 178702 · <0.1 % seen · shown before
+<h2bb:7d1a7d1a>
+000006cf  e9
+</h2bb:7d1a7d1a>
+Next: context_read(handle="h2bb", bytes="1744:1745")\
+""")
+        assert (await answers(bag, "context_read", handle="h2bb", lines="40:60")).split("\n")[0] == snapshot(
+            "lines 40–60 of 4000 · bytes 1667–2384 of 178703 · chars 1667–2383 of 178702 · � for what is not UTF-8: bytes 1743–1744, 1846–1848, 1849–1850 and 4 more places (hexadecimal if read alone) · 0.4 % seen"
+        )
+    async with opened(tmp_path / "other", dialect="async") as bag:
+        kept = await bag.keep("\u20ac\n".encode() + b"\n".join(lines))
+        asked = {"id": kept.handle, "mode": "slice", "slice": {"anchor": "WARN", "window": 30}}
+        assert (await bag.call("get_tool_output", asked)).text == snapshot("""\
+line 42 of 4001 · bytes 1719–1753 of 178707 · chars 1717–1751 of 178704 · � for what is not UTF-8: chars 1745–1746 (hexadecimal if read alone) · <0.1 % seen
+<m5rkt-h2bc:7d1a7d1a>
+11-15 10:00:40 WARN user Jos� reje
+</m5rkt-h2bc:7d1a7d1a>
+Next: get_tool_output("m5rkt-h2bc", "slice", slice = {"start": 1751, "length": 34})\
+""")
+
+
 _PIECES = st.one_of(
     st.binary(max_size=40), st.text(max_size=20).map(lambda text: text.encode("utf-8", "replace")),
     st.sampled_from([b"plain text\n" * 12, "\u20ac\U0001f600".encode() * 20, b"\x89", b"\xe2\x82", b"\n", b"\0"]),
@@ -286,6 +323,20 @@ _PIECES = st.one_of(
 _RANGES = st.one_of(
     st.just(dict[str, str]()), st.just({"lines": "1:2"}), st.integers(1, 200).map(lambda size: {"bytes": f"0:{size}"})
 )
+
+
+_STRAY = re.compile(
+    r" · \ufffd for what is not UTF-8: bytes ([\d–, ]+)( and [\d,]+ more places?)? \(hexadecimal if read"
+)
+
+
+def _told_elsewhere(text: str) -> list[tuple[int, int]]:
+    """The bytes that an answer has a sign for, and names to be read alone."""
+    found, end = _STRAY.search(text), re.search(r"bytes (?:and chars )?\d+–(\d+) of", text)
+    if found is None or end is None:
+        return []
+    places = [(int(one.split("–")[0]), int(one.split("–")[1])) for one in found[1].split(", ")]
+    return [*places, (places[-1][1], int(end[1]))] if found[2] else places
 
 
 def _shown_bytes(text: str) -> tuple[int, bytes]:
@@ -309,18 +360,29 @@ async def test_the_calls_that_an_answer_names_lead_to_every_byte(
 ) -> None:
     seen = bytearray(len(data))
     async with opened(tmp_path, answer_max_bytes=512, answer_max_tokens=250) as bag:
-        handle, calls = (await bag.keep(data)).handle, 0
+        handle, calls, alone = (await bag.keep(data)).handle, 0, list[tuple[int, int]]()
         while True:
             calls += 1
-            assert calls <= len(data) + 2
+            assert calls <= 3 * len(data) + 2
             text = await answers(bag, "context_read", handle=handle, **asked)
+            elsewhere = _told_elsewhere(text)
+            alone += elsewhere
             start, shown = _shown_bytes(text)
-            assert shown == data[start : start + len(shown)]
-            seen[start : start + len(shown)] = b"x" * len(shown)
+            if elsewhere:
+                end = int(re.findall(r"bytes (?:and chars )?\d+–(\d+) of", text)[0])
+                assert shown[: end - start] in data[start:end].decode("utf-8", "replace").encode()
+                for at in range(start, end):
+                    seen[at] = ord("x") if not any(first <= at < last for first, last in elsewhere) else seen[at]
+            else:
+                assert shown == data[start : start + len(shown)]
+                seen[start : start + len(shown)] = b"x" * len(shown)
             following = re.search(r'\nNext: context_read\(handle="\w+", (\w+)="([^"]+)"\)$', text)
-            if following is None:
+            if following is not None:
+                asked = {following[1]: following[2]}
+            elif alone:
+                asked = {"bytes": "{}:{}".format(*alone.pop())}
+            else:
                 break
-            asked = {following[1]: following[2]}
     assert seen == b"x" * len(data)
 
 

@@ -240,7 +240,7 @@ def test_context_around_and_across_very_long_lines_is_cut_and_says_so() -> None:
 )
 def test_bytes_that_are_no_text_are_told_from_the_character_that_stands_for_them(data: bytes, said: bool) -> None:
     found = grep(reader_of(data), "needle", before=1)
-    note = "bytes that are not text are shown as \ufffd; read shows them in hexadecimal"
+    note = "bytes that are not text are shown as \ufffd; read says where they are"
     assert (note in found.notes) is said
 
 

@@ -75,6 +75,24 @@ def decode(data: bytes | memoryview) -> tuple[str, bool]:
         return str(data, "utf-8", "replace"), False
 
 
+def stray_runs(data: bytes) -> list[tuple[int, int]]:
+    """Where the bytes are that are not UTF-8: those that stand together as one run, from where to where."""
+    found: list[tuple[int, int]] = []
+    view, at = memoryview(data), 0
+    while at < len(data):
+        try:
+            str(view[at:], "utf-8")
+        except UnicodeDecodeError as error:
+            start, end = at + error.start, at + error.end
+            if found and found[-1][1] == start:
+                start = found.pop()[0]
+            found.append((start, end))
+            at = end
+        else:
+            break
+    return found
+
+
 class CharCounter:
     """Counts the characters that end in each piece of a stream. `valid` turns False at the first bad byte."""
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from holdall.text.escape import beside_it, foreign, hidden_in, one_line, state_and_reason
 from holdall.text.excerpt import first_bytes
 from holdall.text.numbers import plural
-from holdall.text.utf8 import decode
+from holdall.text.utf8 import REPLACEMENT, decode, stray_runs
 from holdall.values import handles
 from holdall.values.answers import UNCHECKED, Change, Difference, Found, Match, Nodes, Passage, Side, Table
 from holdall.values.errors import (
@@ -309,6 +309,8 @@ def _sentence(text: str, own: Sequence[tuple[str, str]] = ()) -> str:
 
 _HEX_ROW = 32
 _LONGEST_CHARACTER = 4  # bytes
+_MOST_STRAY = 0.25  # of the bytes of a range: with more that are not UTF-8, the signs for them leave nothing to read
+_PLACES = 3  # of such bytes that an answer names
 _PLAIN_STEP = lazy_pattern(r"\['([A-Za-z_][A-Za-z0-9_]*)'\]")
 _SPACE_IN_JSON = lazy_pattern(r'("(?:[^"\\]|\\.)*+"?)|[ \t\r\n]++', re.DOTALL)
 _SIGNS_OF_JSON = frozenset("{}[],:")
@@ -386,17 +388,19 @@ def passage_answer(
     passage: Passage, frame: Frame, seen: Seen | None, *, verb: str = "read", error: str = "", is_binary: bool = False
 ) -> str:
     """`error` is how the call failed; the tag of the frame does not occur in it. `is_binary` is of the whole output:
-    a range of one that holds NULs is no text, also where it happens to be UTF-8.
+    a range of one that holds NULs is no text, also where it happens to be UTF-8. In a text a few bytes that are not
+    UTF-8 leave the rest of a range as readable as it is.
     """
     total = passage.total
     if passage.past_end:
         ends = f"the output ends at line {total.lines}, byte {total.bytes}, char {total.chars}"
         return frame.around([f"nothing there: {ends}", *passage.notes, _seen(seen)], error_line(error), "")
-    is_text = not (is_binary and b"\0" in passage.data)
+    is_text, stray = not (is_binary and b"\0" in passage.data), ""
     if is_text and not passage.exact:
-        whole = _whole_characters(passage)
+        whole = _whole_characters(passage, most_stray=0 if is_binary else _MOST_STRAY)
         passage, is_text = whole or passage, whole is not None
-    head = [_lines(passage.lines, total.lines), *_ranges(passage), *passage.notes, _seen(seen)]
+        stray = _stray(passage, "chars" if verb == "slice" else "bytes") if is_text else ""
+    head = [_lines(passage.lines, total.lines), *_ranges(passage), stray, *passage.notes, _seen(seen)]
     body = passage.text
     if not is_text:
         head.insert(0, "not text: hexadecimal bytes after their offsets")
@@ -415,19 +419,36 @@ def not_started(found: Passage | Found) -> Passage | Found:
     return replace(found, notes=tuple(told))
 
 
-def _whole_characters(passage: Passage) -> Passage | None:
-    """The characters that are whole in a range of bytes that begins or ends inside of one; None if it is no text."""
+def _whole_characters(passage: Passage, *, most_stray: float) -> Passage | None:
+    """The characters that are whole in a range of bytes that begins or ends inside of one; None if it is no text: if
+    more than this share of its bytes is not UTF-8.
+    """
     before, after = passage.split
     end = max(0, len(passage.data) - after)
-    text, exact = decode(passage.data[before:end])
-    if not exact or not text:
+    data = passage.data[before:end]
+    text, exact = decode(data)
+    if not text or (not exact and sum(last - first for first, last in stray_runs(data)) > most_stray * len(data)):
         return None
     first = passage.chars.start + (before > 0)
     start = passage.bytes.start
     return replace(
-        passage, data=passage.data[before:end], text=text, bytes=Span(start + before, start + end),
-        chars=Span(first, first + len(text)), exact=True, split=(0, 0),
+        passage, data=data, text=text, bytes=Span(start + before, start + end),
+        chars=Span(first, first + len(text) if exact else passage.chars.end), exact=exact, split=(0, 0),
     )  # fmt: skip
+
+
+def _stray(passage: Passage, unit: str) -> str:
+    """Where a text has the sign for bytes that are not UTF-8, as it is told of the same lines by the other verbs."""
+    runs = stray_runs(passage.data)
+    if not runs:
+        return ""
+    places = [Span(*run) for run in runs[:_PLACES]]
+    if unit == "chars":
+        places = [Span(*(len(decode(passage.data[:at])[0]) for at in (run.start, run.end))) for run in places]
+    offset = passage.bytes.start if unit == "bytes" else passage.chars.start
+    told = ", ".join(f"{offset + place.start}–{offset + place.end}" for place in places)
+    more = f" and {plural(len(runs) - _PLACES, 'more place')}" if len(runs) > _PLACES else ""
+    return f"{REPLACEMENT} for what is not UTF-8: {unit} {told}{more} (hexadecimal if read alone)"
 
 
 def error_line(error: str) -> str:
