@@ -64,6 +64,9 @@ HARD = {
     "long values": json.dumps({"items": [{"id": n, "html": "lorem ipsum dolor " * 200} for n in range(100)]}),
     "long values, by line": "\n".join(json.dumps({"id": n, "html": "lorem ipsum dolor " * 200}) for n in range(100)),
     "long cells": "id,body\n" + "".join(f"{n},{'lorem ipsum dolor ' * 200}\n" for n in range(100)),
+    "one long text": json.dumps({"result": "\n".join(f"{n}: hello world, this is a line" for n in range(6000))}),
+    "one long text further in": json.dumps({"result": {"status": "ok", "text": "word and more words. " * 9000}}),
+    "long texts": json.dumps({"a": "x y " * 9000, "b": "x z " * 9000, "c": ["u v " * 9000]}),
     "very deep": "[" * 3000 + "]" * 3000,
     "no spaces": "漢字かな" * 20_000,
 }

@@ -410,8 +410,10 @@ def _rank(key: str) -> int:
 
 
 def _plain(root: Group) -> tuple[Lead, ...]:
-    keys = [key for key in list(root.keys)[:1] if _SHOWN_KEY.fullmatch(readable(key))]
-    return tuple(Lead("query", {"path": root.path + step(key)}) for key in keys)
+    """The first member that is short: one long text, as `{"result": "…"}` holds it, is read by its bytes."""
+    named = (key for key in list(root.keys)[:_LEAD_KEYS] if _SHOWN_KEY.fullmatch(readable(key)))
+    brief = (key for key in named if _is_brief(root.member(key).values))
+    return tuple(Lead("query", {"path": root.path + step(key)}) for key in islice(brief, 1))
 
 
 def _word(values: list[str]) -> Iterator[Lead]:
