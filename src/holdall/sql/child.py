@@ -160,7 +160,7 @@ def _end_with(parent: int) -> None:
 
 NOTE = (
     "The members of objects are columns of t: texts, numbers and booleans as such, all else as JSON. Of a name that "
-    "an object has twice the first one counts."
+    "an object has twice the last one counts."
 )
 _MOST = 1000  # columns
 _WHOLE, _SIGNED = frozenset({"UBIGINT"}), frozenset({"UBIGINT", "BIGINT"})
@@ -173,7 +173,8 @@ def members_select(duck: Any, values: str, whole: str, notes: list[str]) -> str:
     kept = {name.strip().casefold() for name in whole.split(",")}
     text = "case when type in ('UBIGINT', 'BIGINT', 'DOUBLE') then value::varchar end"
     found = duck.execute(
-        f"select key, list(distinct type), bool_or({_is_rounded(text)}), bool_or({_is_broken(text)}) "  # noqa: S608 - of our own parts
+        f"select key, list(distinct type), bool_or({_is_rounded(text)}), bool_or({_is_broken(text)}), "  # noqa: S608 - of our own parts
+        "count(*) > count(distinct n) "
         f"from (select json, row_number() over () as n from ({values})) as o, "
         "json_each(case when json_type(o.json) = 'OBJECT' then o.json end) as e "
         "group by key order by min(n), min(e.rowid)"
@@ -182,7 +183,7 @@ def members_select(duck: Any, values: str, whole: str, notes: list[str]) -> str:
         f"select count(*) from ({values}) where json is null or json_type(json) <> 'OBJECT'"  # noqa: S608
     ).fetchone()[0]
     columns, rounded = [whole] if whole else [], list[str]()
-    for key, types, is_rounded, is_broken in found[:_MOST]:
+    for key, types, is_rounded, is_broken, is_twice in found[:_MOST]:
         name = _free_name(key, kept)
         if not name:
             continue
@@ -192,7 +193,7 @@ def members_select(duck: Any, values: str, whole: str, notes: list[str]) -> str:
             known = known - {"DOUBLE"} | {"BIGINT"}  # whole numbers of more than 20 digits are DOUBLE for DuckDB
         elif is_rounded and "DOUBLE" in known <= _NUMBERS:
             rounded.append(name)
-        columns.append(f"{_extracted(key, known)} as {_identifier(name)}")
+        columns.append(f"{_extracted(key, known, is_twice)} as {_identifier(name)}")
     if others:
         are, but = "is" if others == 1 else "are", f" but {whole}" if whole else ""
         notes.append(f"{plural(others, 'row')} of t {are} no object: null in all columns{but}.")
@@ -214,17 +215,23 @@ def _free_name(key: str, taken: set[str]) -> str:
     return name
 
 
-def _extracted(key: str, types: frozenset[str]) -> str:
-    """The member as its own type where all have that one, else as JSON: nothing becomes null that is a value."""
-    place = "'/" + key.replace("~", "~0").replace("/", "~1").replace("'", "''") + "'"
-    text = f"json_extract_string(json, {place})"
+def _extracted(key: str, types: frozenset[str], is_twice: bool) -> str:
+    """The member as its own type where all have that one, else as JSON: nothing becomes null that is a value.
+
+    Where an object has it twice, the last one, as notices have it; DuckDB finds the first.
+    """
+    where, at = "json", quoted("/" + key.replace("~", "~0").replace("/", "~1"))
+    if is_twice:
+        place = f"len(json_keys(json)) + 1 - list_position(list_reverse(json_keys(json)), {quoted(key)})"
+        where, at = f"json_extract(json, '$.*')[{place}]", "'$'"
+    text = f"json_extract_string({where}, {at})"
     if types <= {"VARCHAR"}:
         return text
     if types <= {"BOOLEAN"}:
         return f"cast({text} as boolean)"
     if types <= _NUMBERS:
         return f"cast({text} as {'UBIGINT' if types <= _WHOLE else 'HUGEINT' if types <= _SIGNED else 'DOUBLE'})"
-    return f"json_extract(json, {place})"
+    return f"json_extract({where}, {at})"
 
 
 def _identifier(name: str) -> str:
@@ -1026,7 +1033,8 @@ class Table:
     def all_notes(self) -> list[str]:
         notes, way = list(self.notes), self._way
         if way is not None and way.note:
-            notes.append(f"{way.note} ({self.reason})" if self.reason else way.note)
+            # That of members is reason enough; DuckDB's words tell of records that cannot be typed, not of what to do.
+            notes.append(f"{way.note} ({self.reason})" if self.reason and not way.members else way.note)
         if way is not None and way.sampled and self.uses.whole_rows:
             notes.append(
                 f"The columns and types come from the first {SAMPLE:,} records; a member that only later ones have is "
