@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,26 @@ Next: the same call with start=16510\
 10 × ERROR
 </h2bb:7d1a7d1a>\
 """)
+        assert await answers(bag, "context_grep", handle="h2bb", pattern="(INFO|ERROR)", group=True, count=True) == (
+            "5,000 matches on 5,000 of 5,000 lines · 2 different values"
+        )
+        values = {"handle": "h2bb", "pattern": "job (.*7)$", "group": True, "limit": 1}
+        assert await answers(bag, "context_grep", **values, start=498) == snapshot("""\
+500 matches on 500 of 5,000 lines · 500 different values, 1 shown after the first 498
+<h2bb:7d1a7d1a>
+1 × 4987
+</h2bb:7d1a7d1a>
+Next: the same call with start=499\
+""")
+        assert await answers(bag, "context_grep", **values, start=499) == snapshot("""\
+500 matches on 500 of 5,000 lines · 500 different values, 1 shown after the first 499
+<h2bb:7d1a7d1a>
+1 × 4997
+</h2bb:7d1a7d1a>\
+""")
+        assert await answers(bag, "context_grep", **values, start=500) == snapshot(
+            "500 matches on 500 of 5,000 lines · 500 different values, none shown after the first 500"
+        )
         assert await answers(bag, "context_grep", handle="h2bb", pattern="nowhere") == snapshot(
             "0 matches in 5,000 lines"
         )
@@ -203,7 +224,7 @@ id | name
         coverage = await bag.coverage("h2bb")
         assert coverage.ranges["scanned"].as_lists() == [[0, len(LOG)]]
         assert 0 < coverage.share(len(LOG)) < 0.01
-        assert coverage.retrievals == 7
+        assert coverage.retrievals == 11
 
 
 @requirement("dialect:holdall-context-read-lists")
@@ -384,6 +405,23 @@ async def test_the_calls_that_an_answer_names_lead_to_every_byte(
             else:
                 break
     assert seen == b"x" * len(data)
+
+
+@requirement("answer:how-to-go-on")
+async def test_the_calls_that_an_answer_names_lead_to_every_value(tmp_path: Path) -> None:
+    numbers = [number * number % 997 for number in range(4000)]
+    seen: list[str] = []
+    async with opened(tmp_path, answer_max_tokens=400) as bag:
+        asked: dict[str, Any] = {"handle": (await bag.keep("".join(f"n={number}\n" for number in numbers))).handle}
+        asked |= {"pattern": r"n=(\d+)", "group": True, "limit": 5000}
+        while True:
+            text = await answers(bag, "context_grep", **asked)
+            seen += re.findall(r"^\d+ × (\d+)$", text, re.MULTILINE)
+            following = re.search(r"\nNext: the same call with start=(\d+)$", text)
+            if following is None:
+                break
+            asked["start"] = int(following[1])
+    assert seen == [str(value) for value, _ in Counter(numbers).most_common()]
 
 
 @requirement("answer:raw-too-large")

@@ -390,6 +390,10 @@ def test_only_as_many_groups_as_asked_for_are_shown_and_the_rest_is_told() -> No
     small = grep(reader, r"k\d+", group=True, max_bytes=200)
     assert shown_bytes(small) <= 200
     assert (small.distinct, 0 < len(small.groups) < 100) == (300, True)
+    rest = grep(reader, r"k\d+", group=True, limit=10, start=found.next or 0)
+    assert ([group.value for group in rest.groups], rest.next) == ([f"k{number}" for number in range(10, 20)], 20)
+    last = grep(reader, r"k\d+", group=True, start=295)
+    assert ([group.value for group in last.groups], last.next) == ([f"k{number}" for number in range(295, 300)], None)
     only = grep(reader, r"k\d+", group=True, count=True)
     assert (only.groups, only.total, only.distinct) == ((), 1000, 300)
 

@@ -125,7 +125,7 @@ class Fetch:
         bounded: bool = True,
     ) -> Found:
         """Lines that match, with their numbers and bytes, each once; with `last` from the end; with `count` how many,
-        with `group` how often each captured value.
+        with `group` how often each captured value. `start` is the byte to go on from; with `group`, the value.
 
         At most `limit` of them (100; all with `bounded=False`, see `read`); `total` counts every match.
         """

@@ -120,7 +120,7 @@ class Group:
 @record
 class Found:
     """What grep answers. `total` counts every match, shown or not, and `lines` the lines that hold one; `next` is the
-    byte to continue from, with `last` that before which to continue."""
+    byte to continue from, with `last` that before which to continue, of values the number of the next one."""
 
     handle: str
     matches: tuple[Match, ...]
@@ -128,6 +128,7 @@ class Found:
     totals: Totals
     groups: tuple[Group, ...] = ()
     distinct: int = 0  # with `group`: how many different values there are
+    skipped: int = 0  # of them, before the first that is in `groups`
     next: int | None = None
     engine: str = "ripgrep"
     unit: str = "matches"  # "lines" where the pattern can match nothing at all, as ^$ does
@@ -361,7 +362,7 @@ def fewer(answer: Fetched, number: int, *, skipped: int = 0) -> Fetched:
         case Passage():
             return answer
         case Found() if answer.groups:
-            return replace(answer, groups=answer.groups[:number])
+            return replace(answer, groups=answer.groups[:number], next=answer.skipped + number)
         case Found(last=True):
             return replace(answer, matches=answer.matches[-number:], next=answer.matches[-number].byte)
         case Found():

@@ -77,7 +77,7 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     match at byte `start` or later, or with `last` the last (before byte `start`), in at most `max_bytes` of text;
     `next` is where to continue. A line is shown once. `before` and `after` are lines of context, `context` both of
     them. `count` shows none. `group` shows how often each captured value (or each match, where nothing is captured)
-    occurs instead.
+    occurs instead, the most frequent first; `start` and `next` are then numbers of values.
     `total_bytes`: so many for all that is shown, where only one match has to fit into `max_bytes`. `each` gets all
     matches in parts, as they are found; the answer then has none. With `whole` no `limit` means all of them.
     """
@@ -171,8 +171,13 @@ class _Search:
         with closing(self._output("values")) as pieces:
             for values in values_in(stats.taken_from(pieces), without_return=self.pattern.takes_return):
                 tally.add(values)
-        listed, notes = _shown_groups(tally, self.limit, self.room, self.total_room) if shown else ([], [])
-        return replace(self._found(tally.total, stats, *notes), groups=tuple(listed), distinct=len(tally.counts))
+        found = replace(self._found(tally.total, stats), distinct=len(tally.counts))
+        if not shown:
+            return found
+        listed, notes = _shown_groups(tally, self.start, self.limit, self.room, self.total_room)
+        end = self.start + len(listed)
+        following = end if listed and end < found.distinct else None
+        return replace(found, groups=tuple(listed), skipped=self.start, next=following, notes=(*found.notes, *notes))
 
     def _output(self, want: Want) -> Generator[bytes]:
         """What ripgrep prints. An empty output has no line, so nothing matches in it."""
@@ -357,13 +362,15 @@ def _cost(match: Match) -> int:
 
 
 def _shown_groups(
-    tally: Tally, limit: int | None, room: int | None, total_room: int | None
+    tally: Tally, start: int, limit: int | None, room: int | None, total_room: int | None
 ) -> tuple[list[Group], list[str]]:
-    """The most frequent values, as many as are asked for and fit, and what has to be said about them."""
+    """The most frequent values from number `start` on, as many as are asked for and fit, and what has to be said about
+    them.
+    """
     groups: list[Group] = []
     longest = LONG_VALUE if room is None else min(LONG_VALUE, room // 3)
     used = cut = 0
-    for key, number in tally.most_frequent()[:limit]:
+    for key, number in islice(tally.most_frequent(), start, None if limit is None else start + limit):
         value = beginning(key, longest)
         used += len(value.text.encode())
         if groups and total_room is not None and used > total_room:

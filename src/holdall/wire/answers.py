@@ -460,10 +460,11 @@ def error_line(error: str) -> str:
 def found_answer(found: Found, frame: Frame, seen: Seen | None, *, asked: dict[str, Any], start: object = None) -> str:
     """`start` is the byte from which it was asked for; matches before it count, and are not shown."""
     head, foot = [matches_and_lines(found)], ""
-    if found.groups:
-        shown = f", {len(found.groups):,} shown" if len(found.groups) < found.distinct else ""
-        head.append(f"{plural(found.distinct, 'different value')}{shown}")
+    if found.distinct:
+        head.append(f"{plural(found.distinct, 'different value')}{_values_shown(found)}")
         body = "\n".join(f"{group.count:,} × {group.value}" for group in found.groups)
+        if found.next is not None:
+            foot = frame.next("grep", {"start": found.next}, asked=asked)
     else:
         body = _matches(found.matches)
         if found.matches and (start or found.next is not None):
@@ -472,6 +473,14 @@ def found_answer(found: Found, frame: Frame, seen: Seen | None, *, asked: dict[s
         if found.matches and found.next is not None:
             foot = frame.next("grep", {"start": found.next}, asked=asked)
     return frame.around([*head, *_helpful(found.notes), *_again(seen)], body, foot)
+
+
+def _values_shown(found: Found) -> str:
+    """How many of the different values; nothing if it is all of them, or if only their number was asked for."""
+    if len(found.groups) == found.distinct or not (found.groups or found.skipped):
+        return ""
+    after = f" after the first {found.skipped:,}" if found.skipped else ""
+    return f", {f'{len(found.groups):,}' if found.groups else 'none'} shown{after}"
 
 
 def matches_and_lines(found: Found) -> str:
