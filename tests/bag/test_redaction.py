@@ -28,6 +28,7 @@ from holdall.store.bundle import redact
 from holdall.store.bundle.rules import Rules
 from holdall.values.outputs import LargeJson, RawResult
 from tests.bag.shapes import opened
+from tests.bag.test_traces import traces
 from tests.requirements import requirement
 
 SECRET = "correct-horse-7!"
@@ -635,3 +636,35 @@ async def test_names_that_are_masked_alike_stay_members_of_their_own(tmp_path: P
         names = cast("dict[str, dict[str, Any]]", shown)["keys"]
         assert [one["user"] for one in names.values()] == users
         assert [*names] == ["*" * 20, f"{'*' * 20} (2)", f"{'*' * 20} (3)"]
+
+
+@pytest.mark.parametrize("count", [10, 30_000, 200_000])
+@pytest.mark.parametrize("way", ["take", "keep", "asynchronous"])
+async def test_a_stream_that_fails_is_kept_up_to_there_and_its_error_is_masked(
+    tmp_path: Path, way: str, count: int
+) -> None:
+    def rows() -> Iterator[str]:
+        for number in range(count):
+            yield f"row {number} of this\n"
+        raise RuntimeError(f"cannot connect: password={SECRET}")
+
+    async def later() -> AsyncIterator[str]:
+        for one in rows():
+            yield one
+
+    async with opened(tmp_path, **SETTINGS) as bag:
+        if way == "keep":
+            facts = await bag.keep(rows(), tool="env")
+        else:
+            taken = await bag.take(rows() if way == "take" else later(), tool="env")
+            assert SECRET not in taken.text
+            assert f"password={'*' * len(SECRET)}" in taken.text
+            if count == 10:
+                return
+            assert isinstance(taken, Kept)
+            facts = taken.artifact
+        given = "".join(f"row {number} of this\n" for number in range(count))
+        assert (facts.state, facts.measure.bytes) == ("failed", len(given))
+        assert facts.error == f"RuntimeError: cannot connect: password={'*' * len(SECRET)}"
+        assert (await bag.read(facts.handle, bytes=":", bounded=False)).text == given
+    assert traces(tmp_path, SECRET) == []

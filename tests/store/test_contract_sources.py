@@ -2,6 +2,7 @@
 
 import array
 import base64
+import collections
 import dataclasses
 import datetime
 import decimal
@@ -15,7 +16,7 @@ import pathlib
 import threading
 import types
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,29 @@ def test_a_list_of_100_000_levels_is_kept_to_its_last_bracket(store: OutputStore
     )
 
 
+class Endless(Sequence[object]):
+    """Like a text: each of its items is one again."""
+
+    def __init__(self, sign: str) -> None:
+        self._sign = sign
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, at: Any) -> Any:
+        if at:
+            raise IndexError
+        return Endless(self._sign)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Endless)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __str__(self) -> str:
+        return self._sign
+
+
 @requirement("store:source-other-values")
 @pytest.mark.parametrize(
     ("value", "text"),
@@ -193,6 +217,9 @@ def test_a_list_of_100_000_levels_is_kept_to_its_last_bracket(store: OutputStore
         (0, "0"),
         (3.5, "3.5"),
         (1j, '"1j"'),
+        (collections.UserString("text"), '"text"'),
+        ([list[int]], '["list[int]"]'),
+        (Endless("x"), '"x"'),
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip

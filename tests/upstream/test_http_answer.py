@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdall.mcp.client import codec
+from holdall.mcp.client import codec, http_channel
 from holdall.mcp.client.http_channel import EventReader, HttpChannel
 from holdall.mcp.client.routes import CURRENT, Call, Callbacks
 from holdall.mcp.client.server_process import Bounds
@@ -134,9 +134,14 @@ async def test_a_second_answer_and_one_with_an_id_of_another_type_do_not_reach_t
     assert codec.plain([one["result"] for one in came]) == [{"content": [{"type": "text", "text": "r" * size}]}]
 
 
-async def test_what_is_compressed_is_read_like_any_other() -> None:
-    packed = gzip.compress(message({"content": [{"type": "text", "text": TEXT}]}))
-    (came,), _ = await answered(*in_parts(packed, 1000), kind=BODY, **{"content-encoding": "gzip"})
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "DEFLATE without a head", "identity"])
+async def test_what_is_compressed_is_read_like_any_other(encoding: str) -> None:
+    sent = message({"content": [{"type": "text", "text": TEXT}]})
+    packed = gzip.compress(sent) if encoding == "gzip" else zlib.compress(sent)
+    packed = packed[2:-4] if encoding.startswith("D") else sent if encoding == "identity" else packed
+    (came,), _ = await answered(
+        *in_parts(packed, 1000), kind=BODY, **{"content-encoding": encoding.split(maxsplit=1)[0]}
+    )
     assert codec.plain(came["result"]) == {"content": [{"type": "text", "text": TEXT}]}
     (came,), _ = await answered(b"not packed", kind=BODY, **{"content-encoding": "gzip"})
     assert came["error"]["message"] == "Server returned an error response"
@@ -420,7 +425,24 @@ async def test_an_answer_that_unpacks_to_too_much_is_refused(encoding: str, kind
     data = bomb(encoding, 20 * MOST)
     assert len(data) < MOST
     web = Web(whole(data, kind, status, **{"content-encoding": encoding, "connection": "close"}))
-    assert await refused(web) == ("sent an answer that is packed more than once" if "," in encoding else TOO_LARGE)
+    twice = "sent an answer that is packed as gzip, gzip, which was not asked for"
+    assert await refused(web) == (twice if "," in encoding else TOO_LARGE)
+
+
+@requirement("gateway:server-bounds")
+@pytest.mark.parametrize(
+    ("encoding", "data", "told"),
+    [
+        ("zstd", b"\x50\x2a\x4d\x18\0\0\0\0" * 1000, "sent an answer that is packed as zstd, which was not asked for"),
+        ("gzip", gzip.compress(b"{") + bytes(1000), "sent more behind the end of what it packed"),
+        ("deflate", zlib.compress(b"{") + bytes(2**18), "sent more behind the end of what it packed"),
+        ("gzip", gzip.compress(b"")[:10] + b"\0\0\0\xff\xff" * 2**19, "sent packed bytes that unpack to nothing"),
+    ],
+    ids=["not asked for", "more, soon", "more, later", "nothing"],
+)  # fmt: skip
+async def test_what_is_packed_as_nobody_would_is_refused(encoding: str, data: bytes, told: str) -> None:
+    web = Web(whole(data, BODY, "200 OK", **{"content-encoding": encoding, "connection": "close"}))
+    assert await refused(web) == told
 
 
 @requirement("gateway:server-bounds")
@@ -429,7 +451,7 @@ async def test_what_answers_a_notification_is_not_unpacked_to_its_end(
     encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unpacked = 0
-    real = httpx2.Response.aiter_bytes
+    real = http_channel._parts  # pyright: ignore[reportPrivateUsage]
 
     async def counted(response: httpx2.Response) -> AsyncIterator[bytes]:
         nonlocal unpacked
@@ -437,7 +459,7 @@ async def test_what_answers_a_notification_is_not_unpacked_to_its_end(
             unpacked += len(part)
             yield part
 
-    monkeypatch.setattr(httpx2.Response, "aiter_bytes", counted)
+    monkeypatch.setattr(http_channel, "_parts", counted)
     web = Web(whole(bomb(encoding, 40 * MOST), BODY, "202 Accepted", **{"content-encoding": encoding}))
     async with channel_to(web) as channel:
         await channel.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, {})

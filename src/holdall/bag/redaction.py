@@ -101,8 +101,24 @@ class Redaction:
     def chunks(self, chunks: Iterable[bytes], told: Callable[[int], object]) -> Iterator[bytes]:
         """A stream, masked as it comes: what stands before the place that gives a value away has passed by."""
         masker = Masker(_InTime(self._find), self._seen)
-        yield from masker.stream(chunks)
+        failed: list[BaseException] = []
+
+        def until_it_fails() -> Iterator[bytes]:
+            try:
+                yield from chunks
+            except GeneratorExit:
+                raise
+            except BaseException as problem:  # after what is held back
+                failed.append(problem)
+
+        yield from masker.stream(until_it_fails())
         told(len(masker.findings))
+        for problem in failed:
+            said = str(problem)
+            if (masked := self.text(said)) == said:
+                raise problem
+            kind = Exception if isinstance(problem, Exception) else BaseException
+            raise type(type(problem).__name__, (kind,), {})(masked) from None
 
     def writer(self, writer: OutputWriter) -> OutputWriter:
         return _MaskingWriter(writer, Masker(_InTime(self._find), self._seen, step=_LIVE_STEP), self)

@@ -60,7 +60,7 @@ _NUMBER = "(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT|UBIGINT|DOUBLE|DECIMAL|FLO
 _COMPARED = "JSON is compared as text: write (column->>'$') = 'x', of a member (column->>'$.name') = 'x'."
 _HINTS = (
     (lazy_pattern(r"UNNEST\(\) can only be applied"), "Of JSON, write unnest(cast(column as json[]))."),
-    (lazy_pattern(r"Malformed JSON at byte \d+ of input"), f"{_COMPARED} Of text that may be none: json_valid(column)."),
+    (lazy_pattern(r"Malformed JSON at byte \d+ of input"), f"{_COMPARED} Of text that is not all: json_valid(column)."),
     (lazy_pattern(r"'json_extract\w*\(\w+, BOOLEAN\)'"), _COMPARED),
     (lazy_pattern(r"Failed to cast value to numerical"), "Write try_cast(column->>'$' as double)."),
     (lazy_pattern(rf"'[!~]~{{1,2}}\*?\((?:DATE|TIME|{_NUMBER})"), "LIKE takes text: cast(column as varchar)."),

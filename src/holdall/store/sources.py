@@ -109,7 +109,7 @@ _AS_TEXT = {
     ("builtins", "complex"), ("datetime", "date"), ("datetime", "time"), ("datetime", "timedelta"),
     ("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID"), ("pathlib", "PurePath"),
     ("pathlib._local", "PurePath"),  # in Python 3.13
-    ("ipaddress", "_IPAddressBase"),
+    ("ipaddress", "_IPAddressBase"), ("collections", "UserString"), ("types", "GenericAlias"),
 }  # fmt: skip
 
 
@@ -526,6 +526,12 @@ def _bytes_of(value: object) -> bytes | None:
     return bytes(cast("bytes", value)) if isinstance(value, _BYTES) else png_of(value)
 
 
+def _items(value: Sequence[object]) -> object:
+    """As a list; not of what is like a text, whose one item is such a text again, without an end."""
+    items = list(value)
+    return _str(value) if len(items) == 1 and type(items[0]) is type(value) and items[0] == value else items
+
+
 def _data_of(value: object) -> object:
     """The value as data, where its class says what that is."""
     if isinstance(value, enum.Enum):
@@ -554,7 +560,7 @@ def _data_of(value: object) -> object:
         with contextlib.suppress(Exception):  # a method of that name may be anything
             if callable(getattr(type(value), name, None)) and _is_json(found := getattr(foreign, name)()):
                 return _present(cast("object", found)) if _is_of_pandas(value) else found
-    return list(cast("Sequence[object]", value)) if isinstance(value, Sequence) else _FOREIGN
+    return _items(cast("Sequence[object]", value)) if isinstance(value, Sequence) else _FOREIGN
 
 
 def _rows(frame: Any) -> object:

@@ -9,7 +9,8 @@ events. A redirect is followed only to the same origin.
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Iterator, Mapping
+import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from contextvars import Context, copy_context
 from types import TracebackType
 from typing import Any, cast
@@ -29,7 +30,7 @@ from holdall.mcp.client.protocol import (
 from holdall.mcp.client.routes import CURRENT, HttpFailure
 from holdall.mcp.client.server_process import Bounds, LimitExceeded, too_large
 from holdall.mcp.client.spec import HttpServer, without_secrets
-from holdall.text.escape import one_line
+from holdall.text.escape import foreign, one_line
 from holdall.values.errors import MissingExtra
 from holdall.values.patterns import lazy_pattern
 
@@ -170,6 +171,7 @@ _LAST_SECONDS = 0.5  # for those of them that are on their way at the end
 _GOODBYE_SECONDS = 2.0
 _UNREAD = 64 * 1024  # bytes of an answer in which nothing is for us
 _BREATH = 1 << 20
+_PACKED = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 _PIECE = 64 * 1024  # bytes of a stream
 _REST_SECONDS = 1.0  # for the end of a stream behind its answer: then its connection can be used again
 _LEAST_PAUSE = 0.1
@@ -548,12 +550,13 @@ def _plain(url: httpx2.URL, headers: Mapping[str, str]) -> PlainHttp | None:
 
 def _parts(response: httpx2.Response) -> AsyncIterator[bytes]:
     """Of its body. Where nothing is to be decoded it is read past httpx2, which takes as long as all the rest."""
-    if "content-encoding" in response.headers or not isinstance(response.stream, httpx2.AsyncByteStream):
-        return _unpacked(response)
-    return aiter(response.stream)
+    if not isinstance(response.stream, httpx2.AsyncByteStream):
+        return response.aiter_bytes()
+    packed = response.headers.get("content-encoding", "").strip().lower()
+    return aiter(response.stream) if packed in ("", "identity") else _unpacked(response.stream, packed)
 
 
-async def _in_pieces(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _in_pieces(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """Small enough that what others wait for comes in between."""
     async for part in parts:
         for at in range(0, len(part), _PIECE):
@@ -562,16 +565,37 @@ async def _in_pieces(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
                 await asyncio.sleep(0)
 
 
-async def _unpacked(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Packed once, a byte is a thousand at most. Packed in itself, a few hundred would be more than ends today."""
-    if "," in response.headers.get("content-encoding", ""):
-        raise LimitExceeded("sent an answer that is packed more than once")
-    since = 0
-    async for part in response.aiter_bytes():
-        yield part
-        if (since := since + len(part)) >= _BREATH:  # what is unpacked comes without waiting, and others want to
-            since = 0
-            await asyncio.sleep(0)
+async def _unpacked(stream: AsyncIterable[bytes], packed: str) -> AsyncIterator[bytes]:
+    """As it was asked for, and once. By hand: the decoders of httpx2 take any form, hold what follows the end, and
+    have no bound on what unpacks to nothing.
+    """
+    if packed not in _PACKED:
+        raise LimitExceeded(f"sent an answer that is packed as {foreign(packed, 30)}, which was not asked for")
+    unpack = zlib.decompressobj(_PACKED[packed])
+    came = given = since = 0
+    async for piece in _in_pieces(stream):
+        came += len(piece)
+        left = piece
+        while left:
+            if unpack.eof:
+                raise LimitExceeded("sent more behind the end of what it packed")
+            try:
+                part = unpack.decompress(left, _PIECE)
+            except zlib.error as problem:
+                if given or came > len(piece) or packed != "deflate":
+                    raise httpx2.DecodingError(str(problem)) from problem
+                unpack = zlib.decompressobj(-zlib.MAX_WBITS)  # without a head, as some servers send it
+                packed = ""
+                continue
+            left = unpack.unconsumed_tail or unpack.unused_data
+            given += len(part)
+            if part:
+                yield part
+            if (since := since + _PIECE) >= _BREATH:  # what is unpacked comes without waiting, and others want to
+                since = 0
+                await asyncio.sleep(0)
+        if came > _BREATH + 2 * given:
+            raise LimitExceeded("sent packed bytes that unpack to nothing")
 
 
 def _kind(response: httpx2.Response) -> str:
