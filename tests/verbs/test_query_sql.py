@@ -225,6 +225,32 @@ def test_a_name_that_an_object_has_twice_is_told_of(ask: Ask) -> None:
     )
 
 
+@requirement("query:json-as-text")
+@pytest.mark.parametrize(
+    ("where", "told", "instead"),
+    [
+        ("meta = 'x'", "meta is an object, not text: write meta.s = 'x'", "meta.s = 'abc'"),
+        ("meta in ('x', 'y')", "meta is an object, not text: write meta.s = 'x'", "meta::json::varchar like '%abc%'"),
+        ("meta like '%abc%'", "meta is an object, not text: write meta.s = 'x'", "meta.s like '%abc%'"),
+        ("lower(t.meta) <> 'x'", "meta is an object, not text: write meta.s = 'x'", "lower(meta.s) <> 'x'"),
+        ("tags = 'x'", "tags is a list, not text: write list_contains(tags, 'x')", "list_contains(tags, 'x')"),
+        ("tags like '%x%'", "tags is a list, not text: write list_contains(tags, 'x')", "tags::json::varchar like '%x%'"),
+        ("parts = 'x'", "parts is a list, not text: unnest(parts), or name its path in at", "len(parts) = 1"),
+        ("\"a b\" = 'x'", "\"a b\" is an object, not text: write \"a b\".n = 'x'", "\"a b\".n = 1"),
+    ],
+)  # fmt: skip
+def test_comparing_an_object_or_a_list_with_text_says_how(ask: Ask, where: str, told: str, instead: str) -> None:
+    record = {"meta": {"a": 1, "s": "abc"}, "tags": ["x"], "parts": [{"k": 1}], "a b": {"n": 1}}
+    data, column = json.dumps([record] * 3).encode(), told.partition(" is ")[0]
+    with pytest.raises(BadQuery) as caught:
+        ask(data, f"select count(*) from t where {where}")
+    assert str(caught.value) == (
+        f"the column {told}. All of it as text is {column}::json::varchar. Columns of t: meta STRUCT(a BIGINT, s "
+        "VARCHAR), tags VARCHAR[], parts STRUCT(k BIGINT)[], a b STRUCT(n BIGINT)."
+    )
+    assert rows(ask(data, f"select count(*) from t where {instead}")) == [[3]]
+
+
 def test_of_a_name_that_an_object_has_twice_the_last_one_counts_as_in_notices(ask: Ask) -> None:
     records = [f'{{"k/\'s":"a","k/\'s":"é{n}","b":[1],"b":{{"c":{n}}},"n":null,"n":{10**24 + n}}}' for n in range(3)]
     records += ['{"k/\'s":"x","n":5,"n":null}']

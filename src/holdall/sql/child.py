@@ -891,6 +891,12 @@ def _is_recursive(defined: dict[str, Any]) -> bool:
 
 
 _CAST = lazy_pattern(r"when casting from source column (\w+)")
+# What DuckDB says where an object or a list is taken for a text.
+_NOT_TEXT = lazy_pattern(
+    r"can't be cast to the destination type|Could not convert string|Cannot compare values"
+    r"|No function matches the given name and argument types '[^']*(?:STRUCT|MAP|\[\])"
+)
+_NESTED_MEMBER = lazy_pattern(r"[A-Za-z_]\w{0,39}")
 _WORDS = lazy_pattern(r'"((?:[^"]|"")+)"|(\w+)')
 _COLUMNS_TOLD = 40
 _TABLES_TOLD = 5
@@ -1319,11 +1325,40 @@ class Query:
         table = next((table for table in self._tables if table.path in message), self._tables[0])
         said = in_few_words(name, message, table.path, names=columns)
         blamed = blame(name, message, table.path)
-        if blamed == "query" and (hint := hint_for(message)):
+        if blamed == "query" and _NOT_TEXT.search(message) and (nested := self._nested_as_text()):
+            said, columns = nested, columns or [VALUE]
+        elif blamed == "query" and (hint := hint_for(message)):
             said = f"{said.rstrip('.')}. {hint}"
         if table.reason and blamed == "query":
             said += f". ({table.name} is not what the data look like, because: {table.reason})"
         return Refused(blamed, said, self._told() if columns else "", missing_name(name, message), table.name)
+
+    def _nested_as_text(self) -> str:
+        """That a column which the SQL compares with text is an object or a list, and what to write instead."""
+        for table in self._tables:
+            for name, kind in table.columns():
+                column = name if _NESTED_MEMBER.fullmatch(name) else _identifier(name)
+                if name.casefold() not in table.uses.as_text or foreign(column) != column:
+                    continue
+                if kind.startswith("STRUCT(") and not kind.endswith("]"):
+                    told = f"an object, not text: write {column}.{self._member_of(table, name)} = 'x'"
+                elif kind.startswith("MAP(") and not kind.endswith("]"):
+                    told = f"a map, not text: write {column}['key'] = 'x'"
+                elif kind.endswith("]") and "(" in kind:
+                    told = f"a list, not text: unnest({column}), or name its path in at"
+                elif kind.endswith("]"):
+                    told = f"a list, not text: write list_contains({column}, 'x')"
+                else:
+                    continue
+                return f"the column {column} is {told}. All of it as text is {column}::json::varchar"
+        return ""
+
+    def _member_of(self, table: Table, name: str) -> str:
+        """One that can be compared with text, if there is one whose name can be told."""
+        select = f"select unnest({_identifier(name)}) from {_identifier(table.name)}"  # noqa: S608 - of our own parts
+        members = [(one, kind) for one, kind in columns_of(self._duck, select) if _NESTED_MEMBER.fullmatch(one)]
+        texts = [one for one, kind in members if kind == TEXT] or [one for one, _ in members]
+        return texts[0] if texts else '"member"'
 
     def _told(self) -> str:
         columns = [table.columns() for table in self._tables]
