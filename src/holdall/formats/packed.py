@@ -224,6 +224,11 @@ class Member(NamedTuple):
     target: str = ""  # of a link
     why: str = ""  # it cannot be unpacked
 
+    def may_be_opened(self, most: int) -> bool:
+        """By what the archive says of it: a file of at most so many bytes, and no bomb."""
+        bound = min(most, max(UNSUSPICIOUS, RATIO * self.packed))
+        return self.kind == "file" and not self.why and self.size <= bound
+
 
 @record
 class Listing:

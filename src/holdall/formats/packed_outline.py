@@ -21,6 +21,7 @@ from holdall.values.patterns import lazy_pattern
 LOOKED = 8 * 1024 * 1024  # unpacked bytes that are looked at
 _MOST_MEMBERS = {"zip": 6_000, "tar": 2_500}  # that are counted: what can be read in the time of a notice
 _SHOWN = 8
+_OPENED = 256 * 1024 * 1024  # bytes of a member that is offered to be read: as many are unpacked by default
 _BEGINNING = "0:800"  # bytes of a member: under 600 tokens, whatever it is
 _UNREADABLE = lazy_pattern(
     r"(?i)\.(?:png|jpe?g|gif|webp|ico|pdf|zip|jar|whl|gz|tgz|bz2|xz|zst|7z|so|dylib|dll|exe|o|a|pyc|class|woff2?|ttf"
@@ -54,11 +55,10 @@ def _archive(label: str, listing: Listing, room: Room) -> Outline:
     told += f", {least}{sum(one.size for one in files):,} bytes unpacked, as it says itself"
     lines = [f"{told}; {listing.problem}" if listing.problem else told]
     by_size = sorted(files, key=lambda one: (-one.size, one.number))
-    shown = files if len(files) <= _SHOWN else by_size[:_SHOWN]
     if len(files) > _SHOWN:
         lines.append("the largest of these:" if listing.problem else "the largest:")
-    lines += [_member(listing, one) for one in shown]
-    fit = (one for one in by_size if one.size and not one.why and not _UNREADABLE.search(one.name))
+    lines += [_member(listing, one) for one in by_size[:_SHOWN]]  # the last ones may find no room
+    fit = (one for one in by_size if one.size and one.may_be_opened(_OPENED) and not _UNREADABLE.search(one.name))
     leads = [Lead("read", {"bytes": _BEGINNING}, f"!{spelled(listing, one)}") for one in islice(fit, 1)]
     if len(files) > _SHOWN or not leads:
         leads.append(Lead("query", {"sql": _LISTED}, "!"))

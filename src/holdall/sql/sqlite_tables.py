@@ -94,7 +94,7 @@ def copied(duck: Any, database: Database, name: str, notes: list[str], *, called
                          database.connection.execute(_LISTED))  # fmt: skip
         return _table(duck, database.connection, name, notes, called)
     except sqlite3.Error as problem:
-        raise CannotRead(f"{foreign(name)}: {foreign(str(problem))}") from None
+        raise CannotRead(f"its table {foreign(name)} cannot be read: {foreign(str(problem))}") from None
 
 
 def _table(duck: Any, connection: sqlite3.Connection, name: str, notes: list[str], called: str) -> str:

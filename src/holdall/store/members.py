@@ -129,7 +129,7 @@ def _in_archive(
         span = whole if compressed else Span(start, min(end, facts.measure.bytes))
         reader = _reader(facts, spelled(listing, member), checked(stream, member), span)
     except BadMember as problem:
-        raise BadMember(f"{named(member.name)} (#{member.number}) cannot be opened: {problem}") from None
+        raise BadMember(f"the member {named(member.name)} (#{member.number}) cannot be opened: {problem}") from None
     if stream.is_cut:
         reader = _not_whole(reader, _CUT_OFF)
     return reader if rest is None else _further(reader, rest, most, pages, deep)
