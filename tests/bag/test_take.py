@@ -342,6 +342,31 @@ async def test_legacy_cuts_to_the_room_left(tmp_path: Path) -> None:
         assert "truncated" in taken.content
 
 
+@requirement("dialect:legacy-room", "dialect:legacy-json")
+async def test_legacy_uses_the_room_left_for_what_json_has_without_its_spaces(tmp_path: Path) -> None:
+    text = json.dumps({"a": list(range(1000))})
+    compact = json.dumps({"a": list(range(1000))}, separators=(",", ":"))
+    async with opened(tmp_path, dialect="legacy") as bag:
+        least, most = bag.core.count(compact), bag.core.count(text)
+        for room in (least, least + 100, most - 1):
+            async with bag.turn(tokens_left=room) as turn:
+                taken = turn.take(text, tool="fetch")
+            assert taken.content == compact
+        async with bag.turn(tokens_left=least - 1) as turn:
+            taken = turn.take(text, tool="fetch")
+        assert least * 0.8 < bag.core.count(str(taken.content)) < least
+        assert len(json.loads(str(taken.content))["a"]) > 800
+
+
+@pytest.mark.parametrize("dialect", ["clamp", "legacy"])
+async def test_a_little_over_a_limit_of_tokens_nearly_all_is_shown(tmp_path: Path, dialect: str) -> None:
+    text = "".join(f"line {number}\n" for number in range(300))
+    async with opened(tmp_path, dialect=dialect, max_inline_tokens=1100) as bag:
+        assert 1100 < bag.core.count(text) < 1300
+        taken = await bag.take(text, tool="fetch")
+        assert 900 < bag.core.count(str(taken.content)) <= 1200
+
+
 @requirement("dialect:legacy-json")
 async def test_legacy_gives_json_whole_that_fits_without_its_spaces(tmp_path: Path) -> None:
     rows = [{"id": n, "name": f"n{n}"} for n in range(300)]

@@ -1458,13 +1458,18 @@ def _cut(core: Core, prepared: Prepared, decision: Keep, room: int | None, *, ha
     result = prepared.output if take_apart(prepared.output) is not None else text
     most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES)
     tokens = min((n for n in (limits.tokens, room) if n is not None), default=None)
+    tokens_over: Callable[[str], float] | None = None
     if tokens is not None and decision.reason in ("tokens", "room", "bytes"):
+        tokens_over = partial(_tokens_over, core, tokens)
+        # From its own size on: down from a far larger one all tries would give the whole.
         most = _within_tokens(
-            core, most, tokens, lambda most: clamp_text(text, max_bytes=most, max_lines=None, suffix="").text
-        )[0]
+            core, min(most, len(encode(text)[0])), tokens,
+            lambda most: clamp_text(text, max_bytes=most, max_lines=None, suffix="").text,
+        )[0]  # fmt: skip
     shown = replace(limits, bytes=most, chars=None, tokens=None)
     incomplete = _is_incomplete(prepared)
-    return Cut(result, shown, limits, decision.reason == "room", handle, why, new_tag(), incomplete=incomplete)
+    is_room = decision.reason == "room"
+    return Cut(result, shown, limits, is_room, handle, why, new_tag(), incomplete=incomplete, tokens_over=tokens_over)
 
 
 def update_within_limits(core: Core, partial: object, tool: str) -> object:
@@ -1508,9 +1513,12 @@ async def _with_head(core: Core, prepared: Prepared, facts: Facts) -> Prepared:
 def _within_tokens(core: Core, most: int, tokens: int | None, cut: Callable[[int], str]) -> tuple[int, str]:
     """How many bytes may be shown so that they have at most this many tokens, and what `cut` makes of them."""
     return fitted(
-        most, least=_MIN_BYTES, make=cut,
-        over=lambda text: 0.0 if tokens is None else core.count(text) / max(1, tokens),
-    )  # fmt: skip
+        most, least=_MIN_BYTES, make=cut, over=lambda text: 0.0 if tokens is None else _tokens_over(core, tokens, text)
+    )
+
+
+def _tokens_over(core: Core, most: int, text: str) -> float:
+    return core.count(text) / max(1, most)
 
 
 def _record_kept(

@@ -79,6 +79,8 @@ class Cut:
     incomplete: bool = False  # `result` is only the beginning: it says so, however short it is
     total_bytes: int | None = None  # of all of it, if that is known
     in_part: bool = False  # under the handle is only a part of it
+    # How many times too many tokens a text has, where these are bounded. `limits` have bytes that should fit.
+    tokens_over: Callable[[str], float] | None = None
 
 
 def text_problem(text: object, handle: str, most: int | None) -> str:

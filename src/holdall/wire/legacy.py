@@ -381,17 +381,34 @@ def truncate(text: str, max_bytes: int, max_lines: int | None = None) -> Truncat
     """`text` in at most `max_bytes` bytes, and `max_lines` lines beside the marker: whole, or as shorter JSON, or its
     two ends, which are valid UTF-8.
     """
-    total_bytes, total_lines = byte_count(text), line_count(text)
-    if total_bytes <= max_bytes and (max_lines is None or total_lines <= max_lines):
-        return Truncated(text, "whole", total_bytes, total_lines)
-    value = _parsed(text)
-    if value is not None and (compact := written(value, max_bytes)) is not None:
-        return Truncated(compact, "compact", total_bytes, total_lines)
-    shorter = None if value is None else _fit(value, max_bytes, 0, over=True)
-    if shorter is not None:
-        return Truncated(shorter, "json", total_bytes, total_lines)
-    halves = _halves(text, max_bytes, total_bytes, total_lines, total_lines if max_lines is None else max_lines)
-    return Truncated(encode(halves)[0].decode("utf-8"), "halves", total_bytes, total_lines)
+    return Truncation(text, max_lines).to(max_bytes)
+
+
+class Truncation:
+    """A text on its way to fit: it is read once, however many sizes are tried."""
+
+    def __init__(self, text: str, max_lines: int | None = None) -> None:
+        self.bytes, self.lines = byte_count(text), line_count(text)
+        self._text = text
+        self._most_lines = self.lines if max_lines is None else max_lines
+        self._value: Json = None
+        self._is_read = False
+
+    def to(self, max_bytes: int) -> Truncated:
+        if self.bytes <= max_bytes and self.lines <= self._most_lines:
+            return self._made(self._text, "whole")
+        if not self._is_read:
+            self._value, self._is_read = _parsed(self._text), True
+        if self._value is not None and (compact := written(self._value, max_bytes)) is not None:
+            return self._made(compact, "compact")
+        shorter = None if self._value is None else _fit(self._value, max_bytes, 0, over=True)
+        if shorter is not None:
+            return self._made(shorter, "json")
+        halves = _halves(self._text, max_bytes, self.bytes, self.lines, self._most_lines)
+        return self._made(encode(halves)[0].decode("utf-8"), "halves")
+
+    def _made(self, text: str, form: Form) -> Truncated:
+        return Truncated(text, form, self.bytes, self.lines)
 
 
 def _halves(text: str, max_bytes: int, total_bytes: int, total_lines: int, max_lines: int) -> str:

@@ -6,11 +6,12 @@ there is nothing that a false one could lead to.
 """
 
 from holdall.policy.decide import Limits
-from holdall.text.excerpt import byte_count
-from holdall.wire.clamp import clamp_result, suffix_for
+from holdall.wire.clamp import clamp_result, fitted, suffix_for
 from holdall.wire.dialect import Cut, Dialect, View, no_call
-from holdall.wire.legacy import all_gone, truncate
+from holdall.wire.legacy import Truncation, all_gone
 from holdall.wire.results import take_apart
+
+_LEAST = 256  # bytes that are shown, however few tokens there is room for
 
 
 def clamped(cut: Cut) -> object:
@@ -40,10 +41,15 @@ def _truncated(cut: Cut) -> object:
     parts = take_apart(cut.result)
     if parts is None or not isinstance(parts.text, str):
         return cut.result
-    most = cut.limits.bytes if cut.limits.bytes is not None else byte_count(parts.text)
-    cut_text = truncate(parts.text, most, cut.limits.lines)
-    says = not cut_text.is_cut or "truncated …]" in cut_text.text
-    return parts.with_text(cut_text.text if says else all_gone(parts.text))
+    text = Truncation(parts.text, cut.limits.lines)
+    most, tokens_over = text.bytes if cut.limits.bytes is None else cut.limits.bytes, cut.tokens_over
+    if tokens_over is None:
+        made = text.to(most)
+    else:  # without its spaces JSON has other tokens, so its beginning does not tell how many bytes fit
+        most = min(text.bytes - 1, *(limit for limit in (cut.over.bytes, cut.over.chars) if limit is not None))
+        made = fitted(most, least=_LEAST, make=text.to, over=lambda made: tokens_over(made.text))[1]
+    says = not made.is_cut or "truncated …]" in made.text
+    return parts.with_text(made.text if says else all_gone(parts.text))
 
 
 def _nothing(view: View) -> str:
