@@ -363,6 +363,27 @@ def test_a_quota_refuses_aloud_and_leaves_nothing(home: Path, quota: Quota, what
 
 
 @requirement("store:quota-refuses-aloud")
+@pytest.mark.parametrize("quota", [Quota(session_bytes=10_000), Quota(store_bytes=10_000)])
+def test_what_is_being_written_counts_too(home: Path, quota: Quota) -> None:
+    store = DirectoryStore(str(home), quota=quota)
+    session = store.open_session("s1")
+    first, second = store.begin(session, Origin()), store.begin(session, Origin())
+    first.write(b"x" * 6000)
+    second.write(b"y" * 4000)
+    for refused in (lambda: first.write(b"x"), lambda: second.write(b"y"), lambda: keep(store, session, b"z")):
+        with pytest.raises(QuotaReached):
+            refused()
+    second.close()  # what it wrote stays
+    with pytest.raises(QuotaReached):
+        first.write(b"x")
+    first.finish()
+    assert store.used_bytes(session) == 10_000
+    store.remove(session, [first.facts])
+    keep(store, session, b"z" * 6000)
+    store.close()
+
+
+@requirement("store:quota-refuses-aloud")
 def test_a_quota_of_the_store_counts_every_session_and_one_of_a_session_only_its_own(home: Path) -> None:
     both = DirectoryStore(str(home), quota=Quota(store_bytes=100, session_bytes=60))
     first, second = both.open_session("a"), both.open_session("b")

@@ -118,7 +118,8 @@ class Redaction:
             if (masked := self.text(said)) == said:
                 raise problem
             kind = Exception if isinstance(problem, Exception) else BaseException
-            raise type(type(problem).__name__, (kind,), {})(masked) from None
+            told_as = cast("type[BaseException]", type(type(problem).__name__, (kind,), {}))
+            raise told_as(masked) from None
 
     def writer(self, writer: OutputWriter) -> OutputWriter:
         return _MaskingWriter(writer, Masker(_InTime(self._find), self._seen, step=_LIVE_STEP), self)

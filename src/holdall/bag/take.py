@@ -1424,9 +1424,11 @@ async def _unkept(
     core: Core, prepared: Prepared, fault: HoldallError, decision: Keep, room: int | None, total: int | None = None
 ) -> Unkept:
     prepared = with_text(prepared)
-    if decision.reason == "mark":
+    if decision.reason == "mark" or (not prepared.seen and core.imitates(prepared.text)):
         said = without_mark(prepared.text or "", core.marks)
-        content: object = said if prepared.parts is None else prepared.parts.with_text(said)
+        prepared = replace(prepared, text=said, output=prepared.parts.with_text(said) if prepared.parts else said)
+    if decision.reason == "mark":
+        content: object = prepared.output
     elif prepared.text is None:
         content = blob_note("binary data", tokens_of(core, prepared), why=str(fault))
     else:

@@ -3,6 +3,7 @@ whether every byte is as it came.
 """
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -92,17 +93,70 @@ def used_bytes_of(store: OutputStore, session: SessionInfo | None = None, stored
 
 def room_for(quota: Quota, used_here: int, used_in_all: int, *, what: str = "an output") -> Callable[[int], None]:
     """Asked before each chunk with the bytes taken so far; refuses as soon as a quota would be passed."""
-    limits = (("session", quota.session_bytes, used_here), ("store", quota.store_bytes, used_in_all))
 
     def room(taken: int) -> None:
-        for where, limit, used in limits:
-            if limit is not None and used + taken > limit:
-                raise QuotaReached(
-                    f"the quota of this {where} is {size(limit)} and {size(used)} of it are used: {what} of "
-                    f"{size(taken)} or more is not kept. Raise the quota, or {MAKE_ROOM}."
-                )
+        check_room(quota, used_here, used_in_all, taken, what)
 
     return room
+
+
+def check_room(quota: Quota, used_here: int, used_in_all: int, taken: int, what: str = "an output") -> None:
+    limits = (("session", quota.session_bytes, used_here), ("store", quota.store_bytes, used_in_all))
+    for where, limit, used in limits:
+        if limit is not None and used + taken > limit:
+            raise QuotaReached(
+                f"the quota of this {where} is {size(limit)} and {size(used)} of it are used: {what} of "
+                f"{size(taken)} or more is not kept. Raise the quota, or {MAKE_ROOM}."
+            )
+
+
+class Rooms:
+    """What is being written through one store object: it counts against the quotas like what is stored."""
+
+    def __init__(self, used_bytes: Callable[[SessionInfo | None], int], quota: Quota) -> None:
+        self._used_bytes = used_bytes
+        self._quota = quota
+        self.lock = threading.Lock()
+        self.open: dict[Room, None] = {}
+        self.ended = 0  # so many: then what is stored is counted anew
+
+    def of(self, session: SessionInfo) -> "Room | None":
+        """For one more output; None if there is no quota: nothing is counted then."""
+        quota = self._quota.strictest(session.quota)
+        return Room(self, quota, session) if quota != Quota() else None
+
+    def used(self, quota: Quota, session: SessionInfo) -> tuple[int, int]:
+        in_all = self._used_bytes(None) if quota.store_bytes is not None else 0
+        return self._used_bytes(session), in_all
+
+
+class Room:
+    """Called before each chunk of an output with the bytes taken so far; closed when it is stored, or is not."""
+
+    def __init__(self, rooms: Rooms, quota: Quota, session: SessionInfo) -> None:
+        self._rooms = rooms
+        self._quota = quota
+        self._session = session
+        self._ended = -1
+        self._used = (0, 0)
+        self.session, self.taken = session.id, 0
+
+    def __call__(self, taken: int) -> None:
+        rooms = self._rooms
+        while self._ended != (ended := rooms.ended):
+            self._used, self._ended = rooms.used(self._quota, self._session), ended
+        with rooms.lock:
+            beside = [one for one in rooms.open if one is not self]
+            here = sum(one.taken for one in beside if one.session == self.session)
+            in_all = sum(one.taken for one in beside)
+            check_room(self._quota, self._used[0] + here, self._used[1] + in_all, taken)
+            self.taken = taken
+            rooms.open[self] = None
+
+    def close(self) -> None:
+        with self._rooms.lock:
+            if self._rooms.open.pop(self, True) is None:
+                self._rooms.ended += 1
 
 
 def taken(name: str) -> str:

@@ -202,6 +202,7 @@ class HttpChannel:
         self._came: asyncio.Queue[tuple[Message, Context | None]] = asyncio.Queue()
         self._posts: dict[int, asyncio.Task[None]] = {}  # of requests, by their numbers
         self._told: set[asyncio.Task[None]] = set()
+        self._connections = asyncio.Semaphore(_MOST_TOLD)
         self._standing: asyncio.Task[None] | None = None
 
     @property
@@ -254,11 +255,10 @@ class HttpChannel:
                 post.cancel()
         else:
             # Each takes a connection. Answers wait, so that those who answer are counted; what nobody takes is dropped.
-            while len(self._told) >= _MOST_TOLD:
-                if method is not None:
-                    return
-                await asyncio.wait(self._told, return_when=asyncio.FIRST_COMPLETED)
-            self._tell(body, sent)
+            if method is not None and self._connections.locked():
+                return
+            await self._connections.acquire()
+            self._tell(body, sent).add_done_callback(lambda _: self._connections.release())
 
     async def why(self) -> tuple[str, str]:
         return (self._trouble.what if self._trouble is not None else "broke off the connection"), ""
@@ -439,7 +439,9 @@ class HttpChannel:
                     await response.aclose()
             await asyncio.sleep(place.pause)
 
-    def _tell(self, body: bytes, headers: dict[str, str], post: "asyncio.Task[None] | None" = None) -> None:
+    def _tell(
+        self, body: bytes, headers: dict[str, str], post: "asyncio.Task[None] | None" = None
+    ) -> asyncio.Task[None]:
         """`post` is what it ends."""
 
         async def tell() -> None:
@@ -450,6 +452,7 @@ class HttpChannel:
         task = asyncio.get_running_loop().create_task(tell())
         self._told.add(task)
         task.add_done_callback(self._told.discard)
+        return task
 
     # HTTP
 

@@ -325,6 +325,7 @@ def _recovered(file: str, text: str, folder: Folder) -> dict[str, str]:
 _SHARED = "git shares it with others; --shared changes it, with what works on their machines too"
 _LARGEST_INDEX = 64 * 1024 * 1024
 _INDEX_VERSIONS = (2, 3)  # the paths of later ones are packed
+_SPLIT = b"link\0"  # then most of them stand in a second file
 
 
 def is_in_git(file: str) -> bool:
@@ -340,7 +341,7 @@ def is_in_git(file: str) -> bool:
     if index is None:
         return False
     packed = len(index) < 12 or int.from_bytes(index[4:8]) not in _INDEX_VERSIONS
-    return packed or name + b"\0" in index
+    return packed or _SPLIT in index or name + b"\0" in index
 
 
 def _index_of(git: str) -> bytes | None:

@@ -13,6 +13,7 @@ from holdall.policy.measure import Measurer, of_origin
 from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.directory.folder import SessionFolder
+from holdall.store.totals import Room
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import OutputDamaged, OutputMissing, UsageError
 from holdall.values.outputs import Facts, State
@@ -50,7 +51,7 @@ class LiveWriter:
         clock: Callable[[], float],
         settle: Callable[[SessionFolder, Facts, BlockTable], Facts],
         where: str,
-        room: Callable[[int], None] | None = None,
+        room: Room | None = None,
     ) -> None:
         self._folder = folder
         self._facts = facts
@@ -125,6 +126,8 @@ class LiveWriter:
         if self._descriptor >= 0:
             files.close(self._descriptor)
             self._descriptor = -1
+            if self._room is not None:
+                self._room.close()
 
 
 def is_running(folder: SessionFolder, facts: Facts) -> bool:

@@ -46,7 +46,7 @@ from holdall.store.protocol import (
 )
 from holdall.store.reader import FileReader, RunningReader
 from holdall.store.records import PREFIX, TERMINAL, unreadable
-from holdall.store.totals import in_time, room_for, stats_of, used_bytes_of
+from holdall.store.totals import Rooms, in_time, stats_of, used_bytes_of
 from holdall.store.watch import FileWatch, ToldWatch
 from holdall.text.escape import foreign
 from holdall.text.tokens import Estimate, Tokenizer
@@ -71,7 +71,7 @@ class DirectoryStore(SessionFiles):
         self.tokenizer = tokenizer or Estimate()
         self.clock = clock
         self._retention = retention or Retention()
-        self._quota = quota or Quota()
+        self._rooms = Rooms(self.used_bytes, quota or Quota())
         self._root = home if isinstance(home, Root) else Root(os.path.abspath(home), clock)
         self._summaries: Summaries = Summaries(self._root.cache(SUMMARIES))
 
@@ -135,7 +135,7 @@ class DirectoryStore(SessionFiles):
         tokenizer: Tokenizer | None = None,
         progress: Progress | None = None,
     ) -> Facts:
-        counted = Counted(chunks)
+        counted, room = Counted(chunks), self._rooms.of(session)
         with self._using("keeping an output", make=True, needed=counted.bytes):
             folder = self._root.folder(session, make=True)
             inside = folder.terminal() if origin.terminal else folder.descriptor
@@ -143,9 +143,7 @@ class DirectoryStore(SessionFiles):
             temporary = disk.INCOMING + id
             descriptor = disk.create(temporary, inside=inside)
             try:
-                taken = ingest(
-                    counted, descriptor, tokenizer or self.tokenizer, progress=progress, room=self._room(session)
-                )
+                taken = ingest(counted, descriptor, tokenizer or self.tokenizer, progress=progress, room=room)
                 facts = facts_of(id, session.id, origin, taken, notes(), surrogates(), self.clock())
                 with folder.lock():
                     facts = self._root.catalogue.placed(folder, facts)
@@ -153,6 +151,8 @@ class DirectoryStore(SessionFiles):
                     facts = placement.publish(folder, replace(facts, file=file), taken.table)
                     self._root.catalogue.note(folder, facts)
             finally:
+                if room is not None:
+                    room.close()
                 files.close(descriptor)
                 with contextlib.suppress(OSError):
                     files.unlink(temporary, dir_fd=inside)
@@ -179,7 +179,7 @@ class DirectoryStore(SessionFiles):
                 raise
             return LiveWriter(
                 folder, facts, descriptor, tokenizer or self.tokenizer,
-                clock=self.clock, settle=self._settle, where=self.home, room=self._room(session),
+                clock=self.clock, settle=self._settle, where=self.home, room=self._rooms.of(session),
             )  # fmt: skip
 
     # Outputs: out
@@ -421,14 +421,6 @@ class DirectoryStore(SessionFiles):
 
     def _settle(self, folder: SessionFolder, facts: Facts, table: BlockTable) -> Facts:
         return placement.settle(folder, self._root.catalogue, facts, table)
-
-    def _room(self, session: SessionInfo) -> Callable[[int], None] | None:
-        """None if there is no quota: nothing is counted then."""
-        quota = self._quota.strictest(session.quota)
-        if quota == Quota():
-            return None
-        in_all = self.used_bytes() if quota.store_bytes is not None else 0
-        return room_for(quota, self.used_bytes(session), in_all)
 
 
 def _expired(facts: Facts) -> OutputExpired:

@@ -12,6 +12,7 @@ Order, uniqueness and time are PostgreSQL's. Everybody who changes outputs of a 
 """
 
 import contextlib
+import functools
 import hashlib
 import os
 import threading
@@ -36,7 +37,6 @@ from holdall.store.ingest import Counted, facts_of, ingest, running_facts
 from holdall.store.protocol import (
     OutputReader,
     Progress,
-    Quota,
     Removal,
     SessionInfo,
     Stats,
@@ -45,7 +45,7 @@ from holdall.store.protocol import (
     Watch,
 )
 from holdall.store.records import PREFIX, TERMINAL, file_for, unreadable
-from holdall.store.totals import in_time, room_for, stats_of
+from holdall.store.totals import Rooms, in_time, stats_of
 from holdall.store.watch import ToldWatch
 from holdall.text.escape import foreign
 from holdall.text.tokens import Tokenizer
@@ -115,6 +115,11 @@ class FleetStore(FleetRows):
     `principal` is whose sessions these are: others are as if they were not there. Without one it is the database user.
     """
 
+    @functools.cached_property
+    def _rooms(self) -> Rooms:
+        """The quota of the store is that of the principal."""
+        return Rooms(self.used_bytes, self._quota)
+
     # Sessions that end
 
     def end_session(self, session: SessionInfo) -> None:
@@ -138,20 +143,23 @@ class FleetStore(FleetRows):
         tokenizer: Tokenizer | None = None,
         progress: Progress | None = None,
     ) -> Facts:
-        counted = Counted(chunks)
+        counted, room = Counted(chunks), self._rooms.of(session)
         with self.cache.incoming() as file:
             sending = _Sending(self, session, file)
             try:
                 with disk.explained("keeping an output", self.cache.path, needed=counted.bytes):
                     taken = ingest(
                         counted, file.descriptor, tokenizer or self.tokenizer, progress=progress,
-                        room=self._room(session), written=sending.start,
+                        room=room, written=sending.start,
                     )  # fmt: skip
                 facts = facts_of(new_uuid(), session.id, origin, taken, notes(), surrogates(), self.clock())
                 kept, used = self._keep(session, replace(facts, file=file_for(facts)), taken.table, sending)
             except BaseException:
                 sending.abandon()
                 raise
+            finally:
+                if room is not None:
+                    room.close()
             if used == sending.object:
                 self.cache.adopt(file, used, facts.measure.bytes)
             else:
@@ -224,7 +232,7 @@ class FleetStore(FleetRows):
         id, object, lease = new_uuid(), new_uuid(), self.lease_id
         file = f"{TERMINAL}/{id}.log" if origin.terminal else f"{id}.txt"
         facts = running_facts(id, session.id, origin, file, self.clock())
-        room = self._room(session)
+        room = self._rooms.of(session)
         intend: LiteralString = """INSERT INTO holdall_intents (object, principal, lease)
             VALUES (%(object)s, %(principal)s, %(lease)s)"""
 
@@ -537,14 +545,6 @@ class FleetStore(FleetRows):
             yield staged
         finally:
             staged.close()
-
-    def _room(self, session: SessionInfo) -> Callable[[int], None] | None:
-        """None if there is no quota: nothing is counted then. The quota of the store is that of the principal."""
-        quota = self._quota.strictest(session.quota)
-        if quota == Quota():
-            return None
-        in_all = self.used_bytes() if quota.store_bytes is not None else 0
-        return room_for(quota, self.used_bytes(session), in_all)
 
 
 class _Sending:

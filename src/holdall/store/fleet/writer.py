@@ -19,6 +19,7 @@ from typing import Protocol
 from holdall.policy.measure import Measurer, of_origin
 from holdall.store.fleet.cache import CachedFile
 from holdall.store.fleet.reader import Segment
+from holdall.store.totals import Room
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import StoreFault, StoreGone, UsageError
 from holdall.values.outputs import Facts, State
@@ -56,7 +57,7 @@ class FleetWriter:
     """Made by the store, which has committed the record. Safe to use from several threads."""
 
     def __init__(
-        self, store: Segments, facts: Facts, object: str, tokenizer: Tokenizer, room: Callable[[int], None] | None,
+        self, store: Segments, facts: Facts, object: str, tokenizer: Tokenizer, room: Room | None,
         copy: CachedFile,
     ) -> None:  # fmt: skip
         self._store = store
@@ -153,6 +154,8 @@ class FleetWriter:
 
     def _stop(self) -> None:
         self._ended = True
+        if self._room is not None:
+            self._room.close()
         if self._copy is not None:
             self._copy.close()
         if self._timer is not None:
