@@ -184,6 +184,72 @@ async def test_a_generator_that_is_quick_is_joined_and_one_that_is_large_is_kept
         assert f"handle: {taken.handle}" in taken.content
 
 
+async def test_a_large_output_that_was_stored_while_it_came_is_one_of_those_that_are_kept(tmp_path: Path) -> None:
+    def parts() -> Iterator[str]:
+        yield from ["some output\n" * 1000] * 200
+
+    async with opened(tmp_path / "holdall") as bag:
+        assert not bag.tools()
+        taken = await bag.run(parts, tool="t")
+        assert [spec.name for spec in bag.tools()] == ["context_read", "context_grep", "context_tail", "context_query"]
+        assert list(bag.kept) == [taken.handle]
+    async with opened(tmp_path / "async", dialect="async") as bag:
+        taken = await bag.run(parts, tool="t")
+        assert f"### Ready (1)\n- t (id: {bag.core.shown_handle(str(taken.handle))}, " in bag.system_notice(turn=1)
+
+
+@requirement("notice:system-failed")
+@pytest.mark.parametrize("dialect", ["async", "holdall", "extract", "refs"])
+async def test_a_call_that_wrote_too_much_and_then_failed_has_failed_however_much_it_was(
+    tmp_path: Path, dialect: str
+) -> None:
+    wrote = "some output\n" * 9000
+
+    async def raises(writer: Writer) -> None:
+        writer.write(wrote)
+        raise ValueError("no host")
+
+    def breaks() -> Iterator[str]:
+        yield wrote
+        raise ValueError("no host")
+
+    script = "print('some output\\n' * 9000, end=''); raise SystemExit(3)"
+    calls = {"raises": raises, "breaks": breaks, "exits": Command([sys.executable, "-c", script])}
+    reasons = {"raises": "ValueError: no host", "breaks": "ValueError: no host", "exits": "exit code 3"}
+    async with opened(tmp_path, dialect=dialect) as bag:
+        for tool, call in calls.items():
+            taken = await bag.run(call, tool=tool)
+            assert isinstance(taken, Kept)
+            assert taken.is_error
+            assert (taken.artifact.state, taken.artifact.error) == ("failed", reasons[tool])
+            assert taken.artifact.measure.bytes == len(wrote)
+            assert reasons[tool] in taken.content
+        if dialect == "async":
+            told = bag.system_notice(turn=1).partition("### Failed (3)\n")[2].split("\n")[:3]
+            handles = [bag.core.handle_of(one) for one in bag.kept.values()]
+            assert told == [
+                f"- {tool} (id: {handle}, {reasons[tool]})" for tool, handle in zip(calls, handles, strict=True)
+            ]
+
+
+@pytest.mark.parametrize("dialect", ["async", "extract", "refs"])
+async def test_a_notice_says_that_an_output_is_an_error(tmp_path: Path, dialect: str) -> None:
+    def raises() -> None:
+        raise ValueError("no host\n" * 9000)
+
+    async with opened(tmp_path, dialect=dialect) as bag:
+        result = {"isError": True, "content": [{"type": "text", "text": "no host\n" * 9000}]}
+        for taken in (await bag.take(result, tool="said"), await bag.run(raises, tool="raised")):
+            assert taken.is_error
+            assert taken.text.endswith("\n[the call failed: this output is its error]")
+        fine = await bag.take("no host\n" * 9000, tool="fine")
+        assert "failed" not in fine.text
+        if dialect == "async":
+            notice = bag.system_notice(turn=1)
+            assert notice.count(", the tool said that it failed)\n") == 2
+            assert "### Ready (1)\n- fine (id: " in notice
+
+
 # Commands
 
 

@@ -47,7 +47,7 @@ from holdall.values.spans import Span
 from holdall.verbs.read import UNBOUNDED, Bounds
 from holdall.wire.dialect import Dialect, View, plain_running, text_problem
 from holdall.wire.dialects import DIALECTS, dialect_of
-from holdall.wire.notes import with_end
+from holdall.wire.notes import with_end, with_error
 
 if TYPE_CHECKING:
     from holdall.background import Portal
@@ -537,7 +537,7 @@ class Core:
             lambda: self.dialect.written(view), _named_by(view), lambda: notice_and_shown(view, calls=False),
             text_of=lambda pair: pair[0],
         )  # fmt: skip
-        return with_end(text, view.facts), shown
+        return with_end(with_error(text, view.facts), view.facts), shown
 
     def running(self, view: View) -> str:
         """The same for a call that goes on in the background."""

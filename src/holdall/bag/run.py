@@ -898,12 +898,18 @@ class Dispatch:
             return await prepare(self._core, sink.joined(), sink.named(one.origin))
         if isinstance(outcome, CommandFailed) or (isinstance(outcome, Exception) and not sink.is_empty):
             # What it wrote before it failed is its output; how it failed is told after it.
-            said = after_written(sink.joined(), f"\n[{_more_than_reason(outcome) or _reason(outcome)}]")
+            wrote = sink.joined()
+            said = after_written(wrote, f"\n[{_more_than_reason(outcome) or _reason(outcome)}]")
             prepared = await prepare(self._core, said, replace(one.origin, is_error=True))
-            return replace(prepared, ended=_reason(outcome))
+            keep_failed = partial(self._kept_failed, one) if wrote and not isinstance(wrote, list) else None
+            return replace(prepared, ended=_reason(outcome), keep_failed=keep_failed)
         if not sink.is_empty:
             return await prepare(self._core, after_written(sink.joined(), outcome), one.origin)
         return await prepare(self._core, outcome, one.origin)
+
+    def _kept_failed(self, one: Dispatched) -> Facts | None:
+        """What a call had written that failed before it was slow, where that is too large to be shown."""
+        return self._finished(one, after("running", _step_of(one.job.outcome))) if one.sink.begin() else None
 
     def _keep_cancelled(self, one: Dispatched, why: str) -> None:
         """What a call had written and said that was cancelled before it was slow, and why it was."""

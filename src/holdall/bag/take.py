@@ -51,6 +51,7 @@ from holdall.wire.dialect import PREVIEW_BYTES, Cut, View
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.notes import (
     STRUCTURED,
+    TOOL_SAID_FAILED,
     blob_note,
     fields_named,
     fields_shown,
@@ -281,12 +282,13 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
     now, rule = core.journal.now(), core.session.retention
     kept = [one for one in list(core.kept.values()) if not (rule.is_over(one, now) and _has_expired(core, one))]
     ended = [one for one in kept if one.state not in ("running", "queued") and (in_all or one.handle in in_background)]
-    whole = [one for one in ended if one.is_whole]
+    failed = [one for one in ended if one.state != "ready" or one.origin.is_error]
+    whole = [one for one in ended if one.state == "ready" and not one.origin.is_error]
     if not in_all:  # what a wait, or any other tool, has just shown is no news
         seen = core.journal.coverages(one.handle for one in whole)
         whole = [one for one in whole if not seen[one.handle].is_told(one.measure.bytes)]
     ready, more_ready = _newest(core, whole)
-    failed, more_failed = _newest(core, [one for one in ended if not one.is_whole])
+    failed, more_failed = _newest(core, failed)
     # Where all that is kept is ready or has failed, it is listed already.
     every, more_kept = _newest(core, kept) if listed and not in_all else ([], 0)
     return Work(
@@ -328,7 +330,8 @@ def _has_expired(core: Core, facts: Facts) -> bool:
 
 
 def _failed(core: Core, facts: Facts) -> FailedTool:
-    return FailedTool(facts.origin.tool, core.handle_of(facts), facts.error or facts.state)
+    reason = facts.error or (TOOL_SAID_FAILED if facts.state == "ready" else facts.state)
+    return FailedTool(facts.origin.tool, core.handle_of(facts), reason)
 
 
 def _ready(core: Core, facts: Facts) -> ReadyTool:
@@ -364,6 +367,8 @@ class Prepared:
     notes: tuple[str, ...] = ()
     is_error: bool = False
     ended: str = ""  # how its call failed, after what it had written
+    # What it had written goes to the store as that of a call which failed; None if the store refuses.
+    keep_failed: Callable[[], Facts | None] | None = None
     is_part: bool = False  # `text` is only the beginning of a stream that goes on
     stored: Facts | None = None  # what is in the store already
     at_rest: bool = False  # it was kept earlier, and is shown because somebody asks
@@ -427,6 +432,7 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
 
 def stored(core: Core, facts: Facts, origin: Origin) -> Prepared:
     """An output that went to the store while it came, because it was too large to be held."""
+    core.kept[facts.handle] = facts
     return Prepared("", origin, core.limits_for(origin.tool), Keep("bytes"), "", b"", stored=facts)
 
 
@@ -1135,6 +1141,9 @@ async def _settled(
             origin = replace(prepared.origin, is_error=True, traceback=traceback_of(problem))
             prepared = replace(prepared, origin=origin, ended=clamp_error(problem, _NO_LIMITS))
         return await _unkept(core, prepared, fault, decision, room, total)
+    if prepared.keep_failed is not None and (facts := await asyncio.to_thread(prepared.keep_failed)) is not None:
+        # As one that went to the store while it came: its own bytes, and beside them how its call ended.
+        prepared = replace(stored(core, facts, prepared.origin), started=prepared.started)
     if prepared.stored is not None and core.dialect.shorten is not None:
         prepared = await _with_head(core, prepared, prepared.stored)
     views: list[View | None] = []

@@ -218,6 +218,14 @@ def with_end(notice: str, facts: Facts) -> str:
     return notice if reason in notice or foreign(facts.error, LONGEST_REASON) in notice else f"{notice}\n[{reason}]"
 
 
+def with_error(notice: str, facts: Facts) -> str:
+    """With that it is an error, where the words of the dialect do not say it: not every API tells a model."""
+    is_told = not facts.origin.is_error or facts.state in FAILED or FAILED_WITH in notice.partition("\n")[0]
+    return notice if is_told else f"{notice}\n[{ITS_ERROR}]"
+
+
+FAILED_WITH = "failed with"  # in place of "returned", in the first line of our own notice
+ITS_ERROR = "the call failed: this output is its error"
 TOOL_SAID_FAILED = "the tool said that it failed"
 """Why an output in the background has failed whose tool gave an error as its result."""
 

@@ -27,7 +27,7 @@ from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.answers import hidden_note, told_change, told_difference
 from holdall.wire.dialect import PREVIEW_BYTES, View, as_a_call, as_a_command
-from holdall.wire.notes import all_is_kept
+from holdall.wire.notes import FAILED_WITH, all_is_kept
 
 # How many tokens a short text has at most, where nothing is at hand that can count them.
 #
@@ -525,7 +525,7 @@ def _written(view: View, chosen: list[_Part]) -> str:
     facts = view.facts
     label = foreign(view.outline.label) if view.outline is not None else facts.measure.kind
     count = counter(view.tokenizer)
-    returned = "failed with" if facts.origin.is_error else "returned"  # not every API tells a model which it was
+    returned = FAILED_WITH if facts.origin.is_error else "returned"  # not every API tells a model which it was
     lines = [
         f"{_tool(facts, count)} {returned} {_size_and_kind(facts, label)}. {_why(view, count)}",
         f"handle: {view.handle}",
