@@ -136,6 +136,25 @@ day: date 2024-01-01…2024-01-08\
 """)
 
 
+def test_the_values_of_a_table_are_told_as_sql_finds_them() -> None:
+    rows = "".join(
+        f"{1234567890123456789 + n},{1794939134467 + n}, x{n % 2},{n / 7},{10**20 + n},{n * 1e20}\n" for n in range(8)
+    )
+    assert text_of("id,ms,name,share,wide,far\n" + rows) == snapshot("""\
+csv
+8 rows × 6 columns (comma-separated)
+id: int 1234567890123456789…1234567890123456796
+ms: int 1794939134467…1794939134474
+name: " x0" ×4|" x1" ×4
+share: float 0…1
+wide: int 100000000000000000000…100000000000000000007
+far: float 0…7e+20\
+""")
+    assert "share: float 0…0.8571428571428571\n" in text_of(
+        "id,ms,name,share,wide,far\n" + "".join(rows.splitlines(True)[:7])
+    )
+
+
 def test_columns_side_by_side_with_like_names_are_told_once() -> None:
     header = "country," + ",".join(f"1/{day}/20" for day in range(1, 31))
     rows = [f"{name}," + ",".join(str(base + day) for day in range(30)) for name, base in (("Fiji", 0), ("Togo", 50))]

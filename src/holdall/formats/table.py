@@ -63,6 +63,7 @@ _VALUE_SOUGHT = lazy_pattern(r"[^\W\d_][\w .-]{2,30}")
 _BRIEF_OF = 200  # values of a column by which it is told whether they are long
 _LED_BY = 12  # columns at each end that are looked at for what to ask
 _LOW = 2
+_EXACT = 2**53  # whole numbers below it are the same as floats
 
 
 def table_outline(sample: Sample, room: Room, kind: str = "csv", *, forced: bool = False) -> Outline | None:
@@ -148,8 +149,14 @@ def _range(kind: str, ends: list[tuple[Any, Any]], empty: int, seen_all: bool) -
     if kind in _TIMES:
         return f"{name} {least}{low}…{high}{note}"
     if low == high and seen_all:
-        return f"{name}, always {low:.12g}{note}"
-    return f"{name} {least}{low:.12g}…{high:.12g}{note}"
+        return f"{name}, always {_number(low)}{note}"
+    return f"{name} {least}{_number(low)}…{_number(high)}{note}"
+
+
+def _number(value: float) -> str:
+    """All of its digits, as SQL tells them: ids and times are looked up by them."""
+    is_whole = isinstance(value, int) or (value.is_integer() and abs(value) < _EXACT)
+    return str(int(value)) if is_whole else repr(value)
 
 
 def _column(one: Column, values: Values, seen_all: bool, examples: int) -> str:
@@ -206,7 +213,8 @@ def _leads(table: Table) -> tuple[Lead, ...]:
 
 
 def _quoted(value: str) -> str:
-    return '"' + cut(value.strip(), _VALUE) + '"'
+    """With the blanks around it: SQL finds it only with them."""
+    return '"' + cut(value, _VALUE) + '"'
 
 
 def _fit(told: list[str], runs: list[tuple[int, int]], table: Table, room: Room) -> tuple[str, ...]:
