@@ -21,6 +21,7 @@ from holdall.values.errors import ModelFault
 from holdall.values.extraction import Extraction
 from holdall.values.record import record
 from holdall.values.spans import Span
+from holdall.wire.actions import NO_ROOM_FOR_CALL
 from holdall.wire.extraction import cut_warning, nothing_found_by_search
 from holdall.wire.findings import Finding, finding_in_text, finding_of
 from holdall.wire.prompts import LAST_TURN, Form, form_for, no_report_yet, read_grep_prompt
@@ -86,14 +87,16 @@ class _Search:
         return int(self.window * _SHARE) - self.reply_tokens - used
 
     def build(self, turn: Turn) -> Request:
-        is_full = self.looked and self.room < _LEAST_ANSWER * self.policy.calls_per_turn
+        is_full = self.looked and self.room < 2 * _LEAST_ANSWER  # the call, and what it shows
         if turn.last or is_full:
             return Request((*self.transcript, User(LAST_TURN)), max_tokens=self.reply_tokens)
         return Request(tuple(self.transcript), self.document.tools, max_tokens=self.reply_tokens)
 
     async def run(self, calls: tuple[ToolCall, ...]) -> Sequence[ToolResult]:
-        room = max(_LEAST_ANSWER, self.room // len(calls))
-        return await side_by_side(lambda call: self.call(call, room))(calls)
+        room = self.room
+        some = max(1, min(len(calls), room // _LEAST_ANSWER))
+        shown = await side_by_side(lambda call: self.call(call, max(_LEAST_ANSWER, room // some)))(calls[:some])
+        return [*shown, *(ToolResult(one.id, one.name, NO_ROOM_FOR_CALL, is_error=True) for one in calls[some:])]
 
     async def call(self, call: ToolCall, room: int) -> ToolResult:
         if self.document.look is None:

@@ -127,6 +127,9 @@ def broken_arguments(name: str, *, cut_off: bool) -> str:
     return f"The arguments of {foreign(name)} are not valid JSON, so it was not called. {why}"
 
 
+NO_ROOM_FOR_CALL = "Not called: there is no room for its answer. Call it again alone if you still need it."
+
+
 def too_many_calls(most: int) -> str:
     return f"Not called: one message may hold at most {most} calls. Call it again if you still need it."
 
