@@ -224,3 +224,11 @@ async def test_an_output_of_one_server_that_goes_to_another_is_told(
     assert [one.getMessage() for one in caplog.records if one.levelname == "WARNING"] == [
         f"891 bytes of {kept.handle}, an output of the server mail, go to the server web, in the argument text of post"
     ]
+
+
+async def test_an_empty_output_is_passed_as_an_empty_text(tmp_path: Path) -> None:
+    got: list[str] = []
+    async with opened(tmp_path, by_reference=True) as bag:
+        empty = await bag.keep("", tool="e")
+        await bag.run(lambda x: got.append(x), tool="insert", arguments={"x": f"holdall:{empty.handle}"})
+    assert got == [""]

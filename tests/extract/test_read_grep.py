@@ -125,7 +125,7 @@ async def test_a_search_stays_inside_the_window_and_ends_with_a_report(tmp_path:
         assert (found.strategy, found.answer, found.warning) == ("read-grep", "job 3 failed", "")
         assert 2 < len(model.requests) < 15 or calls == 10 or (calls, window) == (2, 4000)
         not_called = "Not called: there is no room for its answer. Call it again alone if you still need it."
-        assert (not_called in [one.text for one in returned(model.requests[-1])]) == (calls == 10 and window == 4000)
+        assert (not_called in [one.text for one in returned(model.requests[-1])]) == (calls == 10)
         for request in model.requests:
             assert sum(bag.core.count(message.text) for message in request.messages) + 1000 <= window
         last = model.requests[-1].messages[-1]

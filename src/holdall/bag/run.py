@@ -80,8 +80,8 @@ Part = object  # text, bytes, a content block, or any value that can be told as 
 
 class Sink:
     __slots__ = (
-        "_begun", "_borders", "_core", "_finished", "_lock", "_lone", "_most", "_objects", "_only_blocks", "_origin",
-        "_parts", "_size", "_writer", "fault", "has_parts", "listeners", "stores",
+        "_begun", "_borders", "_core", "_finished", "_is_over", "_lock", "_lone", "_most", "_objects", "_only_blocks", "_origin",
+        "_parts", "_size", "_was_late", "_writer", "fault", "has_parts", "listeners", "stores",
     )  # fmt: skip
 
     def __init__(self, core: Core, origin: Origin, most: int, *, stores: bool = True) -> None:
@@ -97,7 +97,7 @@ class Sink:
         self._lone = Surrogates()
         self._objects = Objects()
         self._borders = Borders()
-        self._finished = False
+        self._finished = self._is_over = self._was_late = False
         self.has_parts = False  # whether anything was ever written
         self.stores = stores  # whether any of it may reach the store
         self.fault: StoreFault | NeverStored | OSError | None = None
@@ -124,8 +124,12 @@ class Sink:
 
     def write(self, part: Part) -> None:
         with self._lock:
-            if self._finished:
-                return  # of a call that was left alone: its output has ended
+            if self._finished or self._is_over:  # of a call that was left alone: its output has ended
+                if not self._was_late:
+                    tool = foreign(self._origin.tool)
+                    _LOG.warning("%s went on to write after its call had ended; that is not kept", tool)
+                self._was_late = True
+                return
             self.has_parts = True
             if self._writer is not None:
                 self._store(part)
@@ -196,7 +200,12 @@ class Sink:
         return replace(origin, read_as=kind) if kind else origin
 
     def joined(self) -> object:
-        """What was written, while it is all in memory: a list of blocks, a text, or bytes where they are none."""
+        """What was written, where it is all in memory: a list of blocks, a text, or bytes where they are none.
+
+        Its call has ended: what is written from now on is not kept.
+        """
+        with self._lock:
+            self._is_over = True
         parts = self._parts
         if parts and self._only_blocks:
             return parts
@@ -406,7 +415,7 @@ def _value(reader: OutputReader, named: Named, most: int) -> tuple[Any, Span]:
     if named.pointer is not None:
         return _at_pointer(reader, named, named.pointer, most)
     found = _range(reader, named)
-    if found.past_end:
+    if found.past_end and (named.lines or reader.totals.bytes):
         raise BadReference(f"{named.place} names lines that are not there: {named.shown} has "
                            f"{reader.totals.lines:,}.")  # fmt: skip
     span = found.bytes
