@@ -251,6 +251,29 @@ def test_comparing_an_object_or_a_list_with_text_says_how(ask: Ask, where: str, 
     assert rows(ask(data, f"select count(*) from t where {instead}")) == [[3]]
 
 
+@requirement("query:sql-json")
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[0, "n0", True], [1, "n1", None]],
+        [[0, "1", None, 1.5, {"a": [1, "x"]}, [1, "x"], 10**20]],
+        [{"v": [1, "x", None, True]}, {"v": []}, {"v": None}],
+        [{"o": {"x": 1, "y": [1, "z"]}}, {"o": {"x": "s", "y": []}}, {"o": None}],
+        [{"m": {f"k{n}": n, f"j{n}": "s"}} for n in range(300)],
+    ],
+)
+def test_values_of_several_types_in_lists_and_objects_are_shown_as_they_are(ask: Ask, values: list[Any]) -> None:
+    found = rows(ask(json.dumps(values).encode(), "select * from t"))
+    assert [row[0] for row in found] == [
+        next(iter(value.values())) if isinstance(value, dict) else value for value in values
+    ]
+
+
+def test_a_value_inside_of_a_list_that_python_would_lose_a_part_of_stays_text(ask: Ask) -> None:
+    table = ask(b'[[1, {"a": [{"b": 1, "b": 2}]}]]', "select * from t")
+    assert rows(table) == [[[1, '{"a":[{"b":1,"b":2}]}']]]
+
+
 def test_of_a_name_that_an_object_has_twice_the_last_one_counts_as_in_notices(ask: Ask) -> None:
     records = [f'{{"k/\'s":"a","k/\'s":"é{n}","b":[1],"b":{{"c":{n}}},"n":null,"n":{10**24 + n}}}' for n in range(3)]
     records += ['{"k/\'s":"x","n":5,"n":null}']

@@ -28,6 +28,7 @@ from holdall.sql.functions import FUNCTIONS, TABLE_FUNCTIONS
 from holdall.sql.results import (
     MOST_TABLES,
     Blame,
+    Read,
     Rows,
     blame,
     count_rows,
@@ -1169,6 +1170,7 @@ class Query:
             self._tables.append(Table(duck, shape, descriptor, known, self._fault))
             names += shape.tables
         self._no_table = ""  # why a table that the SQL names is refused
+        self._reads: list[Read | None] = []  # how the cells of its answer are read
         self._statement = self._checked(request["sql"], names)
         if self._statement:
             uses = uses_of(duck, self._statement)
@@ -1225,7 +1227,10 @@ class Query:
                 used = self._used() if sampled else ()
                 if not all(table.is_as_sampled(used, self._statement) for table in sampled):
                     continue
-                return first_rows(self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes)
+                found, self._reads = first_rows(
+                    self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes
+                )
+                return found
             except self._fault as fault:
                 if not self._is_read_otherwise(fault):
                     raise self._refused(fault) from None
@@ -1271,7 +1276,7 @@ class Query:
 
     def next_rows(self) -> list[list[Any]]:
         try:
-            return next_rows(self._duck)
+            return next_rows(self._duck, self._reads)
         except self._fault as fault:
             raise self._refused(fault) from None
 

@@ -5,7 +5,7 @@ one who wrote the SQL, in few words, without paths.
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, Literal, cast
 
@@ -149,7 +149,8 @@ def _joined(message: str) -> str:
 #
 # Whole numbers, floats, text, truth values, null, lists and objects stay what they are. Everything else becomes text,
 # in DuckDB's own spelling: decimals, dates, times (in UTC), intervals, UUIDs, blobs (`\xAA`). A float that is not a
-# number becomes "NaN", "Infinity" or "-Infinity". A JSON column is given as its text, exactly.
+# number becomes "NaN", "Infinity" or "-Infinity". A JSON column is given as its text, exactly; JSON inside of lists and
+# objects as its values.
 
 
 _BATCH = 256
@@ -175,39 +176,89 @@ class Rows:
     cut_cells: int = 0  # of the one row, which was longer than the answer may be
 
 
-def first_rows(duck: Any, statement: str, *, max_rows: int | None, max_bytes: int | None) -> Rows:
-    """Run the statement, and fetch from its beginning. Without `max_rows`: one batch, and `next_rows` goes on."""
+Read = Callable[[Any], Any]
+"""Makes of what DuckDB gives as text, inside of a cell, the JSON value that it is."""
+
+
+def first_rows(
+    duck: Any, statement: str, *, max_rows: int | None, max_bytes: int | None
+) -> tuple[Rows, list[Read | None]]:
+    """Run the statement, and fetch from its beginning. Without `max_rows`: one batch, and `next_rows` goes on, with
+    how the cells of each column are read.
+    """
     described = _described(duck, statement)
     found = Rows([row[0] for row in described], [_shown_type(row[1]) for row in described])
-    duck.execute(_castable(duck, statement, [row[1] for row in described]))
+    kinds = [duck.dtype(row[1]) for row in described]
+    reads = [None if _is_json(kind) else _read(kind) for kind in kinds]
+    duck.execute(_castable(statement, kinds))
     if max_rows is None:
-        found.rows = next_rows(duck)
+        found.rows = next_rows(duck, reads)
         found.more = len(found.rows) == _BATCH
-        return found
+        return found, reads
     room = math.inf if max_bytes is None else max(_MIN_ROOM, max_bytes - _size(found.columns))
     while True:
         batch: list[tuple[Any, ...]] = duck.fetchmany(min(_BATCH, max_rows + 1 - len(found.rows)))
         if not batch:
-            return found
+            return found, reads
         for values in batch:
             if len(found.rows) == max_rows:
                 found.more = True
-                return found
-            row = [_plain(value) for value in values]
+                return found, reads
+            row = _row(values, reads)
             size = _size(row)
             if size > room and not found.rows:
                 row, found.cut_cells = _cut(row, int(room))
                 size = _size(row)
             elif size > room:
                 found.more = True
-                return found
+                return found, reads
             found.rows.append(row)
             room -= size
 
 
-def next_rows(duck: Any) -> list[list[Any]]:
+def next_rows(duck: Any, reads: Sequence[Read | None]) -> list[list[Any]]:
     """The next batch of what was executed; none at the end."""
-    return [[_plain(value) for value in values] for values in duck.fetchmany(_BATCH)]
+    return [_row(values, reads) for values in duck.fetchmany(_BATCH)]
+
+
+def _row(values: Sequence[Any], reads: Sequence[Read | None]) -> list[Any]:
+    return [_plain(value if read is None else read(value)) for value, read in zip(values, reads, strict=True)]
+
+
+def _read(kind: Any) -> Read | None:
+    """None where nothing of this type is JSON."""
+    if kind.id in ("list", "array"):
+        one = _read(kind.children[0][1])
+        return None if one is None else lambda values: values and [one(value) for value in values]
+    if kind.id == "struct":
+        members = {name: read for name, kind in kind.children if (read := _read(kind)) is not None}
+        return (
+            (lambda value: value and {**value, **{name: read(value[name]) for name, read in members.items()}})
+            if (members)
+            else None
+        )
+    if kind.id == "map":
+        inner = _read(kind.children[1][1])
+        return None if inner is None else lambda value: value and {name: inner(one) for name, one in value.items()}
+    return _json_value if _is_json(kind) else None
+
+
+def _is_json(kind: Any) -> bool:
+    return kind.id == "varchar" and str(kind) == "JSON"
+
+
+def _json_value(text: Any) -> Any:
+    try:
+        return None if text is None else json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError):  # more digits, or deeper, than Python reads; a name twice
+        return text
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a name that comes twice")
+    return made
 
 
 def count_rows(duck: Any, statement: str) -> int:
@@ -240,9 +291,8 @@ def _shown_type(kind: str) -> str:
     return kind if len(kind) <= _SHOWN_TYPE else kind[: _SHOWN_TYPE - 1] + "…"
 
 
-def _castable(duck: Any, statement: str, types: Sequence[str]) -> str:
+def _castable(statement: str, kinds: Sequence[Any]) -> str:
     """The statement, or around it one that turns into text what Python or JSON has no place for."""
-    kinds = [duck.dtype(name) for name in types]
     if all(map(_is_plain, kinds)):
         return statement
     names = [f"c{number}" for number in range(len(kinds))]
