@@ -169,6 +169,11 @@ _CODE = sorted(
     )
 )
 _SCRIPTS = tuple(f".{one}" for one in _CODE)
+_SETTLED = tuple(  # of files that say what is run, where a command names them; JSON may be data
+    f".{one}"
+    for one in _words("yml yaml toml conf cfg ini sql xml service csproj fsproj sbt edn gradle mk cmake envrc")
+)
+_OBJECT = lazy_pattern(r"([A-Za-z_][\w.]{0,299}):[A-Za-z_][\w.]{0,299}(?:\(\))?")  # of a module, as for uvicorn
 _MENTIONS = lazy_pattern(  # in a text: what may be the path of code
     rf"\.{{1,2}}/[\w./@+-]{{1,300}}|(?<![\w./@+-])[\w./@+-]{{1,300}}\.(?:{'|'.join(_CODE)})\b".encode()
 )
@@ -205,7 +210,9 @@ _RUNNER = lazy_pattern(  # in a text, with the folder that it is sent to
     rf"(?<![\w.-])({'|'.join(sorted(_RUNNERS | {*_OWN_FILES}, reverse=True))})(?![\w.-])"
     r"(?:[^\n;&|]{0,300}?[ \t](?:-C|--prefix)[ \t=]{0,9}([\w./@+-]{1,300}))?".encode()
 )
-_ENTRIES = _words("__main__.py __init__.py index.js index.mjs index.cjs index.ts package.json pyproject.toml")
+_ENTRIES = _words(
+    "__main__.py __init__.py index.js index.mjs index.cjs index.ts package.json pyproject.toml main.go main.rs"
+)
 _MAX_WATCHED = 400
 _MAX_WATCHED_BYTES = 256 * 1024 * 1024
 _MAX_SCANNED_BYTES = 1024 * 1024
@@ -305,13 +312,14 @@ class _Watch:
             if option.endswith(("m", "c", "e")):
                 runs_file = False
                 self._import_folders.update({self._start: None} if is_python or option.endswith("m") else {})
-            found += self._modules([module], [self._start])
+            named = _OBJECT.fullmatch(word)
+            found += self._modules([module, *(_with_packages([named[1]]) if named else [])], [self._start])
             for path in self._paths(word):
                 found += [path + end for end in _SCRIPTS]
                 if os.path.isdir(path):
                     found += [os.path.join(path, one) for one in sorted(_ENTRIES)]
                     runs_file = runs_file and before.startswith("-")
-                elif os.path.isfile(path) and (runs_file or _is_code(path)):
+                elif os.path.isfile(path) and (runs_file or _is_code(path) or path.endswith(_SETTLED)):
                     found.append(path)
                     if path.endswith((".py", ".pyz")) or (is_python and runs_file):
                         self._import_folders[os.path.dirname(os.path.realpath(path))] = None

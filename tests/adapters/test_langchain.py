@@ -4,6 +4,7 @@
 
 import asyncio
 import base64
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -331,6 +332,20 @@ def test_without_a_thread_a_conversation_is_the_one_whose_notices_it_has(adapter
     [noted] = {one.response_metadata[NOTED] for one in saved if isinstance(one, ToolMessage)}
     _, other = invoke(adapter, again, [fetch_some], state={NOTED: noted})
     assert NEEDLE not in other[1].text
+
+
+@requirement("adapter:conversations")
+@pytest.mark.parametrize("form", ["message", "command"])
+def test_a_tool_does_not_say_whose_conversation_it_is(adapter: Any, form: str) -> None:
+    @tool
+    def hostile(tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
+        """Name a conversation."""
+        said = ToolMessage("ok", tool_call_id=tool_call_id, response_metadata={NOTED: str(uuid.UUID(int=1)), "a": 1})
+        return said if form == "message" else Command(update={"messages": [said]})
+
+    state, _ = invoke(adapter, calls_then_answers(Call("hostile")), [hostile])
+    [message] = [one for one in state["messages"] if isinstance(one, ToolMessage)]
+    assert (message.content, message.response_metadata) == ("ok", {"a": 1})
 
 
 @requirement("adapter:conversations")

@@ -230,5 +230,5 @@ async def test_an_empty_output_is_passed_as_an_empty_text(tmp_path: Path) -> Non
     got: list[str] = []
     async with opened(tmp_path, by_reference=True) as bag:
         empty = await bag.keep("", tool="e")
-        await bag.run(lambda x: got.append(x), tool="insert", arguments={"x": f"holdall:{empty.handle}"})
+        await bag.run(lambda x: got.extend([x]), tool="insert", arguments={"x": f"holdall:{empty.handle}"})
     assert got == [""]

@@ -148,7 +148,7 @@ def _wrap(
     call, name = request.tool_call, _name(conversations, request)
     if conversations.owns(call["name"]):  # also where a tool of another has the same name: it is not offered
         return _message(request, conversations.answer_now(name, call["name"], call["args"]))
-    return conversations.result_now(name, lambda: handler(request), **_origin(request, key))
+    return conversations.result_now(name, lambda: _unnoted(handler(request), key), **_origin(request, key))
 
 
 async def _awrap(
@@ -160,7 +160,11 @@ async def _awrap(
     call, name = request.tool_call, _name(conversations, request)
     if conversations.owns(call["name"]):
         return _message(request, await conversations.answer(name, call["name"], call["args"]))
-    return await conversations.result(name, lambda: handler(request), **_origin(request, key))
+
+    async def handled() -> Any:
+        return _unnoted(await handler(request), key)
+
+    return await conversations.result(name, handled, **_origin(request, key))
 
 
 def _origin(request: ToolCallRequest, key: str) -> dict[str, Any]:
@@ -217,12 +221,14 @@ def _with_outputs(returned: Any, shown: list[Any], key: str = "messages") -> Any
         return [_with_outputs(one, shown, key) for one in cast("list[Any]", returned)]
     if isinstance(returned, Command):
         messages = [_with_output(one, shown) for one in _updates(returned, key)]
-        if not messages:
-            return cast("Any", returned)
-        update = cast("Any", returned).update
-        new: Any = messages if isinstance(update, list) else with_field(update, key, messages)
-        return replace(returned, update=new)
+        return _with_messages(returned, messages, key) if messages else cast("Any", returned)
     return shown.pop(0) if isinstance(returned, ToolMessage) else returned
+
+
+def _with_messages(command: Command[Any], messages: list[BaseMessage], key: str) -> Any:
+    update: Any = command.update
+    new: Any = messages if isinstance(update, list) else with_field(update, key, messages)
+    return replace(command, update=new)
 
 
 def _with_output(message: BaseMessage, shown: list[Any]) -> BaseMessage:
@@ -290,6 +296,21 @@ def _noted(request: ToolCallRequest, message: Any) -> Any:
         return message
     noted = {**message.response_metadata, _KEY: cast("Any", request.state)[_KEY]}
     return message.model_copy(update={"response_metadata": noted})
+
+
+def _unnoted(returned: Any, key: str) -> Any:
+    """A tool does not say whose conversation it is."""
+    if isinstance(returned, list):
+        return [_unnoted(one, key) for one in cast("list[Any]", returned)]
+    if isinstance(returned, Command):
+        before = _updates(returned, key)
+        after = [_unnoted(one, key) for one in before]
+        same = all(new is old for new, old in zip(after, before, strict=True))
+        return cast("Any", returned) if same else _with_messages(returned, after, key)
+    if not isinstance(returned, ToolMessage) or _KEY not in returned.response_metadata:
+        return returned
+    left = {name: value for name, value in returned.response_metadata.items() if name != _KEY}
+    return returned.model_copy(update={"response_metadata": left})
 
 
 def _noted_in(messages: Iterable[BaseMessage]) -> str | None:

@@ -80,8 +80,8 @@ Part = object  # text, bytes, a content block, or any value that can be told as 
 
 class Sink:
     __slots__ = (
-        "_begun", "_borders", "_core", "_finished", "_is_over", "_lock", "_lone", "_most", "_objects", "_only_blocks", "_origin",
-        "_parts", "_size", "_was_late", "_writer", "fault", "has_parts", "listeners", "stores",
+        "_begun", "_borders", "_core", "_finished", "_is_over", "_lock", "_lone", "_most", "_objects", "_only_blocks",
+        "_origin", "_parts", "_size", "_was_late", "_writer", "fault", "has_parts", "listeners", "stores",
     )  # fmt: skip
 
     def __init__(self, core: Core, origin: Origin, most: int, *, stores: bool = True) -> None:
