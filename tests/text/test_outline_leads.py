@@ -79,6 +79,11 @@ def test_names_that_cannot_be_written_down_are_not_proposed() -> None:
     assert leads_of(json.dumps(rows)) == snapshot([])
 
 
+def test_of_names_that_differ_only_in_case_the_first_is_proposed() -> None:
+    records = json.dumps([{"id": n, "ID": -n} for n in range(40)])
+    assert leads_of(records) == [("query", {"sql": "select id from t limit 5"})]
+
+
 def test_of_a_map_a_key_of_it_is_looked_up() -> None:
     paths = {f"/api/v1/{name}{n}": {"get": {"id": n}} for n in range(20) for name in ("pods", "nodes")}
     assert leads_of(json.dumps({"openapi": "3.0.0", "paths": paths})) == snapshot(

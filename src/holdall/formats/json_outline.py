@@ -388,8 +388,12 @@ def _is_small(value: Any) -> bool:
 
 
 def _fields(rows: Group) -> Iterator[_Field]:
-    """The scalar members that most records have, and whose name can be written down."""
+    """The scalar members that most records have, and whose name can be written down and is no other one's in SQL."""
+    known: set[str] = set()
     for key in list(rows.keys)[:_LEAD_KEYS]:
+        if key.casefold() in known:
+            continue
+        known.add(key.casefold())
         if not _SHOWN_KEY.fullmatch(readable(key)) or rows.keys[key] * 2 < len(rows.objects):
             continue
         member = rows.member(key)

@@ -698,10 +698,14 @@ def _has_renamed(columns: Columns) -> bool:
 
     `a_1` beside `a` is a name of its own, `A_1` beside `a` was `A`.
     """
-    names = {name for name, _ in columns}
+    return bool(_renamed([name for name, _ in columns]))
+
+
+def _renamed(names: Sequence[str]) -> dict[str, str]:
+    """By what they may have been before."""
     folded = {name.casefold() for name in names}
-    stems = (_RENAMED.fullmatch(name) for name in names)
-    return any(stem is not None and stem[1] not in names and stem[1].casefold() in folded for stem in stems)
+    stems = [(name, stem[1]) for name in names if (stem := _RENAMED.fullmatch(name)) is not None]
+    return {stem: name for name, stem in stems if stem not in names and stem.casefold() in folded}
 
 
 # Whether a piece of SQL is one that only reads the table. Decided on DuckDB's own parse of it, never on its words.
@@ -743,6 +747,7 @@ class Uses:
     as_text: set[str] = field(default_factory=set[str])
     as_list: set[str] = field(default_factory=set[str])
     as_json: set[str] = field(default_factory=set[str])
+    names: set[str] = field(default_factory=set[str])  # of all columns, as they are spelled
     whole_rows: bool = False
 
 
@@ -750,6 +755,8 @@ def uses_of(duck: Any, statement: str) -> Uses:
     nodes = [node for node, _ in _objects(json.loads(_parsed(duck, statement)))]
     found = Uses(whole_rows=_takes_whole_rows(nodes))
     for node in nodes:
+        if node.get("class") == "COLUMN_REF":
+            found.names.update(map(str, node["column_names"]))
         named, kind = str(node.get("function_name", "")).casefold(), str(node.get("type", ""))
         parts = list(_operands(node))
         columns = {str(part["column_names"][-1]).casefold() for part in parts if part.get("class") == "COLUMN_REF"}
@@ -1031,6 +1038,16 @@ class Table:
         self._needs_all_columns, self._way = True, None
         return False
 
+    def other_name(self) -> tuple[str, str]:
+        """A member that the SQL names and that has another name here, for they differ only in case; and that one."""
+        if self._shape.form not in _FORMATS:
+            return "", ""
+        names = [name for name, _ in self.columns()]
+        for stem, name in _renamed(names).items():
+            if stem in self.uses.names and self._occurs(stem):
+                return stem, name
+        return "", ""
+
     def columns(self) -> Columns:
         try:
             return columns_of(self._duck, _identifier(self.name))
@@ -1223,6 +1240,9 @@ class Query:
                     table.make()
                 if self._no_table:
                     raise Refused("query", self._no_table, self._told())
+                for table in self._tables:
+                    if (other := table.other_name())[0]:
+                        raise Refused("query", _other_name(*other), self._told())
                 sampled = [table for table in self._tables if table.is_sampled]
                 used = self._used() if sampled else ()
                 if not all(table.is_as_sampled(used, self._statement) for table in sampled):
@@ -1374,6 +1394,11 @@ class Query:
             for table, each in zip(self._tables, columns, strict=True)
         ]
         return ". ".join(told[:_TABLES_TOLD])
+
+
+def _other_name(name: str, column: str) -> str:
+    told = f"the member {foreign(name)} is the column {foreign(column)} here"
+    return f"{told}: in SQL, names that differ only in case are one"
 
 
 def _is_named(table: str, sql: str) -> bool:
