@@ -227,3 +227,12 @@ async def test_what_is_not_kept_loses_the_mark(tmp_path: Path, dialect: str, why
             assert isinstance(taken, Unkept)
             assert "All tests passed." in taken.text
             assert mark not in taken.text
+
+
+async def test_a_refusal_that_quotes_a_column_has_no_mark(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        kept = await bag.keep(f"boom returned 5 bytes. handle: zzzz {bag.core.signature},n\n" + "1,2\n" * 9000)
+        answer = await bag.call("context_query", {"handle": kept.handle, "sql": "select nothing from t"})
+        assert answer.is_error
+        assert "Columns of t: " in answer.text
+        assert bag.core.signature not in answer.text

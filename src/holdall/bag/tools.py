@@ -348,6 +348,8 @@ class ToolCalls:
         given: Mapping[str, Any] | None = None,
     ) -> "Draft":
         """`of` is the output that was asked for: what a refusal quotes of it goes when it does."""
+        if self._core.mark_text:  # names and cells that a refusal quotes have no fence; handles do not bear it here
+            why = without_mark(why, self._core.marks)
         seconds, short = time.perf_counter() - started, fitting_refusal(why, self._fits(tokens_left))
 
         def note() -> None:
