@@ -184,6 +184,25 @@ async def test_a_generator_that_is_quick_is_joined_and_one_that_is_large_is_kept
         assert f"handle: {taken.handle}" in taken.content
 
 
+@pytest.mark.parametrize("size", [0, 10, 200_000])
+async def test_what_a_tool_writes_after_its_call_has_ended_is_told_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, size: int
+) -> None:
+    left: list[Writer] = []
+
+    def leaves(writer: Writer) -> str:
+        left.append(writer)
+        writer.write("x" * size)
+        return "end"
+
+    async with opened(tmp_path) as bag:
+        await bag.run(leaves, tool="leaves")
+        assert not caplog.messages
+        for _ in range(2):
+            left[0].write("after")
+    assert caplog.messages == ["leaves wrote to its output after its call had ended: that is lost"]
+
+
 async def test_a_large_output_that_was_stored_while_it_came_is_one_of_those_that_are_kept(tmp_path: Path) -> None:
     def parts() -> Iterator[str]:
         yield from ["some output\n" * 1000] * 200

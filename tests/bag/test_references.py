@@ -42,13 +42,15 @@ async def test_a_reference_is_replaced_by_the_text_or_the_typed_value(tmp_path: 
         assert (await sent(odd=f"holdall:{table}#/when~1where/~0"))["odd"] is True
         assert (await sent(lines=f"holdall:{log}#L4-L5"))["lines"] == "".join(LOG.splitlines(keepends=True)[3:5])
         assert (await sent(line=f"holdall:{log}#L4"))["line"] == LOG.splitlines(keepends=True)[3]
+        nothing = (await bag.keep("")).handle
+        assert (await sent(text=f"holdall:{nothing}"))["text"] == ""
         assert (await sent(files=[{"text": f"holdall:{log}#L1"}]))["files"][0]["text"] == LOG.splitlines(keepends=True)[
             0
         ]
         coverage = await bag.coverage(log)
         assert coverage.ranges["passed"].as_lists() == [[0, 31], [93, 156]]
         assert coverage.shown.bytes() == 0, "what was passed on was not shown"
-        assert (await bag.counters()).passed_by_reference == 8
+        assert (await bag.counters()).passed_by_reference == 9
 
 
 @requirement("dialect:names-as-listed")
@@ -224,11 +226,3 @@ async def test_an_output_of_one_server_that_goes_to_another_is_told(
     assert [one.getMessage() for one in caplog.records if one.levelname == "WARNING"] == [
         f"891 bytes of {kept.handle}, an output of the server mail, go to the server web, in the argument text of post"
     ]
-
-
-async def test_an_empty_output_is_passed_as_an_empty_text(tmp_path: Path) -> None:
-    got: list[str] = []
-    async with opened(tmp_path, by_reference=True) as bag:
-        empty = await bag.keep("", tool="e")
-        await bag.run(lambda x: got.extend([x]), tool="insert", arguments={"x": f"holdall:{empty.handle}"})
-    assert got == [""]

@@ -11,6 +11,7 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 from holdall import Holdall, Inline, Kept
 from holdall.bag.take import prepare, settle, take_small
 from holdall.values.outputs import Origin, RawResult
+from tests.bag.shapes import opened
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -92,3 +93,14 @@ async def test_what_bears_the_mark_does_not_take_the_short_way(tmp_path: Path) -
         for form in QUICK:
             output = FORMS[form](f"a notice, {bag.core.signature}")
             assert not isinstance(take_small(bag.core, output, Origin(tool="t")), Inline), form
+
+
+@pytest.mark.parametrize("make", [bytes, bytearray, memoryview])
+async def test_bytes_of_every_type_are_read_as_text(tmp_path: Path, make: Any) -> None:
+    async with opened(tmp_path) as bag:
+        given = make(b"some text")
+        taken = await bag.take(given, tool="t")
+        assert taken.content is given
+        assert taken.text == "some text"
+        kept = await bag.take(make(b"\x89PNG\0\xff"), tool="t")
+        assert kept.text.startswith("t returned 6 bytes · 1 line · 4 tokens (binary). Kept whole.\n")

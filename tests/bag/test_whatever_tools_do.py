@@ -330,22 +330,3 @@ async def test_what_a_cancelled_call_had_written_is_kept(tmp_path: Path) -> None
         [facts] = await bag.outputs()
         assert (facts.state, facts.origin.tool) == ("cancelled", "crawl")
         assert await whole(bag, facts.handle) == b"as far as it came\n"
-
-
-@pytest.mark.parametrize("size", [10, 100_000])
-async def test_what_a_tool_writes_after_its_call_has_ended_is_told_in_the_log(
-    tmp_path: Path, size: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    writers: list[Any] = []
-
-    def late(writer: Any) -> str:
-        writers.append(writer)
-        writer.write("x" * size)
-        return "end"
-
-    async with opened(tmp_path) as bag:
-        await bag.run(late, tool="late")
-        for _ in range(3):
-            writers[0].write("after")
-    told = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
-    assert told == ["late went on to write after its call had ended; that is not kept"]

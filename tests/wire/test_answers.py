@@ -79,6 +79,8 @@ def test_a_table_without_rows_is_one_line_and_a_cell_is_quoted_only_where_it_cou
     assert table_answer(least, FRAME, Seen(0.1)).startswith("at least 3 rows · 2 shown")
     some = Table("k3f9", ("a", "b"), ("VARCHAR", "VARCHAR"), rows, 2, ALL)
     assert shown_of(table_answer(some, FRAME, Seen(0.1))) == 'a | b\nO_RDONLY|O_CLOEXEC | "x | y"\n"a\\nb" | NULL'
+    words = Table("k3f9", ("a",), ("VARCHAR",), (("NULL",), (None,), ("null",)), 3, ALL)
+    assert shown_of(table_answer(words, FRAME, Seen(0.1))) == 'a\n"NULL"\nNULL\nnull'
 
 
 @requirement("notice:fence")

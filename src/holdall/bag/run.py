@@ -80,8 +80,8 @@ Part = object  # text, bytes, a content block, or any value that can be told as 
 
 class Sink:
     __slots__ = (
-        "_begun", "_borders", "_core", "_finished", "_is_over", "_lock", "_lone", "_most", "_objects", "_only_blocks",
-        "_origin", "_parts", "_size", "_was_late", "_writer", "fault", "has_parts", "listeners", "stores",
+        "_begun", "_borders", "_closed", "_core", "_finished", "_is_warned", "_lock", "_lone", "_most", "_objects",
+        "_only_blocks", "_origin", "_parts", "_size", "_writer", "fault", "has_parts", "listeners", "stores",
     )  # fmt: skip
 
     def __init__(self, core: Core, origin: Origin, most: int, *, stores: bool = True) -> None:
@@ -97,7 +97,7 @@ class Sink:
         self._lone = Surrogates()
         self._objects = Objects()
         self._borders = Borders()
-        self._finished = self._is_over = self._was_late = False
+        self._closed = self._finished = self._is_warned = False
         self.has_parts = False  # whether anything was ever written
         self.stores = stores  # whether any of it may reach the store
         self.fault: StoreFault | NeverStored | OSError | None = None
@@ -124,11 +124,8 @@ class Sink:
 
     def write(self, part: Part) -> None:
         with self._lock:
-            if self._finished or self._is_over:  # of a call that was left alone: its output has ended
-                if not self._was_late:
-                    tool = foreign(self._origin.tool)
-                    _LOG.warning("%s went on to write after its call had ended; that is not kept", tool)
-                self._was_late = True
+            if self._finished or self._closed:  # a thread that the tool left behind; nobody could read it
+                self._warn_of_loss()
                 return
             self.has_parts = True
             if self._writer is not None:
@@ -151,6 +148,11 @@ class Sink:
             else:
                 for part in some:
                     self.write(part)
+
+    def close(self) -> None:
+        """Its call has ended, and what it wrote is taken: nothing that comes later is."""
+        with self._lock:
+            self._closed = True
 
     def begin(self) -> str:
         """Give it a handle now; empty if the store refuses, and `fault` says why."""
@@ -200,12 +202,7 @@ class Sink:
         return replace(origin, read_as=kind) if kind else origin
 
     def joined(self) -> object:
-        """What was written, where it is all in memory: a list of blocks, a text, or bytes where they are none.
-
-        Its call has ended: what is written from now on is not kept.
-        """
-        with self._lock:
-            self._is_over = True
+        """What was written, while it is all in memory: a list of blocks, a text, or bytes where they are none."""
         parts = self._parts
         if parts and self._only_blocks:
             return parts
@@ -218,6 +215,11 @@ class Sink:
             return data
 
     # Inside; the lock is held
+
+    def _warn_of_loss(self) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            _LOG.warning("%s wrote to its output after its call had ended: that is lost", self._origin.tool or "a tool")
 
     def _begin(self) -> None:
         if not self.stores:
@@ -415,7 +417,7 @@ def _value(reader: OutputReader, named: Named, most: int) -> tuple[Any, Span]:
     if named.pointer is not None:
         return _at_pointer(reader, named, named.pointer, most)
     found = _range(reader, named)
-    if found.past_end and (named.lines or reader.totals.bytes):
+    if found.past_end and named.lines:  # all of an empty output is an empty text
         raise BadReference(f"{named.place} names lines that are not there: {named.shown} has "
                            f"{reader.totals.lines:,}.")  # fmt: skip
     span = found.bytes
@@ -822,8 +824,10 @@ class Dispatch:
         if running is not None:
             return running
         if one.sink.is_empty and (type(one.job.outcome) is str or plain_text(one.job.outcome) is not None):
+            one.sink.close()
             return Ended(one.job.outcome)
         prepared = await self._prepared(one)
+        one.sink.close()
         if isinstance(one.job.outcome, BaseException):
             _let_go(one.job.outcome)
         return prepared

@@ -495,11 +495,10 @@ def text_and_notes(output: object) -> tuple[str, tuple[str, ...]]:
     parts = _apart(output)
     if parts is not None:
         return parts.text or "", ()
-    if isinstance(output, bytes):
-        text, exact = decode(output)
-        return (
-            (not_text("binary data", len(output)), ()) if not exact and 0 in output else (text, not_utf8(exact=exact))
-        )
+    if isinstance(output, _BYTES):
+        data = bytes(cast("bytes", output))
+        text, exact = decode(data)
+        return (not_text("binary data", len(data)), ()) if not exact and 0 in data else (text, not_utf8(exact=exact))
     if (png := png_of(output)) is not None:
         return not_text(_PNG, len(png)), ()
     return (path_note(str(output)), ()) if isinstance(output, PurePath) else value_text(output)

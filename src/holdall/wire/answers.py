@@ -700,7 +700,8 @@ def _match(match: Match) -> str:
 
 def _cell(value: object) -> str:
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False) if "\n" in value or " | " in value else value
+        is_odd = "\n" in value or " | " in value or value == "NULL"  # that stands for none
+        return json.dumps(value, ensure_ascii=False) if is_odd else value
     return "NULL" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
