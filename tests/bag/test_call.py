@@ -668,3 +668,15 @@ async def test_a_table_that_is_wider_than_an_answer_is_refused_with_a_way_out(tm
         assert answer.text.startswith("The least that could be answered is longer than the 4,000 tokens")
         few = await bag.call("context_query", {"handle": handle, "sql": "select 7 as column_number_7 from t"})
         assert "\n7\n" in few.text
+
+
+@pytest.mark.parametrize("levels", [90, 500, 5000])
+async def test_arguments_that_are_nested_without_end_are_refused_in_words(tmp_path: Path, levels: int) -> None:
+    nested: list[Any] = []
+    for _ in range(levels):
+        nested = [nested]
+    async with opened(tmp_path) as bag:
+        kept = await bag.keep("x\n" * 50_000)
+        answer = await bag.call("context_query", {"handle": kept.handle, "sql": nested})
+        assert answer.is_error
+        assert (answer.text == "The arguments are nested more than 100 levels deep.") == (levels > 100)

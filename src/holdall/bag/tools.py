@@ -36,7 +36,9 @@ from holdall.values.spans import Span
 from holdall.verbs.preview import whole_text
 from holdall.verbs.read import Bounds
 from holdall.wire.answers import (
+    MOST_LEVELS,
     NOT_AN_OBJECT,
+    TOO_DEEP,
     Frame,
     Seen,
     difference_answer,
@@ -389,8 +391,26 @@ def _checked(tool: Tool, arguments: object) -> tuple[str, Mapping[str, Any]]:
         arguments = {}
     if not isinstance(arguments, Mapping):
         return NOT_AN_OBJECT, {}
+    if _is_too_deep(cast("object", arguments)):
+        return TOO_DEEP, {}
     given = coerced(tool.accepted, cast("Mapping[str, Any]", arguments))
     return schema_problem(tool.accepted, given), given
+
+
+def _is_too_deep(value: object) -> bool:
+    """Somebody else's reader may have built what Python cannot even write."""
+    level: list[object] = [value]
+    for _ in range(MOST_LEVELS):
+        inner: list[object] = []
+        for one in level:
+            if isinstance(one, Mapping):
+                inner += cast("Mapping[object, object]", one).values()
+            elif isinstance(one, list | tuple):
+                inner += cast("Sequence[object]", one)
+        if not inner:
+            return False
+        level = inner
+    return True
 
 
 def _total(found: Fetched) -> int:

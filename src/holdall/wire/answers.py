@@ -251,6 +251,8 @@ def not_json(problem: Exception) -> str:
 
 
 NOT_AN_OBJECT = "The arguments must be a JSON object."
+MOST_LEVELS = 100
+TOO_DEEP = f"The arguments are nested more than {MOST_LEVELS} levels deep."
 
 
 def json_arguments(text: str | bytes) -> tuple[str, Mapping[str, Any]]:
