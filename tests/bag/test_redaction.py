@@ -632,7 +632,7 @@ async def test_names_that_are_masked_alike_stay_members_of_their_own(tmp_path: P
     result = {"content": [block("ok")], "structuredContent": value, "isError": False}
     async with opened(tmp_path, **SETTINGS) as bag:
         taken = [await bag.take(one, tool="env") for one in (value, result)]
-    for shown in (taken[0].content, cast("Any", taken[1].content)["structuredContent"]):
+    for shown in (taken[0].content, taken[1].content["structuredContent"]):
         names = cast("dict[str, dict[str, Any]]", shown)["keys"]
         assert [one["user"] for one in names.values()] == users
         assert [*names] == ["*" * 20, f"{'*' * 20} (2)", f"{'*' * 20} (3)"]
@@ -668,3 +668,18 @@ async def test_a_stream_that_fails_is_kept_up_to_there_and_its_error_is_masked(
         assert facts.error == f"RuntimeError: cannot connect: password={'*' * len(SECRET)}"
         assert (await bag.read(facts.handle, bytes=":", bounded=False)).text == given
     assert traces(tmp_path, SECRET) == []
+
+
+async def test_what_cannot_be_masked_is_withheld_and_the_call_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_self: object, _data: bytes) -> list[Any]:
+        raise ZeroDivisionError
+
+    async with opened(tmp_path, **SETTINGS) as bag:
+        monkeypatch.setattr(Rules, "find", broken)
+        taken = await bag.run(lambda: SMALL, tool="env")
+        assert taken.text == (
+            "[not shown and not kept: it could not be looked through for secrets, as the tool's policy demands "
+            "(ZeroDivisionError)]"
+        )

@@ -660,3 +660,27 @@ def test_a_file_in_base64_is_opened_and_masked_as_such() -> None:
 
 def test_the_hash_of_a_password_is_masked() -> None:
     assert OPAQUE not in _masked(f"root:$6$saltsalt${OPAQUE}{OPAQUE}:19000:0:99999:7:::")
+
+
+LONG = ("0aB" + "xY7" * 40) * 14  # 1,722 signs
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["SSH_PRIVATE_KEY={}\n", "password={}\n", "secret: {}\n", "https://h.example/?api_key={}&x=1", "[db]\npassword = {}\n",
+     "environment:\n  - DB_PASSWORD={}\n", "- name: DB_PASSWORD\n  value: {}\n", "ENV DB_PASSWORD {}\n",
+     "<password>{}</password>", '<input name="password" value="{}">', "IDENTIFIED BY '{}'", "Authorization: Bearer {}\n",
+     'content-disposition: form-data; name="password"\r\n\r\n{}\r\n', '{{"name": "db_password", "value": "{}"}}',
+     "user,password\nbob,{}\n", "https://bob:{}@h.example/"],
+)  # fmt: skip
+@requirement("bundle:redaction-recall")
+def test_a_long_value_is_masked_to_its_end(form: str) -> None:
+    for value in (LONG, LONG * 20):
+        assert _masked(form.format(value)) == form.format("*" * len(value))
+
+
+@pytest.mark.parametrize("sign", ["é", "中", "😀"])
+@pytest.mark.parametrize("form", ["password: {}\n", "key: db_password\nvalue: {}\n", "the password is {}9 now"])
+def test_no_mask_ends_inside_of_a_character(form: str, sign: str) -> None:
+    for count in range(150, 260):
+        assert sign not in _masked(form.format(sign * count))

@@ -5,6 +5,7 @@ as there is room to remember it; what was found is held in memory only. Nothing 
 """
 
 import contextlib
+import logging
 import threading
 import time
 from collections import UserDict, UserList, deque
@@ -52,6 +53,9 @@ _SECONDS, _SECONDS_PER_BYTE = 60.0, 1e-6
 _FULL = 256 * 1024  # bytes of values in a group that stays as it is
 
 
+_LOG = logging.getLogger("holdall")
+
+
 class Redaction:
     """Of one session. May be used from any thread."""
 
@@ -86,6 +90,9 @@ class Redaction:
             return endless_note(problem), 0
         except LookedTooLong as problem:
             return withheld_note(str(problem)), 0
+        except Exception as problem:
+            _LOG.exception("an output could not be masked, so nothing of it is shown")
+            return withheld_note(type(problem).__name__), 0
 
     def origin(self, origin: Origin) -> Origin:
         """What others wrote in it."""

@@ -406,7 +406,7 @@ def _is_too_deep(value: object) -> bool:
             if isinstance(one, Mapping):
                 inner += cast("Mapping[object, object]", one).values()
             elif isinstance(one, list | tuple):
-                inner += cast("Sequence[object]", one)
+                inner += cast("list[object]", one)
         if not inner:
             return False
         level = inner

@@ -298,13 +298,13 @@ def _rebuilt(value: object, hits: "Mapping[int, tuple[bytes, list[Finding]]]", n
     kind = type(value)
     if kind is str:
         hit = hits.get(number)
-        return (masked_text(*hit).decode("utf-8", "surrogatepass") if hit else value), number + 1
+        return (_text(masked_text(*hit)) if hit else value), number + 1
     if kind is dict:
         pairs: list[tuple[str, object]] = []
         for name, one in cast("dict[str, object]", value).items():
             hit = hits.get(number)
             new, number = _rebuilt(one, hits, number + 1)
-            pairs.append((masked(*hit).decode("utf-8", "surrogatepass") if hit else name, new))
+            pairs.append((_text(masked(*hit)) if hit else name, new))
         return apart(pairs), number
     if kind is list:
         items: list[object] = []
@@ -317,12 +317,20 @@ def _rebuilt(value: object, hits: "Mapping[int, tuple[bytes, list[Finding]]]", n
     return value, number
 
 
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:  # a mask that ends inside of a character
+        return data.decode("utf-8", "replace")
+
+
 def apart(members: Sequence[tuple[Any, object]]) -> dict[Any, object]:
     """An object of all of them: names that are one and the same when masked are numbered, so that none is lost."""
-    table = dict(members)
+    table: dict[Any, object] = dict(members)
     if len(table) == len(members):
         return table
-    taken, table = {*table}, {}
+    taken = {*table}
+    table = {}
     numbers: dict[Any, int] = {}
     for name, one in members:
         new = name

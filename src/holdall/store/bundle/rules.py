@@ -78,6 +78,7 @@ _BEFORE_NAME = lazy_pattern(
 )
 _OF_A_NAME = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _LONGEST_LINE, _SHORTEST_BARE = 512, 6
+_GOES_ON = lazy_pattern(rb"[^\s\"'`<>\\,;|&(){}\[\]]*+")
 _WORDS_AROUND = lazy_pattern(rb"[\s\"'`]")
 _AFTER_VALUE = lazy_pattern(  # another name of an address or a connection string; a comment; a tag; an escape
     rb"[&;,](?=\s*+[\w.%\[\]-]{1,60}(?: [\w.]{1,30})?=)|&amp;(?=[\w.-]{1,60}=)"
@@ -99,14 +100,14 @@ _OWN: tuple[tuple[str, str], ...] = (
         "Credentials in a URL",
         (
             r"(?i)[a-z0-9+.-]://[^\s/:@\"'<>\\]*:"
-            r"([^\s/@\"'<>\\]{1,500}(?:@[^\s/@?#&=;,\"'<>\\]{1,200})*)@"
+            r"([^\s/@\"'<>\\]{1,}(?:@[^\s/@?#&=;,\"'<>\\]{1,200})*)@"
         ),
     ),
     (
         "Password by its name",
         (
             r"(?i)\"(?:name|key)\\?\"\s*:\s*\\?\"[\w.-]{0,60}(?:passw(?:or)?d|passphrase|secret|api[_-]?key|[_.-]token)"
-            r"(?:[0-9_.-][\w.-]{0,20})?\\?\"\s*,\s*\\?\"value\\?\"\s*:\s*\\?\"([^\"\\\r\n]{3,500})"
+            r"(?:[0-9_.-][\w.-]{0,20})?\\?\"\s*,\s*\\?\"value\\?\"\s*:\s*\\?\"([^\"\\\r\n]{3,})"
         ),
     ),
     ("Authorization Header", r"(?i)authorization[\\\"']*\s*[:=]\s*[\\\"']*(?:[a-z]+\s+)?([A-Za-z0-9._~+/=:-]{8,})"),
@@ -141,18 +142,18 @@ _OWN: tuple[tuple[str, str], ...] = (
     ),
     (
         "Password in XML",
-        r"(?i)<[\w:.-]{0,40}(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|private[_-]?key)[\w.-]{0,20}(?:\s[^<>]{0,200})?>\s*(?:<!\[CDATA\[)?([^<\s][^<]{2,500}?)(?:\]\]>)?\s*</",
+        r"(?i)<[\w:.-]{0,40}(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|private[_-]?key)[\w.-]{0,20}(?:\s[^<>]{0,200})?>\s*(?:<!\[CDATA\[)?([^<\s][^<]{2,}?)(?:\]\]>)?\s*</",
     ),
     (
         "Password in SQL",
-        r"(?i)\b(?:identified\s+(?:with\s+\S{1,60}\s+)?(?:by|as)|password)\s+'([^'\n]{3,200})'",
+        r"(?i)\b(?:identified\s+(?:with\s+\S{1,60}\s+)?(?:by|as)|password)\s+'([^'\n]{3,})'",
     ),
     ("Password in a flag", r"--from-literal[= ][\"']?[\w.-]+=([^\s\"']{3,})"),
     ("Authorization Header", r"(?i)authorization[ \t]+[\"'](?:basic|bearer|token)[ \t]+([A-Za-z0-9._~+/=-]{8,})"),
     ("AWS Access Key", r"\bAKIA[0-9A-Z]{16}[ \t]+(?:\S{1,40}[ \t]+){0,2}([A-Za-z0-9/+]{40})\b"),
     (
         "Secret of Azure",
-        r"\.vault\.azure\.net/secrets/[^{}]{0,800}?\"value\"\s*:\s*\"((?:[^\"\\\n]|\\.){3,1000})\"",
+        r"\.vault\.azure\.net/secrets/[^{}]{0,800}?\"value\"\s*:\s*\"((?:[^\"\\\n]|\\.){3,})\"",
     ),
     ("Password hash", r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id?|d))\$[./A-Za-z0-9,=$+-]{20,}"),
     (
@@ -161,37 +162,37 @@ _OWN: tuple[tuple[str, str], ...] = (
             r"(?i)^[ \t]*(?:requirepass|masterauth|bindpw|rootpw|snmp-server[ \t]+community"
             r"|enable[ \t]+(?:secret|password)(?:[ \t]+[0-9])?"
             r"|username[ \t]+\S{1,60}(?:[ \t]+privilege[ \t]+[0-9]+)?[ \t]+(?:secret|password)(?:[ \t]+[0-9])?)"
-            r"[ \t]+[\"']?([^\s\"']{3,200})"
+            r"[ \t]+[\"']?([^\s\"']{3,})"
         ),
     ),
     (
         "Password in a configuration",
         (
             r"(?i)\b(?:ansible_(?:ssh|become|sudo|su)|ssh|ftp|smtp|mail|ldap|redis|rabbitmq|admin|root|user|login|auth)_?pass"
-            r"[ \t]*[=:][ \t]*[\"']?([^\s\"'=]{3,200})"
+            r"[ \t]*[=:][ \t]*[\"']?([^\s\"'=]{3,})"
         ),
     ),
     (
         "Password in a configuration",
-        r"(?i)^ *[0-9]+\) \"(?:requirepass|masterauth)\"\r?\n *[0-9]+\) \"([^\"\n]{3,200})\"",
+        r"(?i)^ *[0-9]+\) \"(?:requirepass|masterauth)\"\r?\n *[0-9]+\) \"([^\"\n]{3,})\"",
     ),
     (
         "Secret of Terraform",
-        r"\"sensitive\"\s*:\s*true\s*,[^{}]{0,400}?\"value\"\s*:\s*\"((?:[^\"\\\n]|\\.){3,500})\"",
+        r"\"sensitive\"\s*:\s*true\s*,[^{}]{0,400}?\"value\"\s*:\s*\"((?:[^\"\\\n]|\\.){3,})\"",
     ),
     (
         "Secret of Terraform",
-        r"\"value\"\s*:\s*\"((?:[^\"\\\n]|\\.){3,500})\"[^{}]{0,400}?\"sensitive\"\s*:\s*true",
+        r"\"value\"\s*:\s*\"((?:[^\"\\\n]|\\.){3,})\"[^{}]{0,400}?\"sensitive\"\s*:\s*true",
     ),
     (  # the name in other languages, and the signs of their keyboards
         "Secret Keyword",
         (
             "(?:密码|密碼|口令|パスワード|пароль|Пароль|ПАРОЛЬ|hasło|Hasło|비밀번호|암호"
             "|mot de passe|Mot de passe|contraseña|Contraseña)"
-            "[ \\t\"']{0,20}(?:[:=]|：|＝)[ \\t\"']{0,20}([^\\s\"'<>,;]{4,200})"
+            "[ \\t\"']{0,20}(?:[:=]|：|＝)[ \\t\"']{0,20}([^\\s\"'<>,;]{4,})"
         ),
     ),
-    ("Secret Keyword", "[Pp]assword[ \\t\"']{0,20}(?:：|＝)[ \\t\"']{0,20}([^\\s\"'<>,;]{4,200})"),
+    ("Secret Keyword", "[Pp]assword[ \\t\"']{0,20}(?:：|＝)[ \\t\"']{0,20}([^\\s\"'<>,;]{4,})"),
     ("Password in netrc", r"(?i)\bmachine\s+\S+\s+(?:(?:login|account)\s+\S+\s+)*password\s+(\S+)"),
     ("Credentials in a URL", r"(?i)jdbc:oracle:[a-z]+:[^\s/@:]+/([^\s@]+)@"),
 )
@@ -263,7 +264,7 @@ class Rules:
         # A name, perhaps in quotes; a sign between; then the quote that the value begins with, or the value itself.
         self._assigned = _compiled(
             rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?\]?[ \t]{{0,20}}(?:=>|:=|={{1,3}}|:|%3[adAD])[ \t]{{0,20}}@?"
-            r"(?:([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{0,500}))"
+            r"(?:([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{0,}))"
         )
         # A variable of the environment: its value ends with the line, whatever signs it has.
         # In YAML: as the value of such a name, and on the line behind it.
@@ -274,24 +275,24 @@ class Rules:
         written = (
             (
                 rf"(?i)^[ \t-]*(?:name|key):{blank}[\"']?{around}(?:{words}){around}[\"']?[ \t\r]*\n"
-                rf"{blank}value:{blank}[\"']?([^\s\"'][^\n\"']{{2,500}})"
+                rf"{blank}value:{blank}[\"']?([^\s\"'][^\n\"']{{2,}})"
             ),
-            rf"(?i)<input\b[^<>]*{field}[^<>]*?\bvalue=[\"']([^\"'<>]{{3,500}})[\"']",
-            rf"(?i)<input\b[^<>]*?\bvalue=[\"']([^\"'<>]{{3,500}})[\"'][^<>]*{field}",
+            rf"(?i)<input\b[^<>]*{field}[^<>]*?\bvalue=[\"']([^\"'<>]{{3,}})[\"']",
+            rf"(?i)<input\b[^<>]*?\bvalue=[\"']([^\"'<>]{{3,}})[\"'][^<>]*{field}",
             (
-                rf"(?i)^[ \t-]*value:{blank}[\"']?([^\s\"'][^\n\"']{{2,500}})[\"']?\r?\n"
+                rf"(?i)^[ \t-]*value:{blank}[\"']?([^\s\"'][^\n\"']{{2,}})[\"']?\r?\n"
                 rf"{blank}(?:name|key):{blank}[\"']?{around}(?:{words})"
             ),
-            rf"(?i)^[ \t]*#[ \t]*define[ \t]+\w{{0,60}}(?:{words})\w{{0,60}}[ \t]+[\"']([^\"'\n]{{3,500}})[\"']",
-            rf"(?i)(?:{words})[\w-]{{0,40}}{quot}\s*[:=]\s*{quot}([^\n]{{3,500}}?){quot}",
-            rf"(?i)(?:{words})[\w-]{{0,40}}%22(?:%20|\+)?%3a(?:%20|\+)?%22([^\s\"']{{3,500}}?)%22",
-            rf"(?i)(?:{words})\w{{0,40}}[ \t]*=[ \t]*\[\[([^\n]{{3,500}}?)\]\]",  # Lua
-            rf"(?i)<key>{near}</key>\s*<string>([^<]{{3,500}})</string>",
+            rf"(?i)^[ \t]*#[ \t]*define[ \t]+\w{{0,60}}(?:{words})\w{{0,60}}[ \t]+[\"']([^\"'\n]{{3,}})[\"']",
+            rf"(?i)(?:{words})[\w-]{{0,40}}{quot}\s*[:=]\s*{quot}([^\n]{{3,}}?){quot}",
+            rf"(?i)(?:{words})[\w-]{{0,40}}%22(?:%20|\+)?%3a(?:%20|\+)?%22([^\s\"']{{3,}}?)%22",
+            rf"(?i)(?:{words})\w{{0,40}}[ \t]*=[ \t]*\[\[([^\n]{{3,}}?)\]\]",  # Lua
+            rf"(?i)<key>{near}</key>\s*<string>([^<]{{3,}})</string>",
             (
                 rf"(?i)content-disposition:\s*form-data;[^\r\n]*\bname=\"{near}\"[^\r\n]*"
-                r"(?:\r?\n[\w-]+:[^\r\n]*)*\r?\n\r?\n([^\r\n]{3,500})"
+                r"(?:\r?\n[\w-]+:[^\r\n]*)*\r?\n\r?\n([^\r\n]{3,})"
             ),
-            rf"(?i)^[ \t]*ENV[ \t]+\w{{0,60}}(?:{words})\w{{0,60}}[ \t]+([^\s\"'=][^\n]{{2,500}})$",
+            rf"(?i)^[ \t]*ENV[ \t]+\w{{0,60}}(?:{words})\w{{0,60}}[ \t]+([^\s\"'=][^\n]{{2,}})$",
         )
         self._unnamed = len(self._rules)  # the rules behind these find nothing in a text without such a name
         self._names = _compiled(rf"(?i)(?:{words})")
@@ -301,13 +302,13 @@ class Rules:
         # arguments, attributes.
         kind_of_value = r"(?:[ \t]*:)?[ \t]*[A-Za-z_][\w.<>\[\]|*&?]{0,40}[ \t]*=[ \t]*[\"'`]"
         beside = (
-            rf"(?i)<t[dh][^<>]{{0,200}}>\s*{near}\s*{cell}\s*([^<\s][^<]{{2,500}}?)\s*</td>",
-            rf"(?i)(?:{words})\w{{0,40}}{kind_of_value}([^\"'`\n]{{3,500}})[\"'`]",
-            rf"(?i)\(\s*[\"']{around}(?:{words}){around}[\"']\s*,\s*[\"']([^\"'\n]{{3,500}})[\"']",
-            rf"(?i)\bset_?(?:\w{{0,30}}_?)(?:{words})\w{{0,20}}\([ \t]*[\"']([^\"'\n]{{3,500}})[\"']",
-            rf"(?i)<[a-z][\w:.-]{{0,40}}\s[^<>]{{0,200}}?\b(?:key|name|id)=[\"']{near}[\"'][^<>]{{0,200}}?\bvalue=[\"']([^\"'<>]{{3,500}})[\"']",
+            rf"(?i)<t[dh][^<>]{{0,200}}>\s*{near}\s*{cell}\s*([^<\s][^<]{{2,}}?)\s*</td>",
+            rf"(?i)(?:{words})\w{{0,40}}{kind_of_value}([^\"'`\n]{{3,}})[\"'`]",
+            rf"(?i)\(\s*[\"']{around}(?:{words}){around}[\"']\s*,\s*[\"']([^\"'\n]{{3,}})[\"']",
+            rf"(?i)\bset_?(?:\w{{0,30}}_?)(?:{words})\w{{0,20}}\([ \t]*[\"']([^\"'\n]{{3,}})[\"']",
+            rf"(?i)<[a-z][\w:.-]{{0,40}}\s[^<>]{{0,200}}?\b(?:key|name|id)=[\"']{near}[\"'][^<>]{{0,200}}?\bvalue=[\"']([^\"'<>]{{3,}})[\"']",
             # Two cells: `psql -x`, tables of cloud commands.
-            rf"(?i)^[ \t]*\|?[ \t]*{near}[ \t]*\|[ \t]*([^\s|]{{6,500}})[ \t]*\|?[ \t\r]*$",
+            rf"(?i)^[ \t]*\|?[ \t]*{near}[ \t]*\|[ \t]*([^\s|]{{6,}})[ \t]*\|?[ \t\r]*$",
         )
         self._rules += [_Rule(_CELL, _compiled(one), is_ours=True) for one in beside]
         # Names with nothing behind them but, in YAML, the sign of a block; of columns with blanks between; of SQL.
@@ -327,7 +328,7 @@ class Rules:
         self._rules.append(
             _Rule(
                 _VARIABLE,
-                _compiled(rf"^[ \t]*(?:export[ \t]+)?[A-Z0-9_]*(?:{named})[A-Z0-9_]*=([^\s\"'`][^\n]{{2,500}})$"),
+                _compiled(rf"^[ \t]*(?:export[ \t]+)?[A-Z0-9_]*(?:{named})[A-Z0-9_]*=([^\s\"'`][^\n]{{2,}})$"),
                 is_ours=True,
             )
         )
@@ -347,7 +348,7 @@ class Rules:
             return self._without_colours(data)
         narrow = _narrow(data)
         wide = [(2 * start, 2 * end, kind) for start, end, kind in self._of_bytes(narrow)] if narrow else []
-        return [*self._of_bytes(data), *wide]
+        return [*_to_their_ends(data, self._of_bytes(data)), *wide]
 
     def _of_bytes(self, data: bytes) -> list[Finding]:
         if b"\xe2\x94" in data or b"\xe2\x95" in data:  # a table with drawn lines, as one of other signs
@@ -568,6 +569,15 @@ class Rules:
                 yield str(one.secret_type), text
 
 
+def _to_their_ends(data: bytes, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """No mask ends inside of a character."""
+    for start, found, kind in findings:
+        end = found
+        while end < len(data) and data[end] & 0xC0 == 0x80 and data[end - 1] & 0x80:
+            end += 1
+        yield start, end, kind
+
+
 def _end_of_bare(data: bytes, name: int, start: int, end: int) -> int:
     """Where a value without quotes ends; `end` is before the first sign that is none of a name or a number.
 
@@ -599,7 +609,9 @@ def _end_of_bare(data: bytes, name: int, start: int, end: int) -> int:
         return as_told
     if as_told == start and not (len(line) >= _SHORTEST_BARE and _is_no_word(line)):
         return as_told
-    return start + len(line)
+    end = start + len(line)
+    rest = _GOES_ON.match(data, end) if end == start + _LONGEST_LINE else None  # it is longer than was looked at
+    return rest.end() if rest else end
 
 
 def _by_form(rule: _Rule, data: bytes) -> Iterator[Finding]:
@@ -804,7 +816,8 @@ def _closing(data: bytes, start: int, opener: bytes) -> int:
             barrier = data.find(BARRIER, start, found.start())
             return barrier if barrier >= 0 else found.start()
     newline = data.find(b"\n", start, limit)
-    return newline if newline >= 0 else limit
+    rest = _GOES_ON.match(data, limit)
+    return newline if newline >= 0 else rest.end() if rest else limit
 
 
 def _trimmed(data: bytes, start: int, end: int, kind: str) -> Iterator[Finding]:
