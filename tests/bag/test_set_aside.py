@@ -12,6 +12,7 @@ import pytest
 
 from holdall import Holdall, Inline, Kept, Unkept
 from holdall.bag.streams import value_text
+from holdall.values.errors import NeverStored
 from holdall.values.outputs import Taken
 from tests.bag.shapes import LOG, opened
 from tests.requirements import requirement
@@ -139,6 +140,19 @@ async def test_where_nothing_is_stored_the_model_is_told_of_the_picture_too(tmp_
         assert isinstance(taken, Unkept)
         assert "the quota of this session is 1.0 kB" in taken.content[0]["text"]
         assert taken.content[1]["text"].startswith("2026-01-01")
+
+
+async def test_what_fits_but_for_a_picture_that_is_gone_is_not_whole(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="legacy") as bag:
+        taken = await bag.take([text("short"), image()], tool="shoot")
+        assert isinstance(taken, Unkept)
+        assert isinstance(taken.fault, NeverStored)
+        assert taken.content[1]["text"].startswith("[image/png, 1,200,004 bytes: too large to show, and not kept: ")
+        assert (await bag.counters()).unkept == 1
+    async with opened(tmp_path, session_quota_bytes=1000) as bag:
+        taken = await bag.take([image(), text("short")], tool="shoot")
+        assert isinstance(taken, Unkept)
+        assert "the quota of this session is 1.0 kB" in str(taken.fault)
 
 
 FIELDS: dict[str, tuple[Any, Any]] = {

@@ -667,23 +667,26 @@ class _FieldsShown:
 
 async def keep_large_parts(
     core: Core, parts: Parts, origin: Origin, limits: Limits, *, joined: bool
-) -> tuple[Parts, tuple[Facts, ...]]:
-    """The parts with notes in place of what is too large, and what was stored.
+) -> tuple[Parts, tuple[Facts, ...], str]:
+    """The parts with notes in place of what is too large, what was stored, and why something could not be.
 
     The notes are not text yet, so that they outlast whatever becomes of the text: see `keep_beside`. `joined`: there
     will be one text for all text blocks, and their fields are kept together then.
     """
     kept: list[Facts] = []
     new: dict[int, tuple[object, ...]] = {}
+    lost = ""
 
     shown = _FieldsShown()
 
     async def put(at: int, block: object, what: str, data: bytes, *, is_payload: bool = False) -> None:
+        nonlocal lost
         told = shown.of(block) if is_payload else ""
         if told is None:  # too much to show: then it is kept with them
             what, data, told = "block", _json(block), ""
         facts, why = await _stored(core, data, origin, (part_note(what),))
         kept.extend([facts] if facts else [])
+        lost = lost or why
         note = blob_note(what, len(data), handle=core.handle_of(facts) if facts else "", why=why)
         note = core.issue(f"{note}\n{told}" if told else note)
         new[at] = (*_text_alone(block), Note(text_block(block, note)))
@@ -714,7 +717,7 @@ async def keep_large_parts(
         for at, block, _ in crowd[:1]:
             what = fields_named(len(crowd)) if kind == "fields" else plural(len(crowd), "block")
             await put(at, block, what, b"[" + b", ".join(data for *_, data in crowd) + b"]")
-    return (parts.with_blocks(new) if new else parts), tuple(kept)
+    return (parts.with_blocks(new) if new else parts), tuple(kept), lost
 
 
 # Structured content says what the text says, in another form or not at all: it is kept once where it repeats the text.
@@ -1118,12 +1121,14 @@ async def _settled(
     """`notes` gets those of blocks that are kept because a text cannot show them, by their identity."""
     prepared = _with_short_traceback(prepared)
     aside: tuple[Facts, ...] = ()
-    changed = False
+    changed, lost = False, ""
     decision = _with_room(core, prepared, room)
     if prepared.parts is not None:
         joined = isinstance(decision, Keep) and core.dialect.shorten is None
         joined = joined and have_own_fields(prepared.parts.blocks or ())
-        parts, aside = await keep_large_parts(core, prepared.parts, prepared.origin, prepared.limits, joined=joined)
+        parts, aside, lost = await keep_large_parts(
+            core, prepared.parts, prepared.origin, prepared.limits, joined=joined
+        )
         if changed := parts is not prepared.parts:
             prepared = replace(prepared, parts=parts, output=parts.whole)
         pictures = await _keep_for_text(core, prepared, parts, notes)
@@ -1132,7 +1137,7 @@ async def _settled(
     if isinstance(decision, Fits) and prepared.fault is not None:
         decision = Keep("bytes")  # it is only the beginning of what there was
     if isinstance(decision, Fits):
-        return await _shown(core, prepared, aside, changed=changed)
+        return await _shown(core, prepared, aside, changed=changed, lost=lost)
     if prepared.stored is None and not core.may_store(prepared.origin.tool):
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
         total, problem = await discard(prepared.source) if prepared.is_part else (None, None)
@@ -1312,8 +1317,9 @@ def _with_room(core: Core, prepared: Prepared, room: int | None) -> Decision:
     return Keep("room") if tokens_of(core, prepared) > room else prepared.decision
 
 
-async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, changed: bool) -> Taken:
-    origin, lost = prepared.origin, ""
+async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, changed: bool, lost: str = "") -> Taken:
+    """`lost`: why something of it could not be kept."""
+    origin = prepared.origin
     if prepared.masked and prepared.parts is not None:  # nobody takes a mask for what the tool said
         parts = prepared.parts.with_note(f"[{prepared.masked}]")
         prepared = replace(prepared, parts=parts, output=parts.whole)
@@ -1321,7 +1327,7 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, ch
         parts, more = await keep_beside(core, prepared, prepared.parts, changed=changed)
         if parts is not prepared.parts:
             prepared, aside = replace(prepared, output=parts.whole), (*aside, *more)
-            lost = why_not_kept(structured_of(parts.whole))
+            lost = lost or why_not_kept(structured_of(parts.whole))
     is_binary = prepared.text is None and _is_kept_for_text(core, prepared)
     if prepared.at_rest or is_binary or core.policy_of(origin.tool).store == "always":
         try:
@@ -1345,7 +1351,9 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, ch
     if aside:
         return Kept(prepared.output, aside[0], aside[1:], origin.is_error)
     if lost:
-        return _told_unkept(core, prepared, StoreFault(lost), prepared.output)
+        is_never = not core.may_store(origin.tool)
+        fault = NeverStored(origin.tool, by_dialect=not core.dialect.stores) if is_never else StoreFault(lost)
+        return _told_unkept(core, prepared, fault, prepared.output)
     if not prepared.seen:  # it was counted when it came
         core.journal.record(
             "inline", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared),
