@@ -186,7 +186,7 @@ Disk 9.
 \\  bytes 0:18 · line 1 · verified
 
 > 2026-01-01 job 2000 FAILED disk 7
-  bytes 48890:48923 · line 2,001 · unverified: the model changed it, this is the most similar place
+  bytes 48890:48923 · line 2,001 · unverified: the model changed it, this is a similar place
   the model wrote: 2026-01-01 job 2000 FAILLED disk 7
 
 > disk 9 caught fire

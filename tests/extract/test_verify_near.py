@@ -78,3 +78,18 @@ def test_of_a_very_long_quote_the_beginning_is_looked_for() -> None:
     assert found is not None
     assert abs(found.start - 4000) < 30
     assert found.end - found.start < LONGEST + 100
+
+
+def test_in_a_log_a_changed_line_is_found_where_it_is() -> None:
+    lines = [
+        f"2026-11-15 10:{n // 60 % 60:02}:{n % 60:02} host-{n % 50} job {n} done in {n * 37 % 900} ms\n"
+        for n in range(3000)
+    ]
+    data = "".join(lines).encode()
+    for number in (8, 146, 175, 268, 1755, 2931):
+        line = lines[number].strip()
+        start = data.index(line.encode())
+        for quote in (line.replace("job", "task"), line.replace("2026", "2025"), line.replace("done", "DONE")):
+            (snippet,) = verify([Quote(quote, 0, (Span(0, len(data)),))], lambda a, b: data[a:b], len(data)).snippets
+            assert snippet.span is not None
+            assert snippet.span.start <= start < snippet.span.end, quote

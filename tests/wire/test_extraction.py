@@ -71,7 +71,7 @@ Quote, bytes 2000:2019, verified but for white space and escapes:
 <k3f9:7d1a7d1a>
 host-7:  disk  sda2
 </k3f9:7d1a7d1a>
-Quote, bytes 3000:3025, unverified: the model changed it; this is the most similar place:
+Quote, bytes 3000:3025, unverified: the model changed it; this is a similar place:
 <k3f9:7d1a7d1a>
 host-8: disk sdb1 is full
 </k3f9:7d1a7d1a>
@@ -123,7 +123,7 @@ host-7 failed: its disk is full.
 > host-7:  disk  sda2
   (bytes 2000:2019, verified but for white space and escapes)
 > host-8: disk sdb1 is full
-  (bytes 3000:3025, unverified: the model changed it; this is the most similar place)
+  (bytes 3000:3025, unverified: the model changed it; this is a similar place)
 > host-9 caught fire
   (unverified: not in what the model read)
 (Not searched: bytes 700000:800000 (429: slow down).)

@@ -43,7 +43,7 @@ app = typer.Typer(rich_markup_mode=None)
 _CHECKS: dict[Check, str] = {
     "exact": "verified",
     "loose": "verified but for white space and escapes",
-    "near": "unverified: the model changed it, this is the most similar place",
+    "near": "unverified: the model changed it, this is a similar place",
     "none": "unverified: not in what the model read",
 }
 

@@ -250,15 +250,29 @@ def possible(form: str, text: str, reach: int) -> list[Place]:
 def likely(form: str, text: str, reach: int) -> list[Place]:
     """The few places of `text` that have the most words of a quote in common, a rare word counting for more."""
     width = max(128, 2 * len(form))
+    seeds = [_as_words(word, text, occurrences(word, text, _COMMON)) for word in _seeds(form)]
     votes: defaultdict[int, float] = defaultdict(float)
-    for word in _seeds(form):
-        found = occurrences(word, text, _COMMON)
+    # Of a common word only the first places are known: they would speak for the beginning of the text.
+    for found in [places for places in seeds if 0 < len(places) < _COMMON] or seeds:
         for bucket in {at // width for at in found}:
             votes[bucket] += 1 / len(found)
     scores = {bucket: weight + votes.get(bucket + 1, 0.0) for bucket, weight in votes.items()}
     best = sorted(scores, key=lambda bucket: (-scores[bucket], bucket))[: _LIKELY if len(form) < _LONG else 2]
     ends = [(bucket * width - reach // 8, (bucket + 2) * width + reach // 8) for bucket in sorted(best)]
     return _joined([(max(0, start), min(len(text), end)) for start, end in ends])
+
+
+def _as_words(word: str, text: str, places: list[int]) -> list[int]:
+    """Those where it is no part of a longer word, if there are any: 268 is in 2680 to 2689, too."""
+    if len(places) == _COMMON:
+        return places
+    size = len(word)
+    alone = [
+        at
+        for at in places
+        if not (_one_word(text[max(0, at - 1) : at + 1]) or _one_word(text[at + size - 1 : at + size + 1]))
+    ]
+    return alone or places
 
 
 def reach_of(form: str) -> int:
@@ -339,9 +353,12 @@ def _guesses(quote: str, text: str) -> list[int]:
     size = len(quote)
     width = max(8, size // 8)
     length = 8 if size >= 48 else 5 if size >= 16 else 4
+    offsets = range(0, size - length + 1, max(1, (size - length) // (_NEAR_SEEDS - 1)))
+    pieces = [(offset, occurrences(quote[offset : offset + length], text, _VOTES)) for offset in offsets]
+    # Of a piece that is in every line only the first places are known: together they would speak for the first line.
+    rare = [(offset, places) for offset, places in pieces if 0 < len(places) < _VOTES]
     votes: defaultdict[int, float] = defaultdict(float)
-    for offset in range(0, size - length + 1, max(1, (size - length) // (_NEAR_SEEDS - 1))):
-        places = occurrences(quote[offset : offset + length], text, _VOTES)
+    for offset, places in rare or pieces:
         for place in places:
             votes[(place - offset) // width] += 1 / len(places)
     scores = {bucket: weight + votes.get(bucket + 1, 0.0) for bucket, weight in votes.items()}

@@ -43,7 +43,7 @@ _OTHER_ENDS = lazy_pattern("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # of lines,
 _CHECKS = {
     "exact": "verified",
     "loose": "verified but for white space and escapes",
-    "near": "unverified: the model changed it; this is the most similar place",
+    "near": "unverified: the model changed it; this is a similar place",
     "none": "unverified: not in what the model read",
 }
 
