@@ -153,6 +153,23 @@ async def test_what_is_not_stored_is_shown_as_far_as_its_limits_and_its_share_of
             assert min(left, 4_000) * 0.7 < tokens <= left + 60, left
 
 
+@requirement("dialect:legacy-room")
+@pytest.mark.parametrize("options", [{"dialect": "legacy"}, {"tools": {"t": ToolPolicy(store="never")}}])
+async def test_what_is_not_stored_is_shown_whole_in_a_turn_that_has_room_for_all(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    async with opened(tmp_path, **options) as bag:
+        texts = [" a" * size for size in (500, 500, 4500, 500)]
+        async with bag.turn(tokens_left=sum(map(bag.core.count, texts))) as turn:
+            found = [turn.take(text, tool="t") for text in texts]
+        assert [one.content for one in found] == texts
+        async with bag.turn(tokens_left=4000) as turn:
+            found = [turn.take(text, tool="t") for text in texts]
+        sizes = [bag.core.count(one.content) for one in found]
+        assert sizes[:2] + sizes[3:] == [500] * 3
+        assert 2000 < sizes[2] <= 2500
+
+
 @requirement("slice:anchor", "answer:less-room")
 @pytest.mark.parametrize(("window", "left"), [(16_000, None), (50_000, None), (99_999_999, None), (3_000, 600)])
 async def test_a_window_that_does_not_fit_is_cut_on_both_sides_of_its_anchor(

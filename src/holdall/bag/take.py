@@ -529,8 +529,10 @@ def tokens_if_cut(core: Core, prepared: Prepared) -> int | None:
     """
     if prepared.stored is not None or core.may_store(prepared.origin.tool):
         return None
+    if isinstance(prepared.decision, Fits):
+        return tokens_of(core, prepared)
     text, limits = with_text(prepared).text or "", prepared.limits
-    most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES)
+    most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES, len(text))
     tokens = max(core.count(text[:most]), core.count(text[: most // 2] + text[-most // 2 :]))
     return min(tokens + _MARKER_TOKENS, limits.tokens or sys.maxsize)
 
