@@ -684,3 +684,18 @@ def test_a_long_value_is_masked_to_its_end(form: str) -> None:
 def test_no_mask_ends_inside_of_a_character(form: str, sign: str) -> None:
     for count in range(150, 260):
         assert sign not in _masked(form.format(sign * count))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"form": [{"label": "Password:"}], "b": "c"}', '{"urls": ["https://h/login?user=a&password="], "n": 1}',
+     '[{"prompt":"Enter password:"},{"prompt":"Again:"}]', '["password:", "user:", 5]', '{"a": "secret=", "b": true}\n{}\n'],
+)  # fmt: skip
+def test_a_string_of_json_that_ends_in_such_a_name_stays_and_so_does_what_follows(text: str) -> None:
+    assert _masked(text) == text
+
+
+@pytest.mark.parametrize("value", ["}x7Hq9vTz", "]x7Hq9vTz", ",[x7Hq9vTz"])
+def test_a_value_that_begins_like_the_end_of_a_list_is_masked(value: str) -> None:
+    assert value not in _masked(f'password="{value}"\n')
+    assert value not in _masked(f'{{"password": "{value}"}}\n')

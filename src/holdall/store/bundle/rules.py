@@ -48,6 +48,7 @@ _KEY_PARTS = lazy_pattern(  # lines that follow each other with nothing between;
 )
 _SHORT_KEY_PART = lazy_pattern(rb"\\+[nrt]|([A-Za-z0-9+/=]{4,}+)")
 _COLOUR = lazy_pattern(rb"\x1b\[[0-9;:?]*+[ -/]*+[@-~]")
+_AFTER_STRING = lazy_pattern(rb"\s*+(?:[}\]]|,\s*+[\"{\[0-9tfn-]|\Z)")
 _CLOSING = lazy_pattern(rb"(?<!\\)(\\*+)([\"'`])")
 _FOLDERS = ("PWD", "OLDPWD")  # in any environment
 _WORKING_FOLDER = lazy_pattern(rb"(?<![A-Z_])(?:OLD)?PWD=\Z")
@@ -419,6 +420,8 @@ class Rules:
             start, end = bare
             if start < 0:
                 quotes = data[slice(*opener)]
+                if _closes(data, *opener):
+                    continue
                 start, end = after, _closing(data, after, quotes)
                 three = quotes[-1:] * 3
                 if start == end and data.startswith(three[1:], start):
@@ -805,6 +808,16 @@ def _options(*, longest: bool = False) -> re2.Options:
     options.log_errors = False
     options.max_mem = 64 * 1024 * 1024
     return options
+
+
+def _closes(data: bytes, start: int, end: int) -> bool:
+    """Whether a quote behind a name ends a string of JSON that ends in that name, as labels do: `"Password:"}`."""
+    if data[start:end] != b'"' or not _AFTER_STRING.match(data, end):
+        return False
+    begin = data.rfind(b"\n", max(0, start - _LONGEST_KEY), start) + 1
+    if not begin and start > _LONGEST_KEY:
+        return False  # nobody knows how many are open: a mask too many
+    return (data.count(b'"', begin, start) - data.count(b'\\"', begin, start)) % 2 == 1
 
 
 def _closing(data: bytes, start: int, opener: bytes) -> int:
