@@ -206,10 +206,10 @@ _OWN_FILES = {  # that only one runner reads
     "gradle": "build.gradle build.gradle.kts settings.gradle", "nix": "flake.nix default.nix", "nix-shell": "shell.nix",
     "docker": "compose.override.yaml compose.override.yml docker-compose.override.yaml docker-compose.override.yml",
 }  # fmt: skip
-_RUNNER = lazy_pattern(  # in a text, with the folder that it is sent to
-    rf"(?<![\w.-])({'|'.join(sorted(_RUNNERS | {*_OWN_FILES}, reverse=True))})(?![\w.-])"
-    r"(?:[^\n;&|]{0,300}?[ \t](?:-C|--prefix)[ \t=]{0,9}([\w./@+-]{1,300}))?".encode()
+_RUNNER = lazy_pattern(  # in a text
+    rf"(?<![\w.-])(?:{'|'.join(sorted(_RUNNERS | {*_OWN_FILES}, reverse=True))})(?![\w.-])".encode()
 )
+_SENT = lazy_pattern(rb"[ \t](?:-C|--prefix)[ \t=]{0,9}([\w./@+-]{1,300})")  # the folder that one is sent to
 _ENTRIES = _words(
     "__main__.py __init__.py index.js index.mjs index.cjs index.ts package.json pyproject.toml main.go main.rs"
 )
@@ -327,11 +327,11 @@ class _Watch:
             found += self._installed_here(word) if name in _LOCAL_FIRST else []
         return found + self._mentioned(os.fsencode(" ".join(self._words)), self._start)
 
-    def _read_by(self, runner: str, places: Sequence[str], sent: str) -> list[str]:
-        """What a runner reads, in these folders, in the one it is sent to, and above them within the project."""
+    def _read_by(self, runner: str, places: Sequence[str]) -> list[str]:
+        """What a runner reads, in these folders and above them within the project."""
         read = [*(sorted(_PROJECT_FILES) if runner in _RUNNERS else ()), *_OWN_FILES.get(runner, "").split()]
         folders: dict[str, None] = {}
-        for place in (*places, *(os.path.join(one, sent) for one in places if sent)) if read else ():
+        for place in places if read else ():
             folders[place] = None
             while is_own(place, (self._folder,)) and place != (above := os.path.dirname(place)):
                 folders[above] = None
@@ -413,8 +413,9 @@ class _Watch:
         run = {word: program for program, word in _RUN.findall(text)}
         run |= dict.fromkeys(_INCLUDED.findall(text), b"")
         entered = [os.path.join(folder, os.fsdecode(one)) for one in _ENTERED.findall(text)[:9]]
-        for program, sent in dict.fromkeys(_RUNNER.findall(text)):
-            found += self._read_by(os.fsdecode(program), (folder, self._start, *entered), os.fsdecode(sent))
+        sent = [os.path.join(one, os.fsdecode(to)) for to in _SENT.findall(text)[:9] for one in (folder, self._start)]
+        for program in dict.fromkeys(_RUNNER.findall(text)):
+            found += self._read_by(os.fsdecode(program), (folder, self._start, *entered, *sent))
         for match in dict.fromkeys((*_MENTIONS.findall(text), *run)):
             for place in dict.fromkeys((folder, self._start, *entered)):
                 self._tries -= 1
