@@ -539,6 +539,41 @@ async def test_a_tool_that_writes_all_the_time_is_looked_at_now_and_then_and_at_
 # Slots
 
 
+@requirement("async:running-read")
+async def test_every_answer_about_an_output_that_is_being_written_says_so(tmp_path: Path) -> None:
+    end, wrote = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def lines(writer: Writer) -> None:
+        writer.write('{"a": 1}\n' * 1000)
+        wrote.release()
+        await end.wait()
+
+    async def document(writer: Writer) -> None:
+        writer.write('{"items": [1, 2, ')
+        wrote.release()
+        await end.wait()
+
+    async with fast_clock(tmp_path) as bag:
+        first = _handle(await bag.run(lines, tool="lines"))
+        second = _handle(await bag.run(document, tool="document"))
+        await wrote.acquire()
+        await wrote.acquire()
+        asked = {"handle": first, "path": "$..late"}
+        assert (await bag.call("context_query", asked)).text == (
+            "0 values · The output is still being written; these are its first 9,000 bytes. · Nothing below $ is 'late'."
+        )
+        asked = {"handle": second, "path": "$.late"}
+        assert (await bag.call("context_query", asked)).text == (
+            "The output is still being written: it ends at byte 17, where a value is expected. "
+            "No value of the path stands before that."
+        )
+        listed = (await bag.call("context_read", {})).text.split("\n")[1:]
+        assert [line.partition("  ")[2] for line in listed] == [
+            '"document" · 17 bytes so far · running', '"lines" · 9,000 bytes so far · running',
+        ]  # fmt: skip
+        end.set()
+
+
 @requirement("async:slots", "async:queued-says-so", "async:from-dispatch")
 async def test_only_so_many_run_at_once_and_the_rest_say_that_they_are_queued(tmp_path: Path) -> None:
     calls = [Slow(f"result {n}") for n in range(4)]

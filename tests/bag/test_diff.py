@@ -2,6 +2,7 @@
 one of the same call."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,22 @@ Next: the same call with skip=1\
         again = await bag.keep("\n".join(LINES), tool="other", arguments={"of": "another file"})
         with pytest.raises(UsageError, match="name another one, such as h2bd, of the same tool"):
             await bag.diff(again.handle)
+
+
+async def test_a_difference_says_that_one_of_the_two_calls_did_not_end_well(tmp_path: Path) -> None:
+    def breaks() -> Iterator[str]:
+        yield "\n".join(LINES)
+        raise ValueError("no host")
+
+    async with opened(tmp_path) as bag:
+        whole = await bag.keep("\n".join(LINES))
+        failed = str((await bag.run(breaks, tool="t")).handle)
+        for asked, which in (
+            ({"handle": whole.handle, "other": failed}, "later"),
+            ({"handle": failed, "other": whole.handle}, "earlier"),
+        ):
+            told = await answers(bag, "context_diff", **asked)
+            assert f" · the call of the {which} one did not end well: failed: ValueError: no host" in told
 
 
 @requirement("diff:ledger")

@@ -8,7 +8,7 @@ room of a turn, what was found is told in less.
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -316,7 +316,9 @@ class ToolCalls:
     async def _listed(self) -> "Tell":
         queued = self._background.is_queued
         kept = [facts for facts in await self._fetch.outputs() if facts.state != "expired"]
-        outputs = [replace(facts, state="queued") if queued(facts.handle) else facts for facts in kept]
+        outputs = [
+            replace(facts, state="queued") if queued(facts.handle) else await self._so_far(facts) for facts in kept
+        ]
         shares = [(facts, (self._core.journal.coverage(facts.handle)).share(facts.measure.bytes)) for facts in outputs]
 
         async def tell(left: int | None) -> Draft:
@@ -329,6 +331,15 @@ class ToolCalls:
             return Draft(Answer(text))
 
         return tell
+
+    async def _so_far(self, facts: Facts) -> Facts:
+        """With the bytes that are there of one which is being written."""
+        if facts.state != "running":
+            return facts
+        with contextlib.suppress(HoldallError, OSError):
+            totals = await self._core.on(facts.handle, lambda reader: reader.totals)
+            return replace(facts, measure=replace(facts.measure, bytes=totals.bytes))
+        return facts
 
     async def _waited(self, ask: Ask) -> "Tell":
         waited = await self._background.wait_for_model(ask.handle, **ask.options)

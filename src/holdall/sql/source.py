@@ -463,12 +463,16 @@ def _stored(reader: OutputReader, shape: dict[str, Any]) -> Source:
         return Source(descriptor, {"size": whole} | shape, None, notes, opened.pop_all())
 
 
+def still_written(reader: OutputReader) -> str:
+    return f"The output is still being written; these are its first {reader.totals.bytes:,} bytes."
+
+
 def _copied(reader: OutputReader, shape: dict[str, Any], copy: BinaryIO) -> Source:
     notes: list[str] = []
     if not reader.facts.measure.utf8:
         notes.append("Bytes that are not UTF-8 stand as U+FFFD (\ufffd) in the table.")
     if not _is_settled(reader):
-        notes.append(f"The output is still being written; these are its first {reader.totals.bytes:,} bytes.")
+        notes.append(still_written(reader))
     return Source(copy.fileno(), {"size": os.fstat(copy.fileno()).st_size} | shape, copy, notes)
 
 

@@ -22,7 +22,7 @@ from holdall.store.deadline import of_seconds, within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_char, byte_of_line, line_of_byte, lines_of
 from holdall.text.align import differences
-from holdall.text.escape import foreign, told_names
+from holdall.text.escape import ended_as, foreign, told_names
 from holdall.text.excerpt import around, beginning
 from holdall.text.json.path import normalized_step
 from holdall.text.numbers import plural
@@ -155,6 +155,9 @@ def _answer(pair: _Pair, found: _Found, skip: int, limit: int, room: int | None)
     notes = found.notes
     if "running" in (pair.before.facts.state, pair.after.facts.state):
         notes = (*notes, "still running: compared what is there so far")
+    for which, facts in (("earlier", pair.before.facts), ("later", pair.after.facts)):
+        ended = ended_as(facts.state, facts.error)
+        notes = (*notes, *(f"the call of the {which} one did not end well: {one}" for one in ended))
     return Difference(
         handle=pair.after.facts.handle, other=pair.before.facts.handle, unit=found.unit, changes=tuple(changes),
         totals=pair.after.totals, other_totals=pair.before.totals, total=found.number, changed=found.changed,

@@ -13,7 +13,7 @@ from typing import Any, TypedDict, Unpack
 
 from holdall.formats.registry import format_of
 from holdall.sql.results import MOST_TABLES, fair_cap
-from holdall.sql.source import check_kind, kind_so_far
+from holdall.sql.source import check_kind, kind_so_far, still_written
 from holdall.sql.worker import Answer, Part, SqlRequest, SqlWorker
 from holdall.store.deadline import renew, within
 from holdall.store.protocol import OutputReader
@@ -289,7 +289,9 @@ def _query_path(
     take = passed.take if passed is not None else None
     found = look(reader.read, total_bytes, parsed, lines=kind == "ndjson", first=skip, limit=most, take=take)
     if found.fault and not found.total:
-        raise BadQuery(f"{_described_kind(kind)}: {found.fault}. No value of the path stands before that.")
+        is_running = reader.facts.state == "running"
+        what = "the output is still being written" if is_running else _described_kind(kind)
+        raise BadQuery(f"{what}: {found.fault}. No value of the path stands before that.")
     nodes: Sequence[Node] = ()
     if passed is None:
         nodes = _nodes(reader, found.hits, max_bytes)
@@ -363,8 +365,10 @@ def _node(reader: OutputReader, hit: Hit, cap: int) -> Node:
 
 
 def _ended(reader: OutputReader) -> list[str]:
-    """A sentence on a call that did not end well: what was asked may be missing for that reason."""
+    """A sentence on a call that did not end well, or not yet: what was asked may be missing for that reason."""
     facts = reader.facts
+    if facts.state == "running":
+        return [still_written(reader)]
     return [f"The call of this output did not end well: {one}." for one in ended_as(facts.state, facts.error)]
 
 

@@ -665,6 +665,8 @@ def line_of(facts: Facts, handle: str) -> str:
     measure = facts.measure
     state = "" if facts.state == "ready" else f" · {facts.state}"
     size = f"{plural(measure.bytes, 'byte')} · {plural(measure.lines, 'line')} ({measure.kind})"
+    if facts.state in ("running", "queued"):  # it is measured at its end
+        size = f"{plural(measure.bytes, 'byte')} so far" if measure.bytes else "not measured yet"
     server = f"{foreign(facts.origin.prefix, 40)}/" if facts.origin.prefix else ""
     tool = f'"{server}{foreign(facts.origin.tool)}"' if facts.origin.tool else "a tool"
     return f"{handle}  {tool} · {size}{state}"
