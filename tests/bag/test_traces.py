@@ -258,10 +258,13 @@ async def test_what_is_written_of_an_output_after_it_was_removed_leaves_no_text(
 @requirement("store:gone-leaves-no-text")
 async def test_what_an_event_of_another_output_says_of_it_goes_with_it(here: Path) -> None:
     async with opened(here, retention="keep") as bag:
-        kept = await bag.keep("id,word\n" + f"1,{SECRET}\n" * 4000, tool="fetch")
+        kept = await bag.keep("id,word\n" + f"1,{SECRET}\n" * 4000, tool="fetch", call_id="c9")
         other = await bag.keep("id,n\n" + "1,2\n" * 4000, tool="fetch")
         sql = f'select cast(word as integer) from "{kept.handle}"'
         answer = await bag.call("context_query", {"handle": other.handle, "also": [kept.handle], "sql": sql})
+        assert SECRET in answer.text
+        long = f"/* {'x' * 3000} */ {sql}"
+        answer = await bag.call("context_query", {"handle": other.handle, "also": ["c9"], "sql": long})
         assert SECRET in answer.text
         await bag.forget(kept.handle)
         assert traces(here) == []

@@ -121,7 +121,10 @@ class Redaction:
         yield from masker.stream(until_it_fails())
         told(len(masker.findings))
         for problem in failed:
-            said = str(problem)
+            try:
+                said = str(problem)
+            except Exception as worse:
+                problem, said = worse, repr(worse)  # noqa: PLW2901
             if (masked := self.text(said)) == said:
                 raise problem
             kind = Exception if isinstance(problem, Exception) else BaseException

@@ -8,7 +8,7 @@ room of a turn, what was found is told in less.
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -366,21 +366,31 @@ class ToolCalls:
         seconds, short = time.perf_counter() - started, fitting_refusal(why, self._fits(tokens_left))
 
         def note() -> None:
-            asked = {of, of.partition(MEMBER)[0]}
-            kept = (
-                one for one in self._core.kept.values() if asked & {one.handle, one.long_handle, one.origin.call_id}
-            )
-            handle = next((one.handle for one in kept), "") if of else ""
+            handle = next(iter(self._known_as(of, of.partition(MEMBER)[0])), "") if of else ""
+            told = asked_for(given or {})
+            also: list[Any] = [(given or {}).get("also"), (given or {}).get("other")]
+            named = [
+                str(one) for some in also for one in (cast("list[Any]", some) if isinstance(some, list) else [some])
+            ]
+            if beside := self._known_as(*named, *(one.partition(MEMBER)[0] for one in named)):
+                told = {"outputs": " ".join(beside), **told}  # when one of them goes, what is quoted here does too
             # Of a call without a known output nothing is kept that may be from one: it would stay when that goes.
             self._core.journal.record(
                 "refused", handle=handle, seconds=seconds, name=name[:100], verb=verb,
-                why="" if of and not handle else short[:500], asked=asked_for(given or {}) if handle else {},
+                why="" if of and not handle else short[:500], asked=told if handle else {},
             )  # fmt: skip
 
         async def shorter(room: int) -> Draft:
             return self._refused(name, verb, why, started, room, of=of, given=given)
 
         return Draft(Answer(short, is_error=True), note, shorter=shorter)
+
+    def _known_as(self, *names: str) -> list[str]:
+        """The handles of the outputs that have one of these names."""
+        kept = self._core.kept.values()
+        return [
+            one.handle for one in kept if {one.handle, one.long_handle, one.origin.call_id or one.handle} & {*names}
+        ]
 
     def _most_tokens(self, tokens_left: int | None) -> int:
         most = self._core.settings.answer_max_tokens
