@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -381,6 +382,24 @@ def test_what_is_being_written_counts_too(home: Path, quota: Quota) -> None:
     store.remove(session, [first.facts])
     keep(store, session, b"z" * 6000)
     store.close()
+
+
+@requirement("store:quota-refuses-aloud")
+@pytest.mark.parametrize("quota", [Quota(session_bytes=10_000), Quota(store_bytes=10_000)])
+def test_what_another_process_kept_meanwhile_counts_too(home: Path, quota: Quota) -> None:
+    store, other = DirectoryStore(str(home), quota=quota), DirectoryStore(str(home), quota=quota)
+    session = store.open_session("s1")
+
+    def chunks() -> Iterator[bytes]:
+        yield b"x" * 3000
+        keep(other, other.open_session("s1"), b"y" * 6000)
+        yield b"x" * 3000
+
+    with pytest.raises(QuotaReached):
+        store.put(session, chunks(), Origin())
+    assert store.used_bytes(session) == 6000
+    for one in (store, other):
+        one.close()
 
 
 @requirement("store:quota-refuses-aloud")

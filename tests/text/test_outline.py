@@ -244,6 +244,7 @@ def test_the_failures_of_other_runners_are_known_too() -> None:
             ("jest", "Tests: 1 failed, 4 passed, 5 total", "FAILED adds › two numbers · L2"),
         ]
     )
+    assert [lead.arguments["pattern"] for lead in outlined(go).leads] == ["TestB"]
 
 
 @requirement("notice:outline-last-result")

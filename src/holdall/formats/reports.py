@@ -187,6 +187,7 @@ STATUSES = (b"PASSED", b"FAILED", b"ERROR", b"SKIPPED", b"XFAIL", b"XPASS", b"WA
 
 
 _CODES = lazy_pattern(rb"\x1b\[[\d;]{0,20}[mK]")  # of colours, and what gcc writes behind each
+_TOOK = lazy_pattern(r" \([0-9.]{1,20} ?m?s\)\s*\Z")  # behind the name of a test, how long it did
 _MOST = 5000  # failures that are collected
 _TRIED = 3000  # places of one sign that are looked at
 _SIGNS_IN = 48 * 1024  # of both ends, where such output says what it is and what came of it
@@ -454,7 +455,7 @@ def _rest(known: list[tuple[int, int]], mined: Shapes, lines: Lines, sample: Sam
 def _leads(found: _Found, failed: list[str]) -> tuple[Lead, ...]:
     leads = list(found.leads)
     for name in failed:
-        words = _NAME.findall(name.split("[")[0].split(" - ")[0])
+        words = _NAME.findall(_TOOK.sub("", name.split("[")[0].split(" - ")[0]))
         if words and not found.leads:
             leads.append(Lead("grep", {"pattern": literal(words[-1]), "before": 3, "after": 3}))
     return tuple(leads)

@@ -153,6 +153,11 @@ class Room:
             self.taken = taken
             rooms.open[self] = None
 
+    def check_again(self) -> None:
+        """Before it is published: other processes may have kept something meanwhile."""
+        self._used = self._rooms.used(self._quota, self._session)
+        self(self.taken)
+
     def close(self) -> None:
         with self._rooms.lock:
             if self._rooms.open.pop(self, True) is None:

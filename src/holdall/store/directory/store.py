@@ -146,6 +146,8 @@ class DirectoryStore(SessionFiles):
                 taken = ingest(counted, descriptor, tokenizer or self.tokenizer, progress=progress, room=room)
                 facts = facts_of(id, session.id, origin, taken, notes(), surrogates(), self.clock())
                 with folder.lock():
+                    if room is not None:
+                        room.check_again()
                     facts = self._root.catalogue.placed(folder, facts)
                     file = placement.place(folder, self._root.catalogue, facts, taken.table, temporary, inside)
                     facts = placement.publish(folder, replace(facts, file=file), taken.table)
