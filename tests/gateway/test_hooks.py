@@ -309,12 +309,14 @@ def test_a_small_result_stays_and_nothing_is_opened(agent: Agent) -> None:
 
 
 @requirement("hook:notices")
-@pytest.mark.parametrize("size", [10, 9000, 80_000])
+@pytest.mark.parametrize(
+    ("size", "name"), [(10, "redact"), (10, '"\\u0072edact"'), (9000, "redact"), (80_000, "redact")]
+)
 def test_secrets_of_a_tool_with_redact_are_masked_whatever_the_size(
-    agent: Agent, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, size: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "config.toml"
-    config.write_text("[tools.Bash]\nredact = true\n")
+    config.write_text(f"[tools.Bash]\n{name} = true\n")
     config.chmod(0o600)
     monkeypatch.setenv("HOLDALL_CONFIG", str(config))
     secret = "ghp_" + "Ab3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"

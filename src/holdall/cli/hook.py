@@ -47,7 +47,8 @@ def _may_redact() -> bool:
     for path in (own, *(os.path.join(folder, "holdall", "config.toml") for folder in folders if folder)):
         try:
             with open(os.path.expanduser(path), "rb") as file:
-                if b"redact" in file.read(_MOST_CONFIG):
+                text = file.read(_MOST_CONFIG)
+                if b"redact" in text or b"\\" in text:  # a name may be written with escapes
                     return True
         except OSError:
             continue
