@@ -564,7 +564,7 @@ async def test_every_answer_about_an_output_that_is_being_written_says_so(tmp_pa
         )
         asked = {"handle": second, "path": "$.late"}
         assert (await bag.call("context_query", asked)).text == (
-            "The output is still being written: it ends at byte 17, where a value is expected. "
+            "The output is still being written: it ends at byte 17, where a closing bracket is expected. "
             "No value of the path stands before that."
         )
         listed = (await bag.call("context_read", {})).text.split("\n")[1:]
