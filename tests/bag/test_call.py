@@ -382,6 +382,7 @@ async def test_the_calls_that_an_answer_names_lead_to_every_byte(
     seen = bytearray(len(data))
     async with opened(tmp_path, answer_max_bytes=512, answer_max_tokens=250) as bag:
         handle, calls, alone = (await bag.keep(data)).handle, 0, list[tuple[int, int]]()
+        last = len(data)  # of what is asked for
         while True:
             calls += 1
             assert calls <= 3 * len(data) + 2
@@ -389,8 +390,8 @@ async def test_the_calls_that_an_answer_names_lead_to_every_byte(
             elsewhere = _told_elsewhere(text)
             alone += elsewhere
             start, shown = _shown_bytes(text)
+            end = int(re.findall(r"bytes (?:and chars )?\d+–(\d+) of", text)[0])
             if elsewhere:
-                end = int(re.findall(r"bytes (?:and chars )?\d+–(\d+) of", text)[0])
                 assert shown[: end - start] in data[start:end].decode("utf-8", "replace").encode()
                 for at in range(start, end):
                     seen[at] = ord("x") if not any(first <= at < last for first, last in elsewhere) else seen[at]
@@ -398,10 +399,11 @@ async def test_the_calls_that_an_answer_names_lead_to_every_byte(
                 assert shown == data[start : start + len(shown)]
                 seen[start : start + len(shown)] = b"x" * len(shown)
             following = re.search(r'\nNext: context_read\(handle="\w+", (\w+)="([^"]+)"\)$', text)
-            if following is not None:
+            if following is not None and end < last:
                 asked = {following[1]: following[2]}
             elif alone:
-                asked = {"bytes": "{}:{}".format(*alone.pop())}
+                first, last = alone.pop()
+                asked = {"bytes": f"{first}:{last}"}
             else:
                 break
     assert seen == b"x" * len(data)
@@ -422,6 +424,34 @@ async def test_the_calls_that_an_answer_names_lead_to_every_value(tmp_path: Path
                 break
             asked["start"] = int(following[1])
     assert seen == [str(value) for value, _ in Counter(numbers).most_common()]
+
+
+@requirement("answer:how-to-go-on")
+@pytest.mark.parametrize(
+    ("asked", "ids"),
+    [
+        ("select id from t order by id", range(3000)),
+        ("select id from t order by id offset 700;", range(700, 3000)),
+        ("select id from t order by id limit 1500", range(1500)),
+        ("from (from t order by id) select id limit 1500 offset 700 -- of them", range(700, 2200)),
+        ("select id from t order by id limit 1000 + 500 offset 7 * 100", range(700, 2200)),
+    ],
+)
+async def test_the_sql_that_an_answer_names_leads_to_every_row(tmp_path: Path, asked: str, ids: range) -> None:
+    found: list[int] = []
+    async with opened(tmp_path, answer_max_tokens=1500) as bag:
+        handle = (await bag.keep([{"id": number} for number in range(3000)])).handle
+        sql = asked
+        while True:
+            text = await answers(bag, "context_query", handle=handle, sql=sql)
+            found += map(int, re.findall(r"^\d+$", text, re.MULTILINE))
+            following = re.search(r"\nNext: (?:the same SQL with (.+)|select \* from \(the same SQL\) (.+))$", text)
+            if following is None:
+                break
+            assert len(found) <= len(ids)
+            bare = re.sub(r"(?i)( (limit|offset) \d+)*(;| --.*)?$", "", sql)
+            sql = f"{bare} {following[1]}" if following[1] else f"select * from ({sql}) {following[2]}"
+    assert found == list(ids)
 
 
 @requirement("answer:raw-too-large")

@@ -473,6 +473,7 @@ def _print(
 
 def _print_query(found: Table | Nodes, stream: screen.Stream | None, rows: screen.Rows) -> None:
     from holdall.values.answers import Table
+    from holdall.wire.answers import further_rows
 
     is_table = isinstance(found, Table)
     if stream is None:
@@ -481,8 +482,8 @@ def _print_query(found: Table | Nodes, stream: screen.Stream | None, rows: scree
         screen.about(place)
     parts = [plural(found.total, "row" if is_table else "value")]
     if found.next is not None:
-        shown, more = (len(found.rows), "OFFSET") if is_table else (len(found.nodes), "--skip")
-        parts.append(f"{shown:,} shown; go on with {more} {found.next}{screen.all_in_a_pipe()}")
+        shown, more = (len(found.rows), further_rows(found)) if is_table else (len(found.nodes), f"--skip {found.next}")
+        parts.append(f"{shown:,} shown; go on with {more}{screen.all_in_a_pipe()}")
     screen.about(
         " · ".join([*parts, *(note.replace("name one in at.", "name one with --at.") for note in found.notes)])
     )

@@ -725,6 +725,7 @@ _TEXT_FUNCTIONS = frozenset(
 _READING_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _READING_TABLES = frozenset({"SUBQUERY", "JOIN", "EXPRESSION_LIST", "EMPTY", "EMPTY_FROM", "PIVOT", "SHOW_REF"})
 _OWN_NAMES = 2  # t, and its handle
+_LONGEST_NUMBER = 19  # digits
 _OWN = frozenset({("", ""), ("", "main"), ("memory", "main"), ("", "memory")})  # catalog and schema of t
 _END = lazy_pattern(r"(?:;|\s|--[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)+\Z")
 _EXAMPLE = "select count(*) from t"
@@ -768,6 +769,28 @@ def uses_of(duck: Any, statement: str) -> Uses:
         elif named.startswith(("json", "->", "array_extract")):
             found.as_json.update(columns)
     return found
+
+
+def limits_of(duck: Any, statement: str) -> tuple[int | None, int | None]:
+    """The OFFSET that it ends with, 0 for none and None for one that is no plain number, and the LIMIT."""
+    node: dict[str, Any] = json.loads(_parsed(duck, statement))["statements"][0]["node"]
+    found = [one for one in node.get("modifiers") or () if str(one.get("type", "")).startswith("LIMIT")]
+    if not found:
+        return 0, None
+    parts = [found[-1].get("offset"), found[-1].get("limit")]
+    numbers = [_whole_number(part) for part in parts]
+    is_plain = len(found) == 1 and found[0].get("type") == "LIMIT_MODIFIER"
+    is_plain = is_plain and found[0].get("limit_type", "ROW_COUNT") == "ROW_COUNT"
+    if not is_plain or any(part is not None and number is None for part, number in zip(parts, numbers, strict=True)):
+        return None, None
+    return numbers[0] or 0, numbers[1]
+
+
+def _whole_number(part: dict[str, Any] | None) -> int | None:
+    literal: dict[str, Any] = (part or {}).get("literal") or {}
+    value: dict[str, Any] = (part or {}).get("value") or {}  # of DuckDB 1
+    text = str(literal.get("text", value.get("value", "")))
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < _LONGEST_NUMBER else None
 
 
 def _takes_whole_rows(nodes: Sequence[dict[str, Any]]) -> bool:
@@ -1188,9 +1211,11 @@ class Query:
             names += shape.tables
         self._no_table = ""  # why a table that the SQL names is refused
         self._reads: list[Read | None] = []  # how the cells of its answer are read
+        self.limits: tuple[int | None, int | None] = (0, None)  # its OFFSET and LIMIT
         self._statement = self._checked(request["sql"], names)
         if self._statement:
             uses = uses_of(duck, self._statement)
+            self.limits = limits_of(duck, self._statement)
             for table in self._tables:
                 table.uses = uses
 
@@ -1520,7 +1545,9 @@ def _serve(
         query = Query(engine, duck, request, descriptors, known)
         found = query.first_rows()
         total = None if found.more else len(found.rows)
-        _send(connection, {**asdict(found), "total": total, "notes": query.notes()})
+        offset, limit = query.limits
+        told = {"total": total, "notes": query.notes(), "offset": offset, "limit": limit}
+        _send(connection, {**asdict(found), **told})
         if found.more and request["max_rows"] is None:
             total = len(found.rows)
             while rows := query.next_rows():

@@ -158,7 +158,8 @@ class Found:
 @record
 class Table:
     """What SQL answers. `total` counts every row of the result, shown or not, or is the least that there are where
-    `is_least`; `next` is the OFFSET to continue with."""
+    `is_least`; `next` is the OFFSET to continue with. `offset` and `limit` are those that the SQL has already: None for
+    an offset that is no plain number, and then `next` is one of the result as a whole."""
 
     handle: str
     columns: tuple[str, ...]
@@ -170,6 +171,8 @@ class Table:
     notes: tuple[str, ...] = ()
     also: tuple[tuple[str, int], ...] = ()  # further outputs that were scanned, as handle and bytes
     is_least: bool = False
+    offset: int | None = 0
+    limit: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -368,7 +371,7 @@ def fewer(answer: Fetched, number: int, *, skipped: int = 0) -> Fetched:
         case Found():
             return replace(answer, matches=answer.matches[:number], next=answer.matches[number].byte)
         case Table():
-            return replace(answer, rows=answer.rows[:number], next=number)
+            return replace(answer, rows=answer.rows[:number], next=(answer.offset or 0) + number)
         case Nodes():
             return replace(answer, nodes=answer.nodes[:number], next=skipped + number)
         case Difference():

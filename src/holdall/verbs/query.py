@@ -205,6 +205,7 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
             else "the rest could not be counted within the limits of the query"
         )
         notes.insert(0, f"At least {total:,} rows: {why}.")
+    offset = answer.get("offset", 0)
     return Table(
         handle=reader.facts.handle,
         columns=tuple(answer["columns"]),
@@ -212,9 +213,11 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
         rows=rows,
         total=total,
         totals=reader.totals,
-        next=shown if answer["more"] else None,
+        next=(offset or 0) + shown if answer["more"] else None,
         notes=tuple(notes),
         is_least=is_least,
+        offset=offset,
+        limit=answer.get("limit"),
     )
 
 

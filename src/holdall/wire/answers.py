@@ -548,10 +548,18 @@ def table_answer(table: Table, frame: Frame, seen: Seen) -> str:
     foot = ""
     if table.next is not None:
         head.append(f"{len(table.rows):,} shown")
-        foot = f"Next: the same SQL with OFFSET {table.next}"
+        foot = f"Next: {further_rows(table)}"
     columns = [" | ".join(table.columns)] if table.rows else []  # of no rows they are those that were asked for
     rows = [*columns, *(" | ".join(map(_cell, row)) for row in table.rows)]
     return frame.around([*head, *_helpful(table.notes), *_again(seen)], "\n".join(rows), foot)
+
+
+def further_rows(table: Table) -> str:
+    """The SQL that goes on behind the rows which are shown, and ends where the SQL that was asked ends."""
+    if table.offset is None:
+        return f"select * from (the same SQL) OFFSET {table.next}"  # noqa: S608 - a text to read
+    limit = "" if table.limit is None else f"LIMIT {table.limit - len(table.rows)} "
+    return f"the same SQL with {limit}OFFSET {table.next}"
 
 
 def nodes_answer(nodes: Nodes, frame: Frame, seen: Seen, *, asked: dict[str, Any]) -> str:
