@@ -300,7 +300,12 @@ def _query_path(
         nodes = _nodes(reader, found.hits, max_bytes)
     else:
         passed.pass_on()
-    notes = [*_ended(reader), *_path_notes(found, nodes, skip, shortened=passed is not None and passed.shortened)]
+    running = [still_written(reader)] if reader.facts.state == "running" else []
+    notes = [
+        *running,
+        *_ended(reader),
+        *_path_notes(found, nodes, skip, shortened=passed is not None and passed.shortened),
+    ]
     if not found.total:
         told = found.looked_at and f"None of {plural(found.looked_at, 'value')} passes the filter."
         path_to = with_wildcard(parsed)
@@ -368,10 +373,8 @@ def _node(reader: OutputReader, hit: Hit, cap: int) -> Node:
 
 
 def _ended(reader: OutputReader) -> list[str]:
-    """A sentence on a call that did not end well, or not yet: what was asked may be missing for that reason."""
+    """A sentence on a call that did not end well: what was asked may be missing for that reason."""
     facts = reader.facts
-    if facts.state == "running":
-        return [still_written(reader)]
     return [f"The call of this output did not end well: {one}." for one in ended_as(facts.state, facts.error)]
 
 
