@@ -121,7 +121,7 @@ def test_a_pipe_gets_everything_that_is_found(holdall: Program) -> None:
     assert (len(told["rows"]), told["columns"], told["total"], told["more"]) == (5000, ["line_no"], 5000, False)
     values = holdall("query", items, "--path", "$.items[*].id")
     assert values.text.split() == [*map(str, range(3000))]
-    assert values.err.splitlines()[5:] == ["and 2,995 more places (--json)", "3,000 values"]
+    assert values.err.splitlines()[5:] == ["the places of all of them: --json", "3,000 values"]
     assert len(holdall("query", items, "--path", "$.items[*].id", "--skip", "2990", "--json").json["nodes"]) == 10
 
 

@@ -59,6 +59,7 @@ class Page:
         for said, real in self.handles.items():
             command = re.sub(rf"\b{said}\b", real, command)
         env = {
+            "HOLDALL_PROGRESS": "off",  # of a busy machine
             "PATH": os.pathsep.join([folder_with_holdall(), os.path.dirname(sys.executable), "/usr/bin", "/bin"]),
             "HOME": str(self.home),
             "HOLDALL_HOME": str(self.home / "kept"),

@@ -478,3 +478,13 @@ def test_what_was_written_after_the_output_was_opened_is_not_there_yet() -> None
     assert [match.byte for match in found.matches] == [len(data) - 3]
     assert grep(reader, "hit|00$", count=True).total == 1
     assert grep(reader, "and more").total == 0
+
+
+def test_no_match_in_a_text_with_other_bytes_says_that_no_pattern_matches_those() -> None:
+    note = "no pattern matches bytes that are not UTF-8, shown as \ufffd: search for what is beside them"
+    data = "INFO Gerät 3 läuft\n".encode("latin-1") + b"INFO all of it is as it should be\n" * 50
+    for pattern in ("Gerät", "Ger.t", "Ger\ufffdt"):
+        found = grep(reader_of(data), pattern)
+        assert (found.total, note in found.notes) == (0, True)
+    assert note not in grep(reader_of(data), "INFO Ger").notes
+    assert note not in grep(reader_of(b"plain\n" * 9), "Ger").notes

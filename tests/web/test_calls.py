@@ -298,3 +298,12 @@ async def test_a_log_of_nonsense_has_a_list_all_the_same(home: Path) -> None:
         assert "<i>" not in answer.text
         assert browser.get("/calls?q=k3f9").status_code == 200
         assert json.dumps("<b>") not in answer.text
+
+
+async def test_what_a_program_keeps_is_kept_and_not_in_the_background(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="mine") as bag:
+        await bag.keep("x\n" * 40_000, tool="export")
+    with client(home) as browser:
+        [row] = _rows(browser.get(f"/s/{bag.session.id}/calls").text)
+        assert ">kept<" in row
+        assert len(_rows(browser.get(f"/s/{bag.session.id}/calls?verdict=kept").text)) == 1

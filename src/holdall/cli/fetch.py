@@ -251,7 +251,7 @@ async def show(
         screen.as_json(flat | {"coverage": seen})
         return 0
     for name, value in flat.items():
-        if value not in ("", None, [], False):
+        if value not in ("", None, [], False) or name in ("bytes", "lines"):
             print(f"{screen.paint(f'{name:<14}', 'dim')} {one_line(_fact(name, value), 2000)}")
     for name, value in _ledger(seen):
         print(f"{screen.paint(f'{name:<14}', 'dim')} {value}")
@@ -330,7 +330,7 @@ async def tail(
             last = await bag.tail(handle, lines, bounded=False)
             bag.fetch.count("tail", {"lines": lines}, last)
             _print(options, TAIL, last)
-            return 0
+            return FOUND_NOTHING if last.past_end else 0
         if options.as_json:
             raise UsageError("tail -f goes on until the output ends; it has no --json.")
         printed = 0

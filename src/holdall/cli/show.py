@@ -297,7 +297,7 @@ def places(found: Nodes | None, total: int, most: int = 5) -> list[str]:
         f"bytes {_range(node.bytes.start, node.bytes.end)}"
         for node in found.nodes[:most]
     ]
-    return told + ([f"and {total - most:,} more places (--json)"] if total > most else [])
+    return told + (["the places of all of them: --json"] if total > len(told) else [])
 
 
 def _cell(value: Any) -> str:

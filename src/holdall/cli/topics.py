@@ -138,7 +138,7 @@ Exit codes: what a script can rely on
   0    done
   1    found nothing: no match, no row, a range past the end, nothing to list or to wait for
   2    wrong use: an unknown handle, flags that do not go together, SQL that cannot be run
-  3    a fault of the store, of something upstream, or of standard output
+  3    a fault of the store (an output that was removed is one), of something upstream, or of standard output
   130  Ctrl-C; put that is ended by a signal: 128 and its number, with what came kept
 
 exec and wait have the exit code of the command. put of several files: 0 only where all of them are kept.

@@ -16,6 +16,7 @@ from math import inf, isfinite
 from typing import Any
 
 from holdall.formats.kinds import PACKED_STREAMS
+from holdall.formats.registry import format_of
 from holdall.search.pattern import Pattern, read_pattern
 from holdall.search.ripgrep import (
     LONG_VALUE,
@@ -202,6 +203,8 @@ class _Search:
             searched = f"searched {UNCHECKED}"
         else:
             searched = _damage_note(self.damage)
+        is_odd = not total and not facts.measure.utf8 and not format_of(facts.measure.kind).is_binary
+        stray = f"no pattern matches bytes that are not UTF-8, shown as {REPLACEMENT}: search for what is beside them"
         by_line = "lines are counted, for the pattern can match nothing at all" if self.pattern.can_be_empty else ""
         return Found(
             handle=self.reader.facts.handle,
@@ -211,7 +214,11 @@ class _Search:
             totals=totals,
             unit="lines" if self.pattern.can_be_empty else "matches",
             state=state,
-            notes=tuple(filter(None, (*ended, searched, _packed_note(facts.measure.kind), by_line, *notes))),
+            notes=tuple(
+                filter(
+                    None, (*ended, searched, _packed_note(facts.measure.kind), by_line, stray if is_odd else "", *notes)
+                )
+            ),
         )
 
 

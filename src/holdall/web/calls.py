@@ -217,7 +217,9 @@ def _with_commands(events: Iterable[Event], kept: Mapping[str, Facts]) -> Iterat
 
 
 def _begun(facts: Facts) -> Event:
-    return Event(facts.created, "running", facts.handle, facts.origin.tool, facts.origin.call_id)
+    """What has ended when it began was kept at once, by a program; all else is, or was, written bit by bit."""
+    kind = "kept" if facts.ended == facts.created else "running"
+    return Event(facts.created, kind, facts.handle, facts.origin.tool, facts.origin.call_id)
 
 
 def _with_facts(row: Row, facts: Facts | None, now: float) -> Row:
