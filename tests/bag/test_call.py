@@ -454,6 +454,28 @@ async def test_the_sql_that_an_answer_names_leads_to_every_row(tmp_path: Path, a
     assert found == list(ids)
 
 
+@requirement("answer:how-to-go-on")
+async def test_the_list_of_what_is_kept_goes_on(tmp_path: Path) -> None:
+    found: list[str] = []
+    async with opened(tmp_path) as bag:
+        kept = [(await bag.keep(f"text {number}")).handle for number in range(230)]
+        asked: dict[str, str] = {}
+        for _ in range(3):
+            text = await answers(bag, "context_read", **asked)
+            found += re.findall(r"^(\w+)  a tool · ", text, re.MULTILINE)
+            following = re.search(r"\n… and [\d,]+ older ones\.\nNext: the same call with lines=(.+)$", text)
+            asked = {"lines": following[1]} if following else {}
+        assert not asked
+        assert found == kept[::-1]
+        some = await answers(bag, "context_read", lines="3:4")
+        assert some.split("\n")[0] == "230 outputs kept, newest first, 3 to 4:"
+        assert [line.split(" ")[0] for line in some.split("\n")[1:3]] == kept[-3:-5:-1]
+        assert await answers(bag, "context_read", lines="300:") == "230 outputs kept; the list has no more lines."
+        refused = await bag.call("context_read", {"bytes": "0:10"})
+        assert refused.is_error
+        assert refused.text == "The argument 'bytes' needs a handle; without one, lines are those of the list."
+
+
 @requirement("answer:raw-too-large")
 async def test_what_is_small_and_not_given_raw_is_not_called_too_large(tmp_path: Path) -> None:
     async with opened(tmp_path, dialect="async") as bag:

@@ -18,6 +18,8 @@ from holdall.bag.waits import Background
 from holdall.formats.registry import format_of
 from holdall.store.deadline import Deadline, within
 from holdall.store.ids import new_fence_tag
+from holdall.text.ranges import ask as range_asked
+from holdall.text.ranges import resolve_lines
 from holdall.values.answers import Answer, Difference, Fetched, Found, Nodes, Passage, Table, fewer, items_of, shown_by
 from holdall.values.errors import (
     AnswerTooLong,
@@ -132,7 +134,7 @@ class ToolCalls:
     async def _carried_out(self, name: str, ask: Ask, given: Mapping[str, Any], started: float) -> "Tell":
         """Do what is asked, once: what comes back tells it in the room that is left, as often as need be."""
         if ask.verb == "list":
-            return await self._listed()
+            return await self._listed(ask)
         if ask.verb == "wait":
             return await self._waited(ask)
         with within(seconds_of(self._core.settings, ask.verb)) as deadline:  # a member is unpacked for that
@@ -313,19 +315,25 @@ class ToolCalls:
             case Nodes():
                 return nodes_answer(found, frame, seen, asked=asked)
 
-    async def _listed(self) -> "Tell":
+    async def _listed(self, ask: Ask) -> "Tell":
+        """What is kept, newest first; `lines` are those of this list."""
+        if other := ask.options.keys() - {"lines"}:
+            raise UsageError(f"the argument '{min(other)}' needs a handle; without one, lines are those of the list.")
         queued = self._background.is_queued
         kept = [facts for facts in await self._fetch.outputs() if facts.state != "expired"]
         outputs = [
             replace(facts, state="queued") if queued(facts.handle) else await self._so_far(facts) for facts in kept
         ]
         shares = [(facts, (self._core.journal.coverage(facts.handle)).share(facts.measure.bytes)) for facts in outputs]
+        part = resolve_lines(range_asked(ask.options.get("lines", ":"), unit="lines"), len(shares)) or Span(1, 0)
 
         async def tell(left: int | None) -> Draft:
             most = self._most_tokens(left)
             _, text = fitted(
-                min(_MAX_LISTED, len(shares)), least=1,
-                make=lambda number: listing(shares, handle_of=self._core.handle_of, most=number),
+                max(1, min(_MAX_LISTED, part.end - part.start + 1)), least=1,
+                make=lambda number: listing(
+                    shares, handle_of=self._core.handle_of, most=number, part=part
+                ),
                 over=lambda text: self._core.count(text) / most,
             )  # fmt: skip
             return Draft(Answer(text))

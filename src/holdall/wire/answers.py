@@ -653,16 +653,25 @@ def _side_text(side: Side | None) -> str:
     return "" if side is None else one_line(side.text, 400) + ("…" if side.cut and not side.text.endswith("…") else "")
 
 
-def listing(outputs: Sequence[tuple[Facts, float]], *, handle_of: Callable[[Facts], str], most: int = 100) -> str:
-    """What is kept, newest first, each with the share of it that was shown."""
+def listing(
+    outputs: Sequence[tuple[Facts, float]], *, handle_of: Callable[[Facts], str], most: int = 100,
+    part: Span | None = None,
+) -> str:  # fmt: skip
+    """What is kept, newest first, each with the share of it that was shown; `part`: from which one to which."""
     if not outputs:
         return "Nothing is kept in this session yet."
-    lines = [f"{plural(len(outputs), 'output')} kept, newest first:"]
-    for facts, share in list(reversed(outputs))[:most]:
+    first, end = (0, len(outputs)) if part is None else (part.start - 1, part.end)
+    some = list(reversed(outputs))[first : min(end, first + most)]
+    which = f", {first + 1:,} to {first + len(some):,}" if first else ""
+    if not some:
+        return f"{plural(len(outputs), 'output')} kept; the list has no more lines."
+    lines = [f"{plural(len(outputs), 'output')} kept, newest first{which}:"]
+    for facts, share in some:
         seen = f" · {Seen(share, is_written=facts.state == 'running')}" if facts.measure.bytes and share else ""
         lines.append(f"{line_of(facts, handle_of(facts))}{seen}")
-    if len(outputs) > most:
-        lines.append(f"… and {len(outputs) - most:,} older ones.")
+    if (older := len(outputs) - first - len(some)) > 0:
+        lines.append(f"… and {older:,} older ones.")
+        lines.append(f"Next: the same call with lines={first + len(some) + 1}:")
     return "\n".join(lines)
 
 

@@ -179,7 +179,7 @@ class Tool(ToolSpec):
         if self.bind is not None:
             return self.bind(given)
         handle = str(given.pop("handle", ""))
-        return Ask(self.verb, handle, given) if handle or not self.without_handle else Ask(self.without_handle)
+        return Ask(self.verb if handle or not self.without_handle else self.without_handle, handle, given)
 
     @property
     def spec(self) -> ToolSpec:
