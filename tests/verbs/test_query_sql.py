@@ -288,6 +288,18 @@ def test_a_member_that_differs_from_another_only_in_case_is_not_taken_for_that_o
     assert rows(ask(b'[{"id": 1, "ID_1": 2}]', "select ID, ID_1 from t")) == [[1, 2]]
 
 
+def test_a_text_that_only_a_late_row_of_a_column_of_numbers_has_is_found(ask: Ask) -> None:
+    lines = [f"{number},abc def ghi {number}" for number in range(90_000)]
+    data = "\n".join(["id,s", *lines[:61_234], "LAST,x", *lines[61_234:]]).encode()
+    table = ask(data, "select s from t where id = 'LAST'")
+    assert rows(table) == [["x"]]
+    assert "id is text: 1 value is not of its usual type, such as LAST." in table.notes
+    data = "\n".join(["id,s", *lines]).encode()
+    for _ in range(2):
+        with pytest.raises(BadQuery, match="Could not convert string 'LAST' to INT64"):
+            ask(data, "select s from t where id = 'LAST'")
+
+
 def test_of_a_name_that_an_object_has_twice_the_last_one_counts_as_in_notices(ask: Ask) -> None:
     records = [f'{{"k/\'s":"a","k/\'s":"é{n}","b":[1],"b":{{"c":{n}}},"n":null,"n":{10**24 + n}}}' for n in range(3)]
     records += ['{"k/\'s":"x","n":5,"n":null}']

@@ -922,6 +922,7 @@ def _is_recursive(defined: dict[str, Any]) -> bool:
 
 
 _CAST = lazy_pattern(r"when casting from source column (\w+)")
+_NO_NUMBER = lazy_pattern(r"Could not convert string")
 # What DuckDB says where an object or a list is taken for a text.
 _NOT_TEXT = lazy_pattern(
     r"can't be cast to the destination type|Could not convert string|Cannot compare values"
@@ -965,6 +966,7 @@ class Table:
         self._needs_all_columns = False  # the SQL names a member that the sample does not have
         self._needs_members = False  # the SQL names members, and the table has only whole values or lines
         self._texts: set[str] = set()  # columns that are to be text, in lower case
+        self._is_looked_at = False  # all values of its columns are
         self._select = ""
         self._left = self._ways()
         self._way: Way | None = None
@@ -1130,6 +1132,9 @@ class Table:
             self.reason = in_few_words(name, message, self.path)
             self._too_small = is_too_small(message) and not self._too_small
             return not is_hopeless(message)
+        if _NO_NUMBER.search(message) and self._may_have_odd_values():
+            self._is_looked_at = True
+            return True
         missing = missing_name(name, message)
         if missing == VALUE and not way.whole_values and self._shape.form in ("ndjson", "array", "object"):
             self._needs_whole_values = True
@@ -1139,6 +1144,11 @@ class Table:
         self._needs_members = self._has_no_members()
         self._needs_all_columns = way.sampled
         return self._needs_members or self._needs_all_columns
+
+    def _may_have_odd_values(self) -> bool:
+        """Whether a column that has a type by its sample may have texts further on: what the SQL looks for."""
+        is_known = (*self._shape.identity, "csv") in self._known
+        return self._shape.form == "csv" and not (self._shape.checked or is_known or self._is_looked_at)
 
     def _has_no_members(self) -> bool:
         """Whether it has whole values or lines instead of the members that objects in it may have."""
