@@ -652,6 +652,7 @@ def test_what_is_packed_has_pages_of_its_own(home: Path) -> None:
         assert "1:3" not in browser.get(f"{second}/retrievals").text
         for part in ("notice", "quotes", "compare", "facts"):
             assert browser.get(f"{first}/{part}").status_code == 200, part
+        assert "A part has no notice of its own" in browser.get(f"{first}/notice").text
         answer = browser.get(f"{first}/raw")
         assert answer.text == LINES
         assert browser.get(f"{other}/raw").text == "another"  # though `!#1` is the first

@@ -54,11 +54,11 @@ _LONGEST = 64 * 1024  # characters on the page: what went to a model is seldom l
 @record
 class Notice:
     """`kept`: from the transcript. `noted`: from the note beside the output. `whole`: the model got the output itself.
-    `unrecorded`: nobody wrote it down.
+    `unrecorded`: nobody wrote it down. `part`: it is a part of an output, which has the notice.
     """
 
     text: str
-    how: Literal["kept", "noted", "whole", "running", "unrecorded", "missing"]
+    how: Literal["kept", "noted", "whole", "running", "unrecorded", "missing", "part"]
     later: str = ""  # what stands in its place since messages were replaced
     left: int = 0  # characters that are not on the page
     for_person: bool = False  # it was shown to a person, on the command line, and to no model
@@ -66,6 +66,8 @@ class Notice:
 
 async def notice_of(bag: Holdall, facts: Facts) -> Notice:
     """Never raises for an output that cannot be read: then there is no notice, and it says why."""
+    if MEMBER in facts.handle:
+        return Notice("", "part")
     if facts.origin.call_id:
         told = await asyncio.to_thread(_in_transcript, bag, facts.origin.call_id)
         if told:
