@@ -288,6 +288,15 @@ def test_a_member_that_differs_from_another_only_in_case_is_not_taken_for_that_o
     assert rows(ask(b'[{"id": 1, "ID_1": 2}]', "select ID, ID_1 from t")) == [[1, 2]]
 
 
+def test_a_late_row_with_more_cells_adds_as_many_columns_and_no_more(ask: Ask) -> None:
+    lines = [f"{number},{number % 7},abc def {number}" for number in range(200_000)]
+    lines[150_000] = "1,2,3,4,5"
+    table = ask("\n".join(["id,v,s", *lines]).encode(), "select * from t limit 1 offset 150000")
+    assert table.columns == ("id", "v", "s", "column3", "column4")
+    assert rows(table) == [[1, 2, "3", "4", "5"]]
+    assert "1 row has more cells than the others: columns column3 on." in table.notes
+
+
 def test_a_text_that_only_a_late_row_of_a_column_of_numbers_has_is_found(ask: Ask) -> None:
     lines = [f"{number},abc def ghi {number}" for number in range(90_000)]
     data = "\n".join(["id,s", *lines[:61_234], "LAST,x", *lines[61_234:]]).encode()

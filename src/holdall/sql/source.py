@@ -25,6 +25,7 @@ from holdall.store.reader import byte_of_line, damage_in, line_of_byte
 from holdall.text.escape import foreign
 from holdall.text.json.find import Hit, Scan, SeveralValues, explain_no_match, find
 from holdall.text.json.path import JsonPath, Segment, Wildcard, parse_path
+from holdall.text.numbers import plural
 from holdall.values.answers import UNCHECKED
 from holdall.values.errors import BadQuery, NotReady, OutputDamaged
 from holdall.values.outputs import Kind
@@ -298,12 +299,12 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
         return lines_of(reader, check)
     if not (rewrite or table.positions or table.ragged or _has_odd_ends(sample) or _has_odd_header(reader, table)):
         return _records(reader, {"form": "csv", "delimiter": table.separator, **table.shape()}, check)
-    widest = len(table.columns)
+    widest, wider = len(table.columns), 0
     try:
         copy = scratch(_as_csv(_rows(reader, table, check), widest))
     except _WiderRow:  # than all of the sample
-        widest += _MOST_EXTRA
         try:
+            widest, wider = _widths(_rows(reader, table, check), widest)
             copy = scratch(_as_csv(_rows(reader, table, check), widest))
         except (_WiderRow, csv.Error):
             return _not_all(form, "a row has far more cells than the first ones", lines_of(reader, check))
@@ -313,7 +314,24 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
     names = column_names([one.name for one in table.columns], widest)
     types = [one.type for one in table.columns] + ["VARCHAR"] * (widest - len(table.columns))
     shape = {"form": "csv", "header": False, "columns": list(zip(names, types, strict=True)), "checked": table.exact}
-    return _copied(reader, shape | {"rewritten": True, "longest_line": 3 * _longest_line(reader)}, copy)
+    made = _copied(reader, shape | {"rewritten": True, "longest_line": 3 * _longest_line(reader)}, copy)
+    if wider:
+        has = "has" if wider == 1 else "have"
+        made.notes.append(
+            f"{plural(wider, 'row')} {has} more cells than the others: columns {names[len(table.columns)]} on."
+        )
+    return made
+
+
+def _widths(rows: Iterator[list[str]], usual: int) -> tuple[int, int]:
+    """How many cells the widest row has, and how many rows have more than the usual ones."""
+    widest = wider = 0
+    for row in rows:
+        if len(row) > usual:
+            widest, wider = max(widest, len(row)), wider + 1
+    if widest > usual + _MOST_EXTRA:
+        raise _WiderRow
+    return widest, wider
 
 
 def _not_all(form: str, why: str, lines: Source) -> Source:
