@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import threading
+import unicodedata
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterator, Mapping
 from dataclasses import replace
@@ -496,7 +497,7 @@ class Core:
         and with nothing beside them, say nothing new. In other letter case, or with hidden signs in between, a model
         still reads the mark.
         """
-        if not text or not self.marks.search(text):
+        if not text or not (self.marks.search(text) or self._reads_as_mark(text)):
             return False
         # One behind the other and nothing between: one that stands inside of another could break its fence.
         issued, at = sorted(self._issued, key=len, reverse=True), len(text) - len(text.lstrip())
@@ -507,6 +508,10 @@ class Core:
             at += len(notice)
             at += len(text) - at - len(text[at:].lstrip())
         return False
+
+    def _reads_as_mark(self, text: str) -> bool:
+        """In other signs that are written alike: full width, mathematical letters."""
+        return not text.isascii() and self.marks.search(unicodedata.normalize("NFKC", text)) is not None
 
     @functools.cached_property
     def marks(self) -> re.Pattern[str]:

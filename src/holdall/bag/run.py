@@ -951,6 +951,9 @@ class Dispatch:
         one.last = None
         one.job.forget()
         one.facts = facts or await asyncio.to_thread(self._core.store.resolve, self._core.session, one.handle)
+        if facts is None and one.sink.fault is not None:  # not even its record could be written
+            one.facts = replace(one.facts, error=not_all_kept(one.sink.fault))
+            _LOG.warning("%s: %s", one.handle, one.facts.error)
         self._core.kept[one.handle] = one.facts
         if one.messages is not None:
             await one.messages.finish(one.facts)
