@@ -11,6 +11,7 @@ import itertools
 import json
 import re
 import sqlite3
+import tarfile
 import threading
 import zipfile
 from collections.abc import Callable, Coroutine
@@ -659,6 +660,18 @@ def test_what_is_packed_has_pages_of_its_own(home: Path) -> None:
         assert answer.headers["content-disposition"] == f'attachment; filename="{outer.handle}-a.log"'
         assert told(browser, f"{second}/tree")["children"][0]["kind"] == "array"
         assert browser.get(f"{output}!nothing").status_code == 400
+        with tarfile.open(fileobj=(tar := io.BytesIO()), mode="w:gz") as files:
+            for name in ("d/one.txt", "d/two.txt"):
+                (about := tarfile.TarInfo(name)).size = len(name)
+                files.addfile(about, io.BytesIO(name.encode()))
+        with zipfile.ZipFile(around := io.BytesIO(), "w") as archive:
+            archive.writestr("inner.zip", written.getvalue())
+        for data, count in ((tar.getvalue(), 2), (around.getvalue(), 1)):
+            links = re.findall(r'href="([^"]+)"', browser.get(f"{kept(home, data)}/parts").text)
+            assert len(links) == count
+        assert '!inner.zip/parts"' in browser.get(links[0]).text
+        inner = re.findall(r'href="([^"]+)"', browser.get(f"{links[0]}/parts").text)
+        assert browser.get(f"{inner[0]}/raw").text == LINES
         packed = kept(home, gzip.compress(LINES.encode()))
         (link,) = re.findall(r'href="([^"]+)"', browser.get(f"{packed}/parts").text)
         assert "5,000 lines" in browser.get(link).text

@@ -315,7 +315,11 @@ class Part(NamedTuple):
 async def members(bag: Holdall, facts: Facts) -> tuple[list[Part], int, str]:
     """What is packed in it; how many those are, and what is wrong with it if they cannot be told."""
     if facts.measure.kind in PACKED_STREAMS:
-        return [Part("", "", None)], 1, ""
+        leads: Sequence[Lead] = ()
+        with contextlib.suppress(HoldallError):
+            leads = await _leads(bag, facts.handle)
+        if all(lead.member in ("", MEMBER) for lead in leads):  # else it holds a tar, whose files are its members
+            return [Part("", "", None)], 1, ""
     bounds = replace(bag.core.bounds(), most_bytes=_SQL_BYTES, most_tokens=None)
     asked = {"sql": "select number, name, bytes from t where type <> 'folder'", "limit": _MOST_TABLES}
     try:
