@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from holdall import Assistant, Holdall, Kept, MemoryStore, Running, Settings, ToolCall, ToolResult, User
+from holdall import (
+    Assistant,
+    Holdall,
+    Kept,
+    MemoryStore,
+    Running,
+    Settings,
+    ToolCall,
+    ToolResult,
+    UsageError,
+    User,
+)
 from holdall.guard.recovery import compact
 from holdall.values.chat import Message
 from holdall.wire.dialects import DIALECTS
@@ -226,3 +237,15 @@ async def test_of_an_output_that_is_still_written_nobody_has_seen_all(tmp_path: 
         assert shown.endswith("still running; 9 bytes so far · all of it so far seen")
         writer.finish()
         assert (await bag.call("context_read", {})).text.endswith(" · all of it seen")
+
+
+def test_a_dialect_that_ships_is_chosen_in_the_settings() -> None:
+    given: Any = "refs"
+    with pytest.raises(UsageError, match=r"chosen by its name in the settings: Settings\(dialect='refs'\)"):
+        Holdall.open(store=MemoryStore(), dialect=given)
+
+
+async def test_a_wait_where_nothing_runs_is_not_over_its_time(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        waited = await bag.wait(timeout=9)
+        assert (waited.ended, waited.running, waited.timed_out) == ((), (), False)

@@ -650,6 +650,8 @@ def opened(
     parent: str,
 ) -> Parts:
     tokenizer = tokenizer or tokenizer_named(settings.tokenizer)
+    if isinstance(named := cast("object", dialect), str):
+        raise UsageError(f"a dialect that ships is chosen by its name in the settings: Settings(dialect={named!r}).")
     dialect = dialect or dialect_of(settings)
     is_own = store is None
     store = store or store_of(home, settings, dialect, tokenizer, clock)

@@ -98,7 +98,7 @@ class Background:
         self._told.update(facts.handle for facts in over)
         facts = (*(one.facts for one in ended if one.facts is not None), *over)
         still = (*self.still_running(), *(self._running_elsewhere(one) for one in elsewhere if one not in over))
-        return Waited(facts, still, matched, timed_out=not facts and not matched)
+        return Waited(facts, still, matched, timed_out=bool(still) and not facts and not matched)
 
     def patience(self, tool: str) -> float | None:
         """Seconds before a call of this tool goes to the background; None if it never does."""

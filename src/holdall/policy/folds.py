@@ -320,6 +320,8 @@ class Tree:
     _questions: dict[str, list[Operation]] = field(default_factory=dict[str, list[Operation]])
     _agents: dict[str, Operation] = field(default_factory=dict[str, Operation])
     _calls: dict[str, Operation] = field(default_factory=dict[str, Operation])  # by handle, those in the background
+    # Of these the log has nothing more where their agent was killed meanwhile.
+    _begun: dict[str, tuple[Operation, Operation]] = field(default_factory=dict[str, tuple[Operation, Operation]])
     _ended: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
     # Where no agent of ours runs, nobody records calls: then they are those whose outputs came here, and those of ours.
     _outputs: list[Operation] | None = field(default_factory=list[Operation])
@@ -358,8 +360,13 @@ class Tree:
                 call = Operation("tool", event.tool, began, event.seconds, data)
                 self._place_in(call)
                 if data.get("outcome") == "running" and event.handle:
+                    self._begun.pop(event.handle, None)
                     self._calls[event.handle] = call
                     self._end_call(event.handle)
+            case "running" if self._turn is not None and event.handle and event.handle not in self._calls:
+                data = {"outcome": "running", "handle": event.handle, "call_id": event.call_id}
+                call = Operation("tool", event.tool, began, event.seconds, data)
+                self._begun[event.handle] = self._turn, call
             case "ended":
                 self._ended[event.handle] = str(data.get("state", "")), event.seconds
                 self._end_call(event.handle)
@@ -382,6 +389,11 @@ class Tree:
         for asked in self._questions.values():
             self.root.children += asked
         self._questions.clear()
+        for handle, (turn, call) in self._begun.items():
+            turn.children.append(call)
+            self._calls[handle] = call
+            self._end_call(handle)
+        self._begun.clear()
         if with_outputs:
             self.root.children = sorted([*self.root.children, *(self._outputs or ())], key=lambda one: one.at)
         return {"version": VERSION, "totals": self.root.totals(), **self.root.to_json()}
