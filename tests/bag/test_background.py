@@ -1339,3 +1339,15 @@ async def test_an_error_that_was_told_is_not_held_until_the_collector_looks_for_
             await until(lambda: not any(isinstance(one, Said) for one in gc.get_objects()))
         finally:
             gc.enable()
+
+
+@pytest.mark.parametrize("sign", ["\r", "\u2028", "\x0c", "\x85"])
+async def test_an_error_is_told_whole_whatever_python_takes_for_the_end_of_a_line(tmp_path: Path, sign: str) -> None:
+    async def fails() -> None:
+        raise RuntimeError(f"disk a is full{sign} 10 % done")
+
+    async with opened(tmp_path, slow_after_seconds=0.0) as bag:
+        running = await bag.run(fails, tool="copy", background=True)
+        assert isinstance(running, Running)
+        waited = await bag.wait(running.handle)
+        assert waited.ended[0].error == f"RuntimeError: disk a is full{sign} 10 % done"

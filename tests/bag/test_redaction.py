@@ -683,3 +683,25 @@ async def test_what_cannot_be_masked_is_withheld_and_the_call_is_not_lost(
             "[not shown and not kept: it could not be looked through for secrets, as the tool's policy demands "
             "(ZeroDivisionError)]"
         )
+
+
+@pytest.mark.parametrize("dialect", ["holdall", "clamp", "legacy"])
+@pytest.mark.parametrize("store", ["never", "large"])
+async def test_the_error_of_a_call_that_wrote_much_and_is_not_stored_is_masked(
+    tmp_path: Path, dialect: str, store: Any
+) -> None:
+    def rows() -> Iterator[str]:
+        yield from (f"row {number} of this\n" for number in range(20_000))
+        raise RuntimeError(f"cannot: password={SECRET}")
+
+    async def writes(writer: Any) -> None:
+        for one in range(20_000):
+            writer.write(f"row {one} of this\n")
+        raise ValueError(f"password={SECRET}")
+
+    policy = ToolPolicy(redact=True, store=store) if store == "never" else ToolPolicy(redact=True)
+    async with opened(tmp_path, dialect=dialect, tools={"env": policy}) as bag:
+        for tool in (rows, writes):
+            taken = await bag.run(tool, tool="env")
+            assert SECRET not in taken.text
+            assert "password=*" in taken.text

@@ -689,6 +689,8 @@ def test_no_mask_ends_inside_of_a_character(form: str, sign: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ['{"form": [{"label": "Password:"}], "b": "c"}', '{"urls": ["https://h/login?user=a&password="], "n": 1}',
+     '{"flags": ["--password="], "n": {"a": 1}}', "  --password TEXT   The password of the user\n",
+     "def login(\n    password,\n    user_name,\n    home_address,\n):\n", "enum A {\n  PASSWORD,\n  USER_NAME,\n}\n",
      '[{"prompt":"Enter password:"},{"prompt":"Again:"}]', '["password:", "user:", 5]', '{"a": "secret=", "b": true}\n{}\n'],
 )  # fmt: skip
 def test_a_string_of_json_that_ends_in_such_a_name_stays_and_so_does_what_follows(text: str) -> None:

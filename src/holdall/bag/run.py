@@ -905,7 +905,7 @@ class Dispatch:
             has_failed = isinstance(outcome, Exception)
             origin = replace(one.origin, is_error=one.origin.is_error or has_failed)
             prepared = await prepare(self._core, sink.joined(), origin)
-            ended = _reason(outcome) if isinstance(outcome, Exception) else ""
+            ended = self._reason(one, outcome) if isinstance(outcome, Exception) else ""
             return replace(prepared, fault=sink.fault, total=sink.total, ended=ended)
         if isinstance(outcome, Streamed):
             return await prepare(self._core, sink.joined(), sink.named(one.origin))
@@ -915,10 +915,14 @@ class Dispatch:
             said = after_written(wrote, f"\n[{_more_than_reason(outcome) or _reason(outcome)}]")
             prepared = await prepare(self._core, said, replace(one.origin, is_error=True))
             keep_failed = partial(self._kept_failed, one) if wrote and not isinstance(wrote, list) else None
-            return replace(prepared, ended=_reason(outcome), keep_failed=keep_failed)
+            return replace(prepared, ended=self._reason(one, outcome), keep_failed=keep_failed)
         if not sink.is_empty:
             return await prepare(self._core, after_written(sink.joined(), outcome), one.origin)
         return await prepare(self._core, outcome, one.origin)
+
+    def _reason(self, one: Dispatched, outcome: BaseException) -> str:
+        redaction = self._core.redaction_of(one.origin.tool)
+        return _reason(outcome) if redaction is None else redaction.text(_reason(outcome))
 
     def _kept_failed(self, one: Dispatched) -> Facts | None:
         """What a call had written that failed before it was slow, where that is too large to be shown."""
@@ -1038,8 +1042,7 @@ def _reason(outcome: BaseException) -> str:
         return more.lstrip().partition("\n")[0][:_LONGEST_REASON]
     if isinstance(outcome, ToolRaised):
         return str(outcome)
-    lines = traceback_of(outcome).strip().splitlines()
-    return lines[-1] if lines else type(outcome).__name__
+    return traceback_of(outcome).strip().rpartition("\n")[2] or type(outcome).__name__
 
 
 def _more_than_reason(outcome: BaseException) -> str:

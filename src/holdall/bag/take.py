@@ -1453,7 +1453,7 @@ async def _unkept(
         # Of a stream only the beginning is at hand: there are no two ends to show.
         shorten = shorten_by(core, both_ends=not _is_incomplete(prepared))
         content = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
-        content = _with_ended(prepared, content)
+        content = _with_ended(replace(prepared, ended=without_mark(prepared.ended, core.marks)), content)
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
         parts, aside = await keep_beside(core, prepared, parts, changed=True, fault=str(fault))

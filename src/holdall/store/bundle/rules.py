@@ -49,6 +49,7 @@ _KEY_PARTS = lazy_pattern(  # lines that follow each other with nothing between;
 _SHORT_KEY_PART = lazy_pattern(rb"\\+[nrt]|([A-Za-z0-9+/=]{4,}+)")
 _COLOUR = lazy_pattern(rb"\x1b\[[0-9;:?]*+[ -/]*+[@-~]")
 _AFTER_STRING = lazy_pattern(rb"\s*+(?:[}\]]|,\s*+[\"{\[0-9tfn-]|\Z)")
+_PLACEHOLDER = lazy_pattern(rb"TEXT|STRING|STR|VALUE|PASSWORD|PASSWD|SECRET|TOKEN|KEY|API_KEY|<\w+>")  # of a help text
 _CLOSING = lazy_pattern(rb"(?<!\\)(\\*+)([\"'`])")
 _FOLDERS = ("PWD", "OLDPWD")  # in any environment
 _WORKING_FOLDER = lazy_pattern(rb"(?<![A-Z_])(?:OLD)?PWD=\Z")
@@ -194,7 +195,7 @@ _OWN: tuple[tuple[str, str], ...] = (
         ),
     ),
     ("Secret Keyword", "[Pp]assword[ \\t\"']{0,20}(?:：|＝)[ \\t\"']{0,20}([^\\s\"'<>,;]{4,})"),
-    ("Password in netrc", r"(?i)\bmachine\s+\S+\s+(?:(?:login|account)\s+\S+\s+)*password\s+(\S+)"),
+    ("Password in netrc", r"(?i)\bmachine\s+\S+\s+(?:(?:login|account)\s+\S+\s+)*password\s+([^\s\"'\\]+)"),
     ("Credentials in a URL", r"(?i)jdbc:oracle:[a-z]+:[^\s/@:]+/([^\s@]+)@"),
 )
 # Flags that hold a secret only after some commands: first the flag is found, then its command is looked for before it.
@@ -459,13 +460,14 @@ class Rules:
             names = [data[slice(*span)] for span in _fields(data, begin, end, delimiter)] if delimiter else []
             secret = [index for index, name in enumerate(names) if self._is_column(name)]
             at = end + 1
+            is_alone = sum(map(bool, names)) < 2  # of code, rather than of a table
             if is_doubtful and not all(_ONE_NAME.fullmatch(name) for name in (header[:1], *names)):
                 continue
             if secret and all(_COLUMN_NAME.fullmatch(name) for name in names):
                 for after, spans in _rows(data, end + 1, delimiter, len(names), secret):
                     at = after
                     for first, last in spans:
-                        if is_doubtful and not _is_bare_secret(data[first:last]):
+                        if (is_doubtful or is_alone) and not _is_bare_secret(data[first:last]):
                             continue
                         if last - first >= _SHORTEST_CELL and not _NO_SECRET.fullmatch(data, first, last):
                             yield from _trimmed(data, first, last, "Secret Keyword")
@@ -623,6 +625,8 @@ def _by_form(rule: _Rule, data: bytes) -> Iterator[Finding]:
         longest = max(groups, key=lambda span: span[1] - span[0], default=(start, end))
         if rule.is_ours or longest[1] - longest[0] >= min(_SHORTEST_GROUP, (end - start) // 3):
             start, end = longest
+        if _PLACEHOLDER.fullmatch(data, start, end) or (start and _closes(data, start - 1, start)):
+            continue
         if rule.kind == _VARIABLE:
             if not _NO_SECRET.fullmatch(data[start:end].strip()) and not _is_folder(data, start):
                 yield from _trimmed(data, start, end, "Secret Keyword")
