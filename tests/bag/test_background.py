@@ -1343,11 +1343,15 @@ async def test_an_error_that_was_told_is_not_held_until_the_collector_looks_for_
 
 @pytest.mark.parametrize("sign", ["\r", "\u2028", "\x0c", "\x85"])
 async def test_an_error_is_told_whole_whatever_python_takes_for_the_end_of_a_line(tmp_path: Path, sign: str) -> None:
+    goes_on = asyncio.Event()
+
     async def fails() -> None:
+        await goes_on.wait()
         raise RuntimeError(f"disk a is full{sign} 10 % done")
 
     async with opened(tmp_path, slow_after_seconds=0.0) as bag:
-        running = await bag.run(fails, tool="copy", background=True)
+        running = await bag.run(fails, tool="copy")
         assert isinstance(running, Running)
+        goes_on.set()
         waited = await bag.wait(running.handle)
         assert waited.ended[0].error == f"RuntimeError: disk a is full{sign} 10 % done"
