@@ -159,3 +159,11 @@ def test_a_wait_has_the_exit_code_of_what_it_waited_for(holdall: Program) -> Non
     assert holdall("wait", handle, "--pattern", "done").code == 0
     assert holdall("wait", handle, "--pattern", "other").code == 1
     assert holdall("wait", _started(holdall, "true")).code == 0
+    assert holdall("wait", handle, "--timeout", "0").code == 7
+    assert holdall("wait", handle, "--pattern", "done", "--timeout", "0").code == 0
+
+
+def test_what_is_piped_to_a_command_in_the_background_is_said_not_to_be_passed_on(holdall: Program) -> None:
+    told = "what is piped in is not passed on to a command in the background\n"
+    assert told in holdall("exec", "--background", "--", "true", stdin=b"one\n").err
+    assert told not in holdall("exec", "--background", "--", "true").err

@@ -394,20 +394,25 @@ class Background:
         """The same for an output that another process writes: the system tells when there is something new."""
         pattern_watch = _watch_for(pattern) if pattern else None
         watch = await self._fetch.watch(handle)
-        try:
-            async with asyncio.timeout(seconds):
-                while True:
-                    facts = await self._fetch.show(handle)
-                    if pattern_watch is not None and await self._core.on(handle, pattern_watch.found):
-                        return Waited(matched=facts.handle)
-                    if facts.state != "running":
-                        return Waited((facts,))
-                    await watch.changed()
-                    if pattern_watch is not None:
-                        await asyncio.sleep(pattern_watch.rest)
-        except TimeoutError:
+
+        async def look() -> Waited:
             facts = await self._fetch.show(handle)
+            if pattern_watch is not None and await self._core.on(handle, pattern_watch.found):
+                return Waited(matched=facts.handle)
+            if facts.state != "running":
+                return Waited((facts,))
             return Waited(running=(self._running_elsewhere(facts),), timed_out=True)
+
+        try:
+            found = await look()  # whatever the time: it may have ended long ago
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while found.timed_out:
+                        await watch.changed()
+                        if pattern_watch is not None:
+                            await asyncio.sleep(pattern_watch.rest)
+                        found = await look()
+            return found
         finally:
             watch.close()
 
@@ -420,6 +425,8 @@ class Background:
         def heard() -> None:
             loop.call_soon_threadsafe(written.set)
 
+        if await self._core.on(handle, pattern_watch.found):  # whatever the time
+            return handle
         for one in running:
             one.sink.listeners = (*one.sink.listeners, heard)
         try:

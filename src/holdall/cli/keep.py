@@ -147,7 +147,10 @@ async def exec_(
     call_id: CallId = "",
     kind: Kind = "",
     background: Annotated[
-        bool, typer.Option("--background", "-b", help="Print its handle and return at once; it outlives the shell.")
+        bool,
+        typer.Option(
+            "--background", "-b", help="Print its handle and return at once; it outlives the shell, and has no input."
+        ),
     ] = False,
     report_to: Annotated[int, typer.Option(hidden=True)] = -1,
 ) -> int:
@@ -435,6 +438,12 @@ _LOOK_SECONDS = 2.0  # between two looks at how much there is
 async def _start_keeper(options: Options, command: list[str], origin: dict[str, str]) -> int:
     """Start a keeper and wait until it has a handle, no longer."""
     import asyncio
+    import fcntl
+    import termios
+
+    with contextlib.suppress(OSError):  # it is closed, or no pipe
+        if any(fcntl.ioctl(0, termios.FIONREAD, bytes(4))) and not os.isatty(0):
+            show.about("what is piped in is not passed on to a command in the background")
 
     reading, writing = os.pipe()
     # The address of a database goes by the environment: everybody can see the arguments of a process.

@@ -157,7 +157,10 @@ async def verify(options: Options) -> int:
         checked = f"{plural(len(verdicts), 'output')}, {size(sum(v.bytes for v in verdicts))} checked"
         show.about(f"{checked}: {plural(len(damaged), 'damaged output') if damaged else 'every byte is as it came'}")
         if damaged:
-            show.about("What is not named is whole. Make the others again, or import them; `holdall rm` removes them.")
+            show.about(
+                "What is not named is whole. Make the others again, or import them; `holdall rm` removes them, and "
+                "`holdall rm --session` one whose record cannot be read."
+            )
     return FAULT if damaged else 0
 
 
