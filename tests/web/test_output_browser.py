@@ -357,6 +357,7 @@ def test_what_is_written_appears_as_it_comes_until_it_has_ended(site: Site, watc
         writer.finish("ready")
         shown(page, "the last line")
         page.locator("[data-part=state]", has_text="ready").wait_for()
+        page.locator("#panel-notice", has_text="Not recorded").wait_for()  # and no longer that it runs
         assert page.locator("[data-part=follow]").is_hidden()
     watched.is_calm()
 
@@ -674,7 +675,9 @@ def test_everything_is_reached_by_keys(site: Site, watched: Watched) -> None:
     settled(page, "–300 of 300")
     page.keyboard.press("Home")
     settled(page, "^lines 1–")
-    page.keyboard.press(":")
+    page.locator("input[type=radio][value=hex]").check(force=True)
+    page.locator("input[type=radio][value=lines]").check(force=True)
+    page.keyboard.press(":")  # though the choice has the focus
     page.keyboard.type("byte 20")
     page.keyboard.press("Enter")
     page.locator("mark.landed").wait_for()

@@ -4,7 +4,8 @@
 (() => {
   const dialog = document.getElementById("keys");
   const rows = () => Array.from(document.querySelectorAll("[data-row]")).filter((one) => one.offsetParent !== null || one.getClientRects().length);
-  const isTyping = (where) => where.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(where.tagName);
+  const isTyping = (where) =>
+    where.isContentEditable || (/^(INPUT|TEXTAREA|SELECT)$/.test(where.tagName) && !/^(radio|checkbox)$/.test(where.type));
   const step = (by) => {
     const all = rows();
     if (!all.length) return false;

@@ -346,6 +346,7 @@ const follow = new Follow(api, {
     const badge = one("state");
     badge.textContent = answer.state;
     badge.dataset.state = answer.state;
+    document.body.dispatchEvent(new Event("ended")); // what was told of it while it ran is told again
     say(answer.error ? `It has ended: ${answer.state}, ${answer.error}` : `It has ended: ${answer.state}. Load the page again for its facts.`);
   },
   failed: (error) => say(`It is not followed any more: ${error.message}`, true),

@@ -1,6 +1,7 @@
 // The keys of this page, beside those that every page has. Whatever has keys of its own keeps them.
 
-const isTyping = (where) => where.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(where.tagName);
+const isTyping = (where) =>
+  where.isContentEditable || (/^(INPUT|TEXTAREA|SELECT)$/.test(where.tagName) && !/^(radio|checkbox)$/.test(where.type));
 const EVERYWHERE = /^(g|G|f|w|Page.*)$/; // also where a button or a link has the focus
 
 export function listenToKeys({ page, text, search, goToJump, stopFollowing, toggleFollowing, toggleWrap, toggleSide }) {
@@ -35,7 +36,7 @@ export function listenToKeys({ page, text, search, goToJump, stopFollowing, togg
     if (event.key === "Escape" && event.target.matches("[data-search]")) text.box.focus();
     if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
     const isText = page.querySelector('[data-view="text"]').getAttribute("aria-selected") === "true";
-    const isTaken = event.target.closest("[role=tablist], button, a, summary, [data-own-keys]") && !EVERYWHERE.test(event.key);
+    const isTaken = event.target.closest("[role=tablist], button, a, summary, input, [data-own-keys]") && !EVERYWHERE.test(event.key);
     const keys = Object.hasOwn(always, event.key) ? always : isText && !isTaken ? inText : {};
     if (!Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
