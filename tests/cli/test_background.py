@@ -11,7 +11,7 @@ import pytest
 
 from holdall import Holdall
 from holdall.bag import waits
-from tests.cli.program import Program, started_as
+from tests.cli.program import Program, started_as, until
 from tests.requirements import requirement
 
 
@@ -167,3 +167,21 @@ def test_what_is_piped_to_a_command_in_the_background_is_said_not_to_be_passed_o
     told = "what is piped in is not passed on to a command in the background\n"
     assert told in holdall("exec", "--background", "--", "true", stdin=b"one\n").err
     assert told not in holdall("exec", "--background", "--", "true").err
+
+
+def test_stop_ends_a_command_of_another_terminal_with_all_that_it_started(holdall: Program, tmp_path: Path) -> None:
+    gate = _gate(tmp_path)
+    words = started_as("exec", "--", "sh", "-c", f"echo begun; cat {gate}; echo not reached")
+    process = subprocess.Popen(words, env=holdall.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    found: list[str] = []
+
+    def runs() -> bool:
+        found[:] = [one["handle"] for one in holdall("ls", "--json").json["outputs"] if one["state"] == "running"]
+        return bool(found)
+
+    until(runs)
+    assert holdall("wait", found[0], "--pattern", "begun").code == 0
+    assert b"cancelled: it was asked to end" in holdall("stop", found[0]).out
+    assert b"not reached" not in process.communicate(timeout=90)[0]
+    with pytest.raises(OSError, match="No such device"):  # nobody reads it any more
+        os.open(gate, os.O_WRONLY | os.O_NONBLOCK)

@@ -254,19 +254,38 @@ def _stopping(process: subprocess.Popen[bytes], *, alone: bool) -> threading.Eve
     import asyncio
 
     asked = threading.Event()
+    family: list[int] = []  # of a command that shares the group of its shell: it, and all that it had started
 
     def send(number: int) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if process.returncode is None:
+        if not family and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, number) if alone else os.kill(process.pid, number)
+        for one in family:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(one, number)
 
     def ask() -> None:
         asked.set()
+        if not alone and not family and hasattr(os, "pidfd_open"):  # of Linux
+            for pid in _with_children(process.pid):
+                with contextlib.suppress(OSError):
+                    family.append(os.pidfd_open(pid))  # another process may have its number by and by
         send(signal.SIGTERM)
         asyncio.get_running_loop().call_later(_PATIENCE, send, signal.SIGKILL)
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ask)
     return asked
+
+
+def _with_children(pid: int) -> list[int]:
+    """The process, its children, and theirs, as far as the system tells."""
+    found = [pid]
+    for one in found:  # which grows
+        with contextlib.suppress(OSError, ValueError):
+            for thread in os.listdir(f"/proc/{one}/task"):
+                with open(f"/proc/{one}/task/{thread}/children", encoding="ascii") as listed:
+                    found += map(int, listed.read().split())
+    return found
 
 
 def size_of(facts: Facts) -> str:
