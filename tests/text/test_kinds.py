@@ -91,6 +91,7 @@ def measured(data: str | bytes) -> Measure:
         pytest.param(
             "ndjson", '{"n": 1}\nnull\n1.5\n"s"\n[]\n', marks=requirement("measure:kind-ndjson"), id="ndjson of anything"
         ),
+        pytest.param("ndjson", '{"n": 1}\nWARN again\n' + '{"n": 2}\n' * 30, id="ndjson with a word between"),
         pytest.param("ndjson", ROWS * 5000, marks=requirement("measure:kind-ndjson"), id="ndjson long"),
         pytest.param(
             "ndjson", '{"n": 1}\n{"n": ' + "7" * 5000 + "}\n", marks=requirement("measure:kind-ndjson"), id="ndjson digits"
