@@ -230,7 +230,7 @@ async def demo(
 
     It searches a log of ten megabytes, has another agent query a JSON export on one line, and crawls a slow site on
     this machine meanwhile. Shows what the context would have held without Holdall, and reads every byte back. Nothing
-    is configured, and without --keep or --home nothing stays. Exit code 3 where a byte is not there.
+    is configured, and without --keep, --home or HOLDALL_HOME nothing stays. Exit code 3 where a byte is not there.
 
     \b
     Example:  holdall demo
