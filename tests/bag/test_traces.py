@@ -19,7 +19,7 @@ from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.store.bundle import stream
 from holdall.values.chat import Reply, ToolCall
-from holdall.values.errors import ModelOverflow
+from holdall.values.errors import ModelOverflow, OutputExpired
 from tests.agent.shapes import acting, agent, report, returned, tool
 from tests.agent.test_loop import run
 from tests.bag.shapes import opened
@@ -246,12 +246,19 @@ async def test_what_is_gone_leaves_no_text_in_events(way: str, here: Path) -> No
 @requirement("store:gone-leaves-no-text")
 async def test_what_is_written_of_an_output_after_it_was_removed_leaves_no_text(here: Path) -> None:
     """A question was running while another process removed it."""
-    async with opened(here, retention="keep") as bag:
+
+    async def reply(request: Request) -> Reply | str:
+        if not removed:
+            removed.append(await other.forget(kept.handle))
+        return f"The word is {SECRET}, in {len(request.messages)} messages."
+
+    removed: list[object] = []
+    async with opened(here, retention="keep", model=ScriptedModel(reply)) as bag:
         kept = await bag.keep(LARGE, tool="fetch")
-        async with opened(here, retention="keep") as other:
-            await other.forget(kept.handle)
-        bag.journal.record("asked", handle=kept.handle, preview=SECRET)
-        bag.journal.flush()
+        async with Holdall.open(home=bag.store.home, session=bag.session.name) as other:
+            with pytest.raises(OutputExpired):
+                await bag.extract(kept.handle, "which word?", mode="full-chunked")
+        assert removed
         assert traces(here) == []
 
 

@@ -3,6 +3,7 @@
 Imported with the first question: most sessions ask none.
 """
 
+import asyncio
 import json
 import logging
 import time
@@ -31,6 +32,7 @@ from holdall.values.errors import (
     NoModel,
     NoSuchModel,
     NotReady,
+    OutputExpired,
     QueryMissing,
     TooCostly,
     UsageError,
@@ -150,7 +152,11 @@ class Questions:
         `watch` gets the progress. With `falls_back` a model that is missing or cannot be used is no error: the answer
         is both ends of the output, with a warning.
         """
-        return await self._core.at_home(self._extract(handle, question, mode, model, ceiling, watch, falls_back))
+        try:
+            return await self._core.at_home(self._extract(handle, question, mode, model, ceiling, watch, falls_back))
+        except OutputExpired:
+            await asyncio.to_thread(self._core.journal.erase_removed, handle)
+            raise
 
     async def _extract(
         self,

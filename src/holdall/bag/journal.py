@@ -34,7 +34,6 @@ _MOST_MEMBERS = 1000  # that are remembered
 _LOOK_BYTES = 64 * 1024
 # What was shown whole is all in the transcript, and after a turn or a call the model is asked: these wait for that.
 _DEFERRABLE = ("inline", "turn", "called")
-_QUOTING = ("asked", "extracted", "refused", "retrieved")  # these may quote an output
 _FLUSH_SECONDS = 1.0  # seconds after which waiting events are written
 _ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
 _TEXT = json.encoder.encode_basestring_ascii
@@ -161,6 +160,14 @@ class Journal:
         at = 0 if newest_bytes is None else _line_start(self._store, self._session, newest_bytes)
         return logged_events(self._store, self._session, at)
 
+    def erase_removed(self, handle: str) -> None:
+        """An output was removed while it was asked about: what was written of it meanwhile goes too."""
+        self.flush()
+        with contextlib.suppress(HoldallError):
+            facts = self._store.resolve(self._session, handle.partition(MEMBER)[0])
+            if facts.state == "expired":
+                self._store.remove(self._session, [facts])
+
     def flush(self) -> None:
         """Write what waits."""
         with self._lock:
@@ -190,18 +197,9 @@ class Journal:
             return
         try:
             self._store.append_events(self._session, b"".join([_line(one, self._by) for one in self._waiting]))
-            told = {one.handle for one in self._waiting if not isinstance(one, tuple) and one.kind in _QUOTING}
             self._waiting.clear()
-            self._erase_removed(told)
         except (StoreFault, OSError) as problem:
             _LOG.warning("an event could not be written yet: %s", problem)
-
-    def _erase_removed(self, handles: Iterable[str]) -> None:
-        """An output may have been removed while it was asked about: what was just written of it goes too."""
-        for handle in handles:
-            with contextlib.suppress(HoldallError):
-                if handle and (facts := self._store.resolve(self._session, handle)).state == "expired":
-                    self._store.remove(self._session, [facts])
 
     def _catch_up(self) -> None:
         """Fold what others wrote. Our own events are folded already."""
