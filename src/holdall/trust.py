@@ -381,7 +381,10 @@ class _Watch:
         if b"\0" in text:
             return []
         folder = os.path.dirname(path)
-        found = self._mentioned(text, folder)
+        is_shell = path.endswith((".sh", ".bash", ".zsh")) or (
+            text[:2] == b"#!" and b"sh" in text[:64].partition(b"\n")[0]
+        )
+        found = self._mentioned(text, folder, of_shell=is_shell)
         if os.path.basename(path) == "pyproject.toml":
             modules = [os.fsdecode(one) for one in _SCRIPT_MODULE.findall(text)]
             packages = [one.partition(".")[0] for one in modules]
@@ -408,13 +411,13 @@ class _Watch:
         self._looked_up |= asked
         return found
 
-    def _mentioned(self, text: bytes, folder: str) -> list[str]:
+    def _mentioned(self, text: bytes, folder: str, *, of_shell: bool = True) -> list[str]:
         found: list[str] = []
         run = {word: program for program, word in _RUN.findall(text)}
         run |= dict.fromkeys(_INCLUDED.findall(text), b"")
         entered = [os.path.join(folder, os.fsdecode(one)) for one in _ENTERED.findall(text)[:9]]
         sent = [os.path.join(one, os.fsdecode(to)) for to in _SENT.findall(text)[:9] for one in (folder, self._start)]
-        for program in dict.fromkeys(_RUNNER.findall(text)):
+        for program in dict.fromkeys(_RUNNER.findall(text)) if of_shell else ():  # in other texts they are words
             found += self._read_by(os.fsdecode(program), (folder, self._start, *entered, *sent))
         for match in dict.fromkeys((*_MENTIONS.findall(text), *run)):
             for place in dict.fromkeys((folder, self._start, *entered)):

@@ -237,7 +237,7 @@ def test_verify_names_what_is_damaged(holdall: Program) -> None:
     assert ran.text.startswith(f"{bad}  cli  output {bad} is damaged: checksum mismatch in bytes 0 to 3,000.")
     assert good not in ran.text
     assert "holdall verify" not in ran.text
-    assert "Make the others again, or import them; `holdall rm` removes them." in ran.err
+    assert "Make the others again, or import them; `holdall rm` removes them, and" in ran.err
     shown = holdall("cat", bad)
     assert (shown.code, shown.out) == (3, b"")
     assert "damaged" in shown.err

@@ -425,8 +425,8 @@ class Background:
         def heard() -> None:
             loop.call_soon_threadsafe(written.set)
 
-        if await self._core.on(handle, pattern_watch.found):  # whatever the time
-            return handle
+        if not seconds:  # then one look is all
+            return handle if await self._core.on(handle, pattern_watch.found) else ""
         for one in running:
             one.sink.listeners = (*one.sink.listeners, heard)
         try:
