@@ -350,7 +350,7 @@ class Rules:
             return self._without_colours(data)
         narrow = _narrow(data)
         wide = [(2 * start, 2 * end, kind) for start, end, kind in self._of_bytes(narrow)] if narrow else []
-        return [*_to_their_ends(data, self._of_bytes(data)), *wide]
+        return [*_whole_characters(data, self._of_bytes(data)), *wide]
 
     def _of_bytes(self, data: bytes) -> list[Finding]:
         if b"\xe2\x94" in data or b"\xe2\x95" in data:  # a table with drawn lines, as one of other signs
@@ -574,7 +574,7 @@ class Rules:
                 yield str(one.secret_type), text
 
 
-def _to_their_ends(data: bytes, findings: Iterable[Finding]) -> Iterator[Finding]:
+def _whole_characters(data: bytes, findings: Iterable[Finding]) -> Iterator[Finding]:
     """No mask ends inside of a character."""
     for start, found, kind in findings:
         end = found

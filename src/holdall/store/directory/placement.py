@@ -114,7 +114,7 @@ def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] |
         files.unlink(handle + SUFFIX, dir_fd=folder.descriptor)
     if not is_told:
         freed += _remove_unnamed(folder, {facts.file for facts in staying})
-    if not is_told or new:  # again, for what was written meanwhile: who writes looks for the tombstone afterwards
+    if not is_told or new:  # again, for what was written meanwhile; a question that is still asked erases its own
         _tell_nothing(folder, going, staying, all_of_it=handles is None, has_room=True)
     freed += _remove_unnamed(folder, {facts.file for facts in staying})
     files.fsync(folder.descriptor)
