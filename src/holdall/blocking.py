@@ -112,6 +112,7 @@ class Records(_Waits):
     append_transcript = _direct(bag.Records.append_transcript)
     transcript = _direct(bag.Records.transcript)
     noticed = _direct(bag.Records.noticed)
+    announced = _direct(bag.Records.announced)
     transcript_lines = _direct(bag.Records.transcript_lines)
     history = _direct(bag.Records.history)
     events = _direct(bag.Records.events)

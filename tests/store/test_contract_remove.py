@@ -66,6 +66,23 @@ def test_shared_bytes_go_with_the_last_output_that_has_them(store: OutputStore, 
 
 
 @requirement("store:removed")
+@pytest.mark.parametrize("expires", [False, True])
+def test_a_note_that_names_two_outputs_goes_with_either(
+    store: OutputStore, session: SessionInfo, expires: bool
+) -> None:
+    one, other, third = (keep(store, session, text) for text in ("one\n", "other\n", "third\n"))
+    ids = [facts.id.replace("-", "") for facts in (one, other, third)]
+    for content, key in ((0, 0), (0, 1), (1, 1), (2, 0), (2, 2)):
+        store.remember(session, ids[content], ids[key], b"note")
+    if expires:
+        store.expire(session, [one], "test")
+    else:
+        store.remove(session, [one])
+    left = {(ids.index(note.content), ids.index(note.key)) for note in store.notes(session)}
+    assert left == {(1, 1), (2, 2)}
+
+
+@requirement("store:removed")
 def test_events_and_the_tree_keep_their_numbers_and_lose_what_they_quote(
     store: OutputStore, session: SessionInfo
 ) -> None:

@@ -24,9 +24,10 @@ from starlette.testclient import TestClient
 
 from holdall.bag import Holdall
 from holdall.bag.records import noticed_key
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.reader import FileReader
 from holdall.store.records import sealed
-from holdall.values.outputs import Facts, Kept
+from holdall.values.outputs import Facts, Kept, Running
 from holdall.values.settings import Settings, ToolPolicy
 from tests.requirements import requirement
 from tests.web.stories import FALSE_QUOTE, NEEDLE, REAL_QUOTE, Told, investigation
@@ -482,6 +483,58 @@ def test_without_a_transcript_the_notice_is_the_one_that_was_noted_down(home: Pa
             page = browser.get(address).text
             assert "The exact text that the model was given for this call, as it was noted down then." in page
             assert _unescaped(page).count(notice) == 1
+
+
+@requirement("viewer:same-notice")
+@pytest.mark.anyio
+async def test_what_the_model_was_told_of_a_slow_call_is_on_its_page(home: Path) -> None:
+    go_on = asyncio.Event()
+
+    async def slow() -> str:
+        await go_on.wait()
+        return LINES
+
+    async with Holdall.open(home=str(home), session="s", settings=Settings(slow_after_seconds=0.01)) as bag:
+        taken = await bag.run(slow, tool="crawl", call_id="c1")
+        assert isinstance(taken, Running)
+        page = f"/s/{bag.session.id}/o/{taken.handle}/notice"
+        with client(home) as browser:
+            running = _unescaped(browser.get(page).text)
+            go_on.set()
+            waited = (await bag.call("wait_for_tool_output", {"handle": taken.handle})).text
+            ended = _unescaped(browser.get(page).text)
+        noticed = bag.records.noticed(taken.handle)
+    assert noticed is not None
+    assert noticed.text in waited
+    assert running.count(taken.content) == 1
+    assert "The call is still running; its notice is made when it has ended." in running
+    assert (ended.count(taken.content), ended.count(noticed.text)) == (1, 1)
+    assert "When it had ended, the model was given this." in ended
+
+
+@requirement("viewer:same-notice", "store:removed")
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_notice_of_changes_is_on_its_page_until_one_of_both_is_removed(home: Path, gone: int) -> None:
+    async def agent(bag: Holdall) -> tuple[list[str], list[str]]:
+        taken = [
+            await bag.take(text, tool="crawl") for text in (LINES, LINES.replace("line 7 of", "other of", 1), LINES)
+        ]
+        same = await bag.take(LINES, tool="crawl")
+        return [one.handle for one in (*taken, same)], [one.text for one in (*taken, same)]  # pyright: ignore
+
+    session, (handles, notices) = made(home, agent)
+    assert "the same bytes as" in notices[3]
+    assert all("with 1 of" in one for one in notices[1:3])
+    with client(home) as browser:
+        pages = [_unescaped(browser.get(f"/s/{session}/o/{one}/notice").text) for one in handles]
+        assert [page.count(notice) for page, notice in zip(pages, notices, strict=True)] == [1, 1, 1, 1]
+    with contextlib.closing(DirectoryStore(str(home))) as store:
+        found = store.find_session("s")
+        assert found is not None
+        store.remove(found, [store.resolve(found, handles[gone])])
+        names = [note.content for note in store.notes(found)]
+        texts = b"".join(store.recall(found, note.content, note.key) or b"" for note in store.notes(found))
+    assert (b"- line 7" in texts, b"+ line 7" in texts) == ((False, True) if gone == 0 else (False, False)), names
 
 
 @pytest.mark.parametrize("after", ["1152921504606846976", "-5", "1e999", "[" * 100_000])

@@ -45,7 +45,21 @@ class Noticed:
 def noticed_key(facts: Facts) -> tuple[str, str]:
     """What a notice is remembered under: the content and, because outputs of the same content have each its own, the
     output itself."""
-    return facts.measure.sha256, facts.id.replace("-", "")
+    return facts.measure.sha256, _digits(facts)
+
+
+def announced_key(facts: Facts) -> tuple[str, str]:
+    """What is remembered of the moment in which a call went to the background: its content is not known then."""
+    return _digits(facts), _digits(facts)
+
+
+def quoting_key(facts: Facts, other: Facts) -> tuple[str, str]:
+    """What a notice is remembered under that quotes another output: it goes with either of them."""
+    return _digits(facts), _digits(other)
+
+
+def _digits(facts: Facts) -> str:
+    return facts.id.replace("-", "")
 
 
 class Records:
@@ -68,10 +82,16 @@ class Records:
 
     def noticed(self, handle: str) -> Noticed | None:
         """What a model got in place of this output; None if it got all of it, or nobody noted it down."""
+        store, session = self._core.store, self._core.session
+        facts = store.resolve(session, handle)
+        keys = [noticed_key(facts)] if facts.measure.sha256 else []
+        keys += [(one.content, one.key) for one in store.notes(session) if one.content == _digits(facts) != one.key]
+        return next((found for key in keys if (found := Noticed.in_line(store.recall(session, *key) or b""))), None)
+
+    def announced(self, handle: str) -> Noticed | None:
+        """What a model got when the call of this output went to the background; None if it did not."""
         facts = self._core.store.resolve(self._core.session, handle)
-        if not facts.measure.sha256:
-            return None
-        return Noticed.in_line(self._core.store.recall(self._core.session, *noticed_key(facts)) or b"")
+        return Noticed.in_line(self._core.store.recall(self._core.session, *announced_key(facts)) or b"")
 
     def transcript_lines(self) -> Iterator[bytes]:
         """The lines of the transcript, however many they are."""

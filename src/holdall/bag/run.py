@@ -33,6 +33,7 @@ from holdall.bag.take import (
     flattened,
     kept_fields,
     marked_view,
+    note_announced,
     prepare,
     stored,
     text_and_notes,
@@ -870,7 +871,9 @@ class Dispatch:
             self._core,
             View(replace(facts, state=state), b"", b"", "", long_handle=self._core.dialect.long_handles),
         )
-        return Running(self._core.issue(self._core.running(view)), one.handle)
+        told = self._core.issue(self._core.running(view))
+        await asyncio.to_thread(note_announced, self._core, facts, told)
+        return Running(told, one.handle)
 
     # Inside
 

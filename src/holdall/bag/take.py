@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from holdall.bag import streams
 from holdall.bag.core import NO_POLICY, Core, in_thread
-from holdall.bag.records import Noticed, noticed_key
+from holdall.bag.records import Noticed, announced_key, noticed_key, quoting_key
 from holdall.bag.streams import discard, value_text, with_an_end
 from holdall.formats.registry import format_of
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
@@ -205,9 +205,10 @@ def _kept_before(core: Core, content: object, origin: Origin) -> Facts | None:
 _MAX_LISTED = 20
 
 
-async def view_of(core: Core, handle: str, room: int | None = None) -> View:
-    """`room` is what the notice may take, where that is less than notices may take anyway."""
-    return await core.on(handle, partial(_look, core, room))
+async def view_of(core: Core, handle: str, room: int | None = None, *, alone: bool = False) -> View:
+    """`room` is what the notice may take, where that is less than notices may take anyway; one `alone` tells of no
+    other output."""
+    return await core.on(handle, partial(_look, core, room, alone=alone))
 
 
 def view_now(core: Core, facts: Facts, room: int | None) -> View | None:
@@ -218,9 +219,9 @@ def view_now(core: Core, facts: Facts, room: int | None) -> View | None:
         return None
 
 
-def _look(core: Core, room: int | None, reader: OutputReader) -> View:
+def _look(core: Core, room: int | None, reader: OutputReader, *, alone: bool = False) -> View:
     most = core.settings.notice_max_tokens
-    difference = _difference(core, reader)
+    difference = None if alone else _difference(core, reader)
     # Of what is masked as it is stored, the texts inside of binary data are not: their notice only says what it is.
     is_sealed = reader.facts.origin.masked and format_of(reader.facts.measure.kind).is_binary
     view = notice_view(
@@ -914,7 +915,7 @@ async def _kept_structure(core: Core, facts: Facts, *, over: bool, changed: bool
     view = await view_of(core, facts.handle)
     view = replace(view, imitates=core.imitates(view.head.decode("utf-8", "replace")))
     notice = core.issue(core.written(view)[0])
-    _note_down(core, facts, notice, ())
+    note_down(core, facts, notice, view)
     return core.issue(structure_notice(notice))
 
 
@@ -1080,17 +1081,33 @@ def shared_beginning(text: str, content: str) -> tuple[Span, ...]:
     return (Span(0, len(encode(text[:shared])[0])),) if shared else ()
 
 
-def _note_down(core: Core, facts: Facts, notice: str, begins_with: Sequence[Span]) -> None:
+def note_down(core: Core, facts: Facts, notice: str, view: View | None, begins_with: Sequence[Span] = ()) -> None:
     """Remember what the model got in place of an output, as far as that is not the beginning of the output itself.
 
     Not in its event, because the log has no content, and not in its record, which is written before the notice. A note
-    goes with its output. One that the store refuses is missed by nobody but the viewer.
+    goes with its output, and with the one whose lines it shows. One that the store refuses is missed by nobody but the
+    viewer.
     """
     after = begins_with[0].end if begins_with else 0
     text = encode(notice)[0][after:].decode("utf-8") if after else notice
-    told = Noticed(core.journal.now(), core.dialect.name, text, after)
+    difference = view.difference if view is not None else None
+    with contextlib.suppress(HoldallError, OSError):
+        key = noticed_key(facts)
+        if difference is not None and difference.changes:
+            other = core.kept.get(difference.other) or core.store.resolve(core.session, difference.other)
+            key = quoting_key(facts, other)
+        _remember(core, key, text, after)
+
+
+def note_announced(core: Core, facts: Facts, text: str) -> None:
+    """The same for what the model got when the call went to the background."""
     with contextlib.suppress(StoreFault, OSError):
-        core.store.remember(core.session, *noticed_key(facts), told.to_line(), durable=False)
+        _remember(core, announced_key(facts), text)
+
+
+def _remember(core: Core, key: tuple[str, str], text: str, after: int = 0) -> None:
+    told = Noticed(core.journal.now(), core.dialect.name, text, after)
+    core.store.remember(core.session, *key, told.to_line(), durable=False)
 
 
 # What becomes of a measured output: shown as it came, kept with a notice in its place, or shown in part.
@@ -1411,8 +1428,7 @@ async def _noticed(
     _record_kept(
         core, prepared, facts, reason=decision.reason, content_tokens=core.count(text), replaced=True, shown=spans
     )
-    if view is None or view.difference is None:  # that has lines of another output, which may be removed before this
-        _note_down(core, facts, text, shown if view is None else ())
+    note_down(core, facts, text, view, shown if view is None else ())
     for other in aside:
         _record_kept(core, prepared, other, reason="attachment", content_tokens=0, replaced=True)
     return Kept(content, facts, aside, prepared.origin.is_error or facts.state in ("failed", "timed out"))
@@ -1554,8 +1570,9 @@ def _record_kept(
 
 
 async def notice_of(core: Core, facts: Facts) -> tuple[str, tuple[Span, ...]]:
-    """The notice of a kept output, and the bytes that are in it."""
-    text, shown = core.written(await view_of(core, facts.handle))
+    """The notice of a kept output, and the bytes that are in it. It stands alone: where it is needed, the output that
+    it could be compared with may be gone from the conversation."""
+    text, shown = core.written(await view_of(core, facts.handle, alone=True))
     return core.issue(text), shown
 
 
@@ -1569,7 +1586,7 @@ def record_replaced(core: Core, facts: Facts, text: str, shown: Sequence[Span] |
         bytes=facts.measure.bytes, tokens=facts.measure.tokens, content_tokens=core.count(text), replaced=True,
         shown=[span.as_list() for span in (whole if shown is None else shown)],
     )  # fmt: skip
-    _note_down(core, facts, text, ())
+    note_down(core, facts, text, None)
 
 
 def _since(prepared: Prepared) -> float:

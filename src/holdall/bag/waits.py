@@ -16,7 +16,7 @@ from holdall.bag.core import Core, in_thread
 from holdall.bag.fetch import Fetch
 from holdall.bag.messages import Messages
 from holdall.bag.run import Dispatch, Dispatched
-from holdall.bag.take import update_within_limits, view_of
+from holdall.bag.take import note_down, update_within_limits, view_of
 from holdall.formats.registry import checked_kind
 from holdall.store.ids import new_fence_tag
 from holdall.store.owners import process_mark
@@ -324,13 +324,18 @@ class Background:
                 frame = Frame(core.handle_of(facts), tag_for(text, new_fence_tag), core.dialect.go_on)
                 if left.fits((fenced := frame.fenced(text)).encode()):
                     return fenced, (Span(0, size),)
+            view = None
             if size:
-                told, spans = core.written(await view_of(core, facts.handle))
+                told, spans = core.written(view := await view_of(core, facts.handle))
             else:
                 told, spans = self._error(facts), ()
         except HoldallError:  # expired or damaged: whoever reads it is told so
             return "", ()
-        return (told, spans) if left.fits(told.encode("utf-8", "replace")) else ("", ())
+        if not left.fits(told.encode("utf-8", "replace")):
+            return "", ()
+        if view is not None:
+            await asyncio.to_thread(note_down, core, facts, told, view)
+        return told, spans
 
     def _error(self, facts: Facts) -> str:
         """Of a call that gave nothing it is all there is."""

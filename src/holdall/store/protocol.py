@@ -456,8 +456,8 @@ class OutputStore(Protocol):
     def remember(self, session: SessionInfo, content: str, key: str, data: bytes, *, durable: bool = True) -> None:
         """A small note about an output of that content. It goes with the last output of the session that has it.
 
-        A note whose key is the id of an output (its hexadecimal digits) goes with that output. One that is not durable
-        survives the process; a crash of the machine may take a part of it.
+        A note with the id of an output (its hexadecimal digits) in place of the content or as its key goes with that
+        output. One that is not durable survives the process; a crash of the machine may take a part of it.
         """
         ...
 

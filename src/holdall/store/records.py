@@ -287,6 +287,12 @@ def is_answer(key: str) -> bool:
     return len(key) > _ID_DIGITS
 
 
+def is_by_content(content: str) -> bool:
+    """Whether a note is about all outputs of a content. One about a single output may be named by its id twice, or by
+    its id and that of another one that it quotes: it goes with either."""
+    return len(content) > _ID_DIGITS
+
+
 def check_name(name: str) -> None:
     """The name of a session comes from outside, and is never part of a path."""
     if not isinstance(cast("object", name), str):

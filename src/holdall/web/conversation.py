@@ -26,7 +26,7 @@ from holdall.values.chat import Assistant, Message, System, ToolCall, ToolResult
 from holdall.values.errors import HoldallError, UsageError
 from holdall.values.events import Event
 from holdall.values.record import record
-from holdall.web.output_page import noticed_text
+from holdall.web.output_page import announced_text, noticed_text
 from holdall.web.state import ViewerState, render, state_of
 
 MESSAGES = 40  # of one answer
@@ -280,7 +280,7 @@ async def _tool(_viewer: ViewerState, bag: Holdall, given: Mapping[str, str]) ->
         with contextlib.suppress(HoldallError):
             facts = await bag.show(event.handle)
             arguments = arguments or _text("arguments", written(facts.origin.arguments))
-            noted = await noticed_text(bag, facts)
+            noted = await (announced_text if event.data["outcome"] == "running" else noticed_text)(bag, facts)
             told = [_text("tool", noted, name=event.tool)] if noted else []
     if arguments is None and event.data.get("arguments"):
         arguments = _text("arguments", written(event.data["arguments"]))

@@ -62,6 +62,7 @@ class Notice:
     later: str = ""  # what stands in its place since messages were replaced
     left: int = 0  # characters that are not on the page
     for_person: bool = False  # it was shown to a person, on the command line, and to no model
+    announced: str = ""  # what the model was given when the call went to the background
 
 
 async def notice_of(bag: Holdall, facts: Facts) -> Notice:
@@ -73,13 +74,14 @@ async def notice_of(bag: Holdall, facts: Facts) -> Notice:
         if told:
             last = told[-1] if told[-1] != told[0] else ""
             return Notice(told[0][:_LONGEST], "kept", last[:_LONGEST], max(0, len(told[0]) - _LONGEST))
-    if facts.state in asking.RUNNING:
-        return Notice("", "running")
     try:
+        announced = await announced_text(bag, facts)
+        if facts.state in asking.RUNNING:
+            return Notice("", "running", announced=announced)
         was_whole, for_person = await asyncio.to_thread(_shown_as, bag, facts)
         if noted := await noticed_text(bag, facts):
-            return Notice(noted[:_LONGEST], "noted", "", max(0, len(noted) - _LONGEST), for_person)
-        return Notice("", "whole" if was_whole else "unrecorded", for_person=for_person)
+            return Notice(noted[:_LONGEST], "noted", "", max(0, len(noted) - _LONGEST), for_person, announced)
+        return Notice("", "whole" if was_whole else "unrecorded", for_person=for_person, announced=announced)
     except HoldallError as problem:
         return Notice(str(problem), "missing")
 
@@ -90,6 +92,12 @@ def _shown_as(bag: Holdall, facts: Facts) -> tuple[bool, bool]:
     kept = [one for one in bag.records.events() if one.kind == "kept" and one.handle == facts.handle]
     for_person = bool(kept) and all(one.data.get("reader") == PERSON for one in kept)
     return any(not one.data.get("replaced") and one.spans("shown") == whole for one in kept), for_person
+
+
+async def announced_text(bag: Holdall, facts: Facts) -> str:
+    """What was noted down when its call went to the background; "" if nothing was."""
+    noted = await asyncio.to_thread(bag.records.announced, facts.handle)
+    return noted.text[:_LONGEST] if noted is not None else ""
 
 
 async def noticed_text(bag: Holdall, facts: Facts) -> str:

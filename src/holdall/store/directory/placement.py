@@ -15,7 +15,7 @@ from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.index import Catalogue
 from holdall.store.directory.live import is_running
 from holdall.store.protocol import Removal
-from holdall.store.records import SUFFIX, expired, file_for, tombstone
+from holdall.store.records import SUFFIX, expired, file_for, is_by_content, tombstone
 from holdall.values.errors import OutputInUse, StoreFault
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts
@@ -127,7 +127,8 @@ def _tell_nothing(
 ) -> bool:
     """Take out of notes, events and the tree what was in these outputs. False where the disk is full."""
     contents = {facts.measure.sha256 for facts in staying if facts.state != "running"}
-    left = {note.content for note in session_files.listed(inside=folder.descriptor)} - contents
+    notes = session_files.listed(inside=folder.descriptor)
+    left = {note.content for note in notes if is_by_content(note.content)} - contents
     session_files.forget(left, [facts.id for facts in going], inside=folder.descriptor)
     if all_of_it:
         session_files.remove_all(folder.descriptor)

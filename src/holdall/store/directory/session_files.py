@@ -194,14 +194,15 @@ def listed(*, inside: int) -> list[Note]:
 
 
 def forget(contents: Iterable[str], ids: Iterable[str], *, inside: int) -> None:
-    """Remove the notes about outputs with these hashes, and about the outputs with these ids."""
-    gone = tuple(f"{content}-" for content in contents if content)
-    own = tuple(f"-{id.replace('-', '')}" for id in ids)
+    """Remove the notes about outputs with these hashes, and those that name the outputs with these ids."""
+    own = [id.replace("-", "") for id in ids]
+    gone = tuple(f"{one}-" for one in (*contents, *own) if one)
+    ends = tuple(f"-{one}" for one in own)
     with contextlib.suppress(FileNotFoundError):
         folder = disk.open_folder(FOLDER, inside=inside)
         try:
             for name in disk.names_in(folder):
-                if name.startswith(gone) or name.endswith(own):
+                if name.startswith(gone) or name.endswith(ends):
                     with contextlib.suppress(FileNotFoundError):
                         files.unlink(name, dir_fd=folder)
         finally:

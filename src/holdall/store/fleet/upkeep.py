@@ -48,7 +48,8 @@ AND NOT EXISTS (SELECT 1 FROM holdall_leases l WHERE l.id = c.lease AND {ALIVE})
 _FORGET_LEASES: LiteralString = """DELETE FROM holdall_leases WHERE principal = %(principal)s
 AND renewed < clock_timestamp() - interval '1 day'"""
 _NOTES_OF: LiteralString = """DELETE FROM holdall_notes n WHERE n.principal = %(principal)s AND n.session = %(session)s
-AND (n.key = ANY(%(ids)s) OR (%(contents)s::text[] IS NULL OR n.content = ANY(%(contents)s)) AND NOT EXISTS (
+AND (n.key = ANY(%(ids)s) OR n.content = ANY(%(ids)s) OR length(n.content) > 32
+AND (%(contents)s::text[] IS NULL OR n.content = ANY(%(contents)s)) AND NOT EXISTS (
     SELECT 1 FROM holdall_outputs o WHERE o.principal = n.principal AND o.session = n.session
     AND o.sha256 = n.content AND o.object IS NOT NULL AND o.state <> 'running'))"""
 _WITHOUT_WRITER: LiteralString = f"""SELECT o.session::text, {COLUMNS} FROM holdall_outputs o
