@@ -1,6 +1,7 @@
 """Bare functions with what they return kept, and our tools as functions: in every framework that takes functions."""
 
 import asyncio
+import functools
 import inspect
 import re
 from collections.abc import Callable
@@ -22,6 +23,10 @@ RESULT = {"rows": [1, 2]}
 def rows(first: int, *, last: int = 9) -> dict[str, list[int]]:
     """Some rows."""
     return RESULT
+
+
+def _lines(last: str) -> str:
+    return "".join(f"line {number} of many\n" for number in range(5_000)) + last + "\n"
 
 
 def by_name(tools: list[Callable[..., Any]]) -> dict[str, Any]:
@@ -52,6 +57,49 @@ def test_what_fits_and_is_no_text_is_passed_and_nothing_is_kept_of_it(tmp_path: 
     assert drawing() == draw()
     with Holdall.open(home=str(tmp_path), session="s") as bag:
         assert not bag.outputs()
+
+
+@requirement("adapter:functions")
+def test_each_argument_is_recorded_under_its_own_name(tmp_path: Path) -> None:
+    def cat(*paths: str) -> str:
+        return _lines(paths[-1])
+
+    def some(a: int, *rest: int, k: int = 1, **more: int) -> str:
+        return _lines(str(a))
+
+    tools = by_name(wrap(cat, some, session="s", home=str(tmp_path)))
+    first, second = tools["cat"]("a", "b"), tools["cat"]("a", "c")
+    assert handle_in(first) != handle_in(second)
+    assert "changed" not in second, "another call, and not the same one again"
+    tools["some"](1, 2, 3, x=4)
+    with Holdall.open(home=str(tmp_path), session="s") as bag:
+        assert [one.origin.arguments for one in bag.outputs()] == [
+            {"paths": ["a", "b"]}, {"paths": ["a", "c"]}, {"a": 1, "rest": [2, 3], "x": 4}
+        ]  # fmt: skip
+
+
+def test_an_object_that_can_be_called_has_the_name_that_notices_give_it(tmp_path: Path) -> None:
+    class Finder:
+        def __call__(self) -> str:
+            return _lines("found")
+
+    tools = by_name(wrap(Finder(), functools.partial(rows, 1), session="s", home=str(tmp_path)))
+    assert tools["Finder"]().startswith("Finder returned")
+    assert tools["rows"]() is RESULT
+
+
+def test_an_error_with_a_constructor_of_its_own_stays_what_it_is(tmp_path: Path) -> None:
+    class Refused(Exception):
+        def __init__(self, status: int, body: str) -> None:
+            super().__init__(f"{status}: {body}")
+            self.status = status
+
+    def post() -> None:
+        raise Refused(502, "x" * 200_000)
+
+    with pytest.raises(Refused, match="handle: ") as caught:
+        by_name(wrap(post, session="s", home=str(tmp_path)))["post"]()
+    assert caught.value.status == 502
 
 
 @requirement("adapter:functions")

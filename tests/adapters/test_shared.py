@@ -180,7 +180,7 @@ class Said(Exception):
 
 
 class StatusError(Exception):
-    """As those of HTTP clients: it cannot be copied."""
+    """As those of HTTP clients: its constructor cannot copy it."""
 
     def __init__(self, message: str, *, response: object) -> None:
         super().__init__(message)
@@ -225,9 +225,10 @@ def test_an_error_that_is_large_or_holds_a_secret_tells_the_model_only_what_it_m
     assert secret not in f"{masked!r} {masked.__context__!r} {masked.__cause__!r}"
     for text in (f"GITHUB_TOKEN={secret}", f"GITHUB_TOKEN={secret}\n{LOG}"):
         other = raised(StatusError(text, response=object()), "safe")
-        assert type(other) is RuntimeError
+        assert type(other) is StatusError
         assert (secret in str(other), other.__context__, other.__cause__) == (False, None, None)
         assert "GITHUB_TOKEN=*" in str(other) or "handle: " in str(other)
+    assert type(raised(OSError(5, secret), "safe")) is RuntimeError, "its text is not that of its arguments"
     small, asks = Said("no such host"), GraphBubbleUp(LOG)
     assert raised(small, "plain") is small
     assert raised(small, "safe") is small

@@ -9,6 +9,7 @@ import contextlib
 import contextvars
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -622,3 +623,27 @@ async def test_a_query_that_never_ends_keeps_no_other_conversation_from_its_own(
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
+
+
+@requirement("api:sessions")
+async def test_a_session_that_is_asked_for_while_others_are_put_away_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Sessions.open(home=str(tmp_path)) as sessions:
+        for name in "ab":
+            async with sessions.of(name) as bag:
+                await bag.take("x", tool="t")
+        asked = sessions.of("b")
+        leave = sessions._leave
+
+        def left(bag: Holdall) -> None:
+            if bag.session.name == "a":
+                used.append(asked.__enter__())
+            leave(bag)
+
+        used: list[Holdall] = []
+        monkeypatch.setattr(sessions, "_leave", left)
+        await sessions.tidy(now=time.monotonic() + 10_000)
+        assert isinstance(await used[0].take(LOG, tool="t"), Kept)
+        asked.__exit__(None, None, None)
+        assert sessions.open_names == ("b",)

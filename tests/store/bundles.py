@@ -41,7 +41,7 @@ def filled(store: OutputStore, name: str = "s1") -> SessionInfo:
     store.append_transcript(session, json.dumps(told).encode() + b"\n")
     store.append_events(session, b'{"at":1.0,"event":"kept","handle":"%s"}\n' % first.handle.encode())
     spawned = {"at": 2.0, "event": "spawned", "tool": "helper", "session": child.id}
-    store.append_events(session, json.dumps(spawned).encode() + b"\n")
+    store.append_events(session, json.dumps(spawned, separators=(",", ":")).encode() + b"\n")
     store.append_events(grandchild, b'{"at":3.0,"event":"turn","number":1}\n')
     store.save_tree(session, json.dumps({"op": "session", "name": name, "at": 0.0, "seconds": 1.0}).encode())
     store.remember(session, first.measure.sha256, "ab" * 16, b'{"answer": "two"}')

@@ -20,7 +20,15 @@ from holdall.store.bundle.stream import new_file
 from holdall.store.directory import upkeep
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import Quota, SessionInfo
-from holdall.values.errors import OutputDamaged, QuotaReached, SessionExists, StoreFull, UnknownHandle, UsageError
+from holdall.values.errors import (
+    BundleRefused,
+    OutputDamaged,
+    QuotaReached,
+    SessionExists,
+    StoreFull,
+    UnknownHandle,
+    UsageError,
+)
 from holdall.values.outputs import Origin
 from tests.requirements import requirement
 from tests.store.bundles import everything, exported, filled, imported, taken_apart
@@ -328,7 +336,7 @@ _OBJECTS = st.dictionaries(st.text(max_size=5), _ARGUMENTS, max_size=3)
 @settings(max_examples=settings().max_examples // 3)
 @given(
     outputs=st.lists(st.tuples(_TEXT, _ARGUMENTS, st.booleans(), st.integers(0, 2)), max_size=6),
-    logs=st.lists(_OBJECTS.map(lambda one: json.dumps(one).encode() + b"\n"), max_size=4),
+    logs=st.lists(_OBJECTS.map(lambda one: json.dumps(one, separators=(",", ":")).encode() + b"\n"), max_size=4),
 )
 @requirement("bundle:import-resolves")
 def test_whatever_a_session_holds_comes_back(
@@ -410,6 +418,37 @@ def test_nobody_says_for_us_that_quotes_are_verified(tmp_path: Path, times: int,
     assert events[3]["why"] == "verified: e"
     (turn,) = json.loads(saved)["children"]
     assert turn["children"] == [{"op": "extraction", "name": "x", "snippets": 7}]
+
+
+@requirement("bundle:no-verdicts", "store:removed")
+@pytest.mark.parametrize("name", [b'"handle": "%s"', b'"h\\u0061ndle":"%s"', b'"handle"\t:"%s"'])
+def test_what_an_event_from_elsewhere_tells_goes_with_its_output(tmp_path: Path, name: bytes) -> None:
+    with closing(DirectoryStore(str(tmp_path / "here"))) as store:
+        session = filled(store)
+        handle = store.outputs(session)[0].handle
+        asked = b'{"at":9.0, "event":"extracted", %s, "question":"the secret"}\n' % (name % handle.encode())
+        store.append_events(session, asked)
+        bundle = exported(store, session)
+    imported(tmp_path / "there", bundle, name="copy")
+    with closing(DirectoryStore(str(tmp_path / "there"))) as store:
+        copy = store.find_session("copy")
+        assert copy is not None
+        assert b"the secret" in store.events_from(copy, 0).lines
+        store.remove(copy, [store.resolve(copy, handle)])
+        assert b"the secret" not in store.events_from(copy, 0).lines
+
+
+@requirement("bundle:no-verdicts")
+def test_an_event_that_only_some_readers_could_read_is_refused(tmp_path: Path) -> None:
+    asked = b'{"at":9.0,"event":"extracted","handle":"k3f9","snippets":7,"verified":7,"pad":"%s"}\n' % (
+        b"{" * 1_000_001
+    )
+    with closing(DirectoryStore(str(tmp_path / "here"))) as store:
+        session = filled(store)
+        store.append_events(session, asked)
+        bundle = exported(store, session)
+    with pytest.raises(BundleRefused, match="a line of the events of this bundle is none of ours: it has more than"):
+        imported(tmp_path / "there", bundle, name="copy")
 
 
 def test_ids_of_sessions_are_replaced_wherever_they_stand_with_work_that_does_not_grow_with_their_number() -> None:

@@ -455,7 +455,7 @@ def secretive(store: DirectoryStore) -> SessionInfo:
     store.put(session, [b"it failed"], failed)
     told = {"role": "tool", "call_id": "c1", "text": f"{TOKEN} é 😀 hash {dirty.measure.sha256}"}
     store.append_transcript(session, json.dumps(told).encode() + b"\n" + json.dumps({"role": "user"}).encode() + b"\n")
-    store.append_events(session, json.dumps({"at": 1.0, "event": "called", "preview": f"key {TOKEN}"}).encode() + b"\n")
+    store.append_events(session, b'{"at":1.0,"event":"called","preview":"key %s"}\n' % TOKEN.encode())
     tree = {"op": "session", "name": "s1", "children": [{"op": "tool", "name": f"x {TOKEN}"}]}
     store.save_tree(session, json.dumps(tree).encode())
     note = {"answer": f"the token is {TOKEN}", "source": dirty.measure.sha256}

@@ -4,22 +4,25 @@ import json
 
 import pytest
 
-from holdall.store.records import erased, note_name, sealed, tree_without, unsealed, without_verdict
+from holdall.store.records import erased, foreign_event, note_name, sealed, tree_without, unsealed
 from holdall.values.errors import UsageError
 
 
 def test_an_event_loses_the_verdict_that_only_we_can_give_and_nothing_else() -> None:
     line = b'{"at":1.0,"event":"extracted","verified":2,"handle":"k3f9"}\n'
-    assert without_verdict(line) == b'{"at":1.0,"event":"extracted","handle":"k3f9"}\n'
-    assert without_verdict(line.replace(b"verified", b"verifie\\u0064")) == without_verdict(line)
+    assert foreign_event(line) == b'{"at":1.0,"event":"extracted","handle":"k3f9"}\n'
+    assert foreign_event(line.replace(b"verified", b"verifie\\u0064")) == foreign_event(line)
+    assert foreign_event(line.replace(b":", b" : ")) == foreign_event(line), "as we would have written it"
     for same in (
         line.replace(b"extracted", b"asked"),
         line.replace(b'"verified":2', b'"note":"verified"'),
-        b'{"event":"extracted", "note":"\\u0064"}\n',
         b"verified, but no JSON\n",
         b'["verified"]\n',
     ):
-        assert without_verdict(same) == same
+        assert foreign_event(same) == same
+    for none_of_ours in (line.replace(b"k3f9", b"{" * 1_000_001), b'{"x":' * 100_000 + b"1" + b"}" * 100_000):
+        with pytest.raises(ValueError, match=r"more than 1,000,000|nested too deep"):
+            foreign_event(none_of_ours)
 
 
 def test_a_note_is_named_by_two_hashes_and_by_nothing_else() -> None:

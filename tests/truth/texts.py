@@ -218,7 +218,7 @@ def more_names_of_xml(found: re.Match[str], output: Output) -> None:
 
 @claim(
     "text|.* stack trace",
-    rf"(?:(?P<starts>no|{FIGURE}) paragraphs?, )?(?:(?P<blank>no|{FIGURE}) blank lines?, )?longest line (?P<longest>{NUMBER}) bytes?",
+    rf"(?:(?P<starts>no|{FIGURE}) paragraphs?, )?(?:(?P<blank>no|{FIGURE}) blank lines?, )?longest line (?P<longest>{FIGURE}) bytes?",
 )
 def the_measures_of_prose(found: re.Match[str], output: Output) -> None:
     lines = [line.strip() for line in output.data.split(b"\n")]

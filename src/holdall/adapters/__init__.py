@@ -10,7 +10,6 @@ import atexit
 import concurrent.futures
 import contextlib
 import contextvars
-import copy
 import hashlib
 import logging
 import queue
@@ -310,7 +309,7 @@ class Conversations:
         if shown == text:
             return error
         try:
-            new = copy.copy(error)
+            new = _copied(error)
             new.args, new.__cause__, new.__context__, new.__traceback__ = (shown,), None, None, None
             vars(new).update({name: shown for name, value in vars(new).items() if value == text})  # as `message`
             if str(new) == shown:
@@ -489,6 +488,13 @@ class _Threads:
         self._is_closed = True
         while self._idle:
             self._idle.pop().put(None)
+
+
+def _copied(error: Exception) -> Exception:
+    """Not by its constructor, which may take other arguments than `args`."""
+    new = type(error).__new__(type(error), *error.args)
+    vars(new).update(vars(error))
+    return new
 
 
 def _stored(value: Any, take: Callable[[Any], Iterable[object]] | None) -> object:

@@ -48,7 +48,7 @@ def _wrapped(conversations: Conversations, tool: Callable[..., Any]) -> Callable
     name = _name(tool)
 
     def origin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        return {"tool": name, "arguments": {**dict(zip(_names(tool), args, strict=False)), **kwargs}, "running": str}
+        return {"tool": name, "arguments": _arguments(tool, args, kwargs), "running": str}
 
     def session() -> str:
         return conversations.name(name, lambda: None)
@@ -62,7 +62,9 @@ def _wrapped(conversations: Conversations, tool: Callable[..., Any]) -> Callable
         # A framework may give each call a loop of its own: what went on there would be cancelled with it, and lost.
         return await conversations.result(session(), lambda: tool(*args, **kwargs), **origin(args, kwargs), waits=True)
 
-    return later if inspect.iscoroutinefunction(tool) else now
+    made = later if inspect.iscoroutinefunction(tool) else now
+    made.__name__ = name  # an object that can be called has none to copy
+    return made
 
 
 def _own(conversations: Conversations, spec: ToolSpec, *, is_async: bool) -> Callable[..., Any]:
@@ -79,11 +81,16 @@ def _own(conversations: Conversations, spec: ToolSpec, *, is_async: bool) -> Cal
 
 
 def _name(tool: Callable[..., Any]) -> str:
+    tool = tool.func if isinstance(tool, functools.partial) else tool
     return str(getattr(tool, "__name__", type(tool).__name__))
 
 
-def _names(tool: Callable[..., Any]) -> list[str]:
+def _arguments(tool: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     try:
-        return list(inspect.signature(tool).parameters)
-    except (TypeError, ValueError):  # some builtins have none
-        return []
+        signature = inspect.signature(tool)
+        bound = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # some builtins have no signature, and a wrong call is told by the tool itself
+        return {**{str(place): value for place, value in enumerate(args)}, **kwargs}
+    of_any_name = [one.name for one in signature.parameters.values() if one.kind is one.VAR_KEYWORD]
+    more: dict[str, Any] = bound.pop(of_any_name[0], {}) if of_any_name else {}
+    return {**more, **{name: list(value) if isinstance(value, tuple) else value for name, value in bound.items()}}

@@ -260,7 +260,9 @@ class Sessions:
                 entry.is_going = True
         for entry in going:
             with entry.lock:
-                if entry.bag is not None:
+                with self._lock:
+                    is_used = entry.users > 0  # since it was chosen: who came later waits for its lock
+                if entry.bag is not None and not is_used:
                     self._leave(entry.bag)
                     entry.bag = None
             with self._lock:

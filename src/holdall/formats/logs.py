@@ -479,7 +479,11 @@ def _measures(sample: Sample, lines: Lines) -> str:
         for number, noun in ((starts, "paragraph"), (blank, "blank line"))
         if number or lines.exact
     ]
-    return ", ".join([*told, f"longest line {plural(sample.longest, 'byte')}"])
+    longest, least = sample.longest, ""
+    if not longest:  # a member or a decoded text, which nobody has measured
+        longest = max((len(line) for _, data in sample.pieces for line in data.split(b"\n")), default=0)
+        least = "" if sample.whole else "at least "
+    return ", ".join([*told, f"longest line {least}{plural(longest, 'byte')}"])
 
 
 def _sections(sample: Sample, lines: Lines) -> list[str]:

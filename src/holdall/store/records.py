@@ -47,8 +47,8 @@ PROVEN_LOGS: tuple[Log, ...] = ("events", "transcript")
 LONGEST_LINE = 64 << 20  # bytes; no event and no message comes near it
 _MOST_VALUES = 1_000_000  # objects and lists in one piece of JSON; none of ours comes near it
 _HEX = lazy_pattern(r"[0-9a-f]{16,64}")
-_HANDLES_IN = lazy_pattern(rb'"handle":"([^"\\]{1,100})"')
-_ASKED_IN, _WORDS_IN = b'"asked":{', lazy_pattern(rb"\w+")
+_HANDLES_IN = lazy_pattern(rb'"handle"[ \t\r]*:[ \t\r]*"([^"\\]{1,100})"')
+_ASKED_IN, _WORDS_IN = lazy_pattern(rb'"asked"[ \t\r]*:'), lazy_pattern(rb"\w+")
 _MAGIC = b"holdall record "
 _VERSION_IN = lazy_pattern(rb"holdall record ([0-9]{1,9}) ")
 _PROOF = b',"proof":"%016x"}'
@@ -177,8 +177,8 @@ def erased(data: bytes, handles: Collection[str], version: int) -> Iterator[tupl
     named = {handle.encode("ascii") for handle in handles}
     start = 0
     for line in data.split(b"\n")[:-1]:
-        asked = line.find(_ASKED_IN)
-        beside = _WORDS_IN.findall(line, asked) if asked >= 0 else ()  # others that were asked together with it
+        asked = _ASKED_IN.search(line)
+        beside = _WORDS_IN.findall(line, asked.end()) if asked else ()  # others that were asked together with it
         if not named.isdisjoint(_HANDLES_IN.findall(line)) or not named.isdisjoint(beside):
             flat = _object_in(line, version)
             if flat is None or flat.get("handle") in handles or not named.isdisjoint(beside):
@@ -217,17 +217,23 @@ def tree_without(data: bytes, handles: Collection[str]) -> bytes:
     return _dumped(visited(loads(data)))
 
 
-def without_verdict(line: bytes) -> bytes:
-    """An event without how many quotes were verified: only we can say that."""
-    if b"verified" not in line and b"\\u" not in line:  # a key can be written with escapes
-        return line
-    with contextlib.suppress(ValueError, RecursionError):
+def foreign_event(line: bytes) -> bytes:
+    """An event from elsewhere as we would have written it, because `erased` looks for its words; without how many
+    quotes were verified, which only we can say. What is no JSON stays: no reader believes it. Raises ValueError for
+    what readers might believe and this one cannot read.
+    """
+    try:
         flat: object = loads(line)
-        if isinstance(flat, dict):
-            event = cast("dict[str, Any]", flat)
-            if event.get("event") == "extracted" and event.pop("verified", None) is not None:
-                return _dumped(event) + line[len(line.rstrip(b"\n")) :]
-    return line
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return line
+    except RecursionError as problem:
+        raise ValueError("it is nested too deep") from problem
+    if not isinstance(flat, dict):
+        return line
+    event = cast("dict[str, Any]", flat)
+    if event.get("event") == "extracted":
+        event.pop("verified", None)
+    return _dumped(event) + line[len(line.rstrip(b"\n")) :]
 
 
 def tombstone(facts: Facts, now: float) -> Facts:

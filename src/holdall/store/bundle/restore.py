@@ -25,10 +25,10 @@ from holdall.store.records import (
     VERSION,
     check_name,
     decode,
+    foreign_event,
     is_answer,
     resealed,
     whole_lines,
-    without_verdict,
 )
 from holdall.store.sources import joined, storable
 from holdall.store.totals import room_for, taken
@@ -377,7 +377,10 @@ class IncomingSession:
             raise BundleRefused(f"this bundle has more than it says: {entry.name} is not in its list of contents.")
 
     def _event(self, line: bytes) -> bytes:
-        return without_verdict(self._with_ids(line))
+        try:
+            return foreign_event(self._with_ids(line))
+        except ValueError as problem:
+            raise BundleRefused(f"a line of the events of this bundle is none of ours: {problem}.") from problem
 
     def _with_ids(self, data: bytes) -> bytes:
         return b"".join(with_new_ids([data], self._renamed))
