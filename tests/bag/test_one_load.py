@@ -38,6 +38,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The handles whose records were read, once for each time."""
     found: list[str] = []
     load = SessionFolder.load
+    monkeypatch.setattr("holdall.bag.journal._FLUSH_SECONDS", 600.0)  # then it looks whether outputs were removed
 
     def counted(self: SessionFolder, handle: str) -> Any:
         found.append(handle)

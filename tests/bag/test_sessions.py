@@ -625,6 +625,7 @@ async def test_a_query_that_never_ends_keeps_no_other_conversation_from_its_own(
             await running
 
 
+@pytest.mark.anyio
 @requirement("api:sessions")
 async def test_a_session_that_is_asked_for_while_others_are_put_away_stays_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

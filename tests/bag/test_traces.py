@@ -20,6 +20,7 @@ from holdall.llm.scripted import ScriptedModel
 from holdall.store.bundle import stream
 from holdall.values.chat import Reply, ToolCall
 from holdall.values.errors import ModelOverflow, OutputExpired
+from holdall.values.events import Event, EventKind
 from tests.agent.shapes import acting, agent, report, returned, tool
 from tests.agent.test_loop import run
 from tests.bag.shapes import opened
@@ -259,7 +260,36 @@ async def test_what_is_written_of_an_output_after_it_was_removed_leaves_no_text(
             with pytest.raises(OutputExpired):
                 await bag.extract(kept.handle, "which word?", mode="full-chunked")
         assert removed
+        bag.journal.flush()
         assert traces(here) == []
+
+
+@requirement("store:gone-leaves-no-text")
+@pytest.mark.parametrize("asks", ["context_grep", "context_query", "also"])
+async def test_a_call_that_ends_after_its_output_was_removed_leaves_no_text(
+    here: Path, monkeypatch: pytest.MonkeyPatch, asks: str
+) -> None:
+    async with opened(here, retention="keep") as bag:
+        kept = await bag.keep("id,word\n" + f"1,{SECRET}\n" * 4000, tool="fetch")
+        other = await bag.keep("id,n\n" + "1,2\n" * 4000, tool="fetch")
+        record, removed = bag.journal.record, list[object]()
+
+        def late(kind: EventKind, **data: Any) -> Event:
+            """As where another process removes it while the answer is on its way."""
+            if not removed and kind in ("retrieved", "refused"):
+                removed.append(bag.store.remove(bag.session, [kept]))
+            return record(kind, **data)
+
+        monkeypatch.setattr(bag.journal, "record", late)
+        given: dict[str, Any] = {"handle": kept.handle, "pattern": SECRET}
+        if asks != "context_grep":
+            given = {"handle": kept.handle, "sql": f"select count(*) from t where word = '{SECRET}'"}
+        if asks == "also":
+            sql = f"select count(*) from \"{kept.handle}\" where word = '{SECRET}'"
+            given = {"handle": other.handle, "also": [kept.handle], "sql": sql}
+        answer = await bag.call("context_grep" if asks == "context_grep" else "context_query", given)
+        assert (answer.is_error, len(removed)) == (False, 1)
+    assert traces(here) == []
 
 
 @requirement("store:gone-leaves-no-text")

@@ -3,7 +3,6 @@
 Imported with the first question: most sessions ask none.
 """
 
-import asyncio
 import json
 import logging
 import time
@@ -32,7 +31,6 @@ from holdall.values.errors import (
     NoModel,
     NoSuchModel,
     NotReady,
-    OutputExpired,
     QueryMissing,
     TooCostly,
     UsageError,
@@ -152,11 +150,7 @@ class Questions:
         `watch` gets the progress. With `falls_back` a model that is missing or cannot be used is no error: the answer
         is both ends of the output, with a warning.
         """
-        try:
-            return await self._core.at_home(self._extract(handle, question, mode, model, ceiling, watch, falls_back))
-        except OutputExpired:
-            await asyncio.to_thread(self._core.journal.erase_removed, handle)
-            raise
+        return await self._core.at_home(self._extract(handle, question, mode, model, ceiling, watch, falls_back))
 
     async def _extract(
         self,

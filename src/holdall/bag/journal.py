@@ -5,6 +5,7 @@ import contextlib
 import importlib
 import json
 import logging
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,6 +35,9 @@ _MOST_MEMBERS = 1000  # that are remembered
 _LOOK_BYTES = 64 * 1024
 # What was shown whole is all in the transcript, and after a turn or a call the model is asked: these wait for that.
 _DEFERRABLE = ("inline", "turn", "called")
+_OF_NO_CONTENT = ("inline", "kept", "unkept", "running", "ended", "turn", "removed")
+_LONGEST_CALL = 600.0  # seconds; not every event says how long its call took
+_WORDS = re.compile(r"\w+").findall
 _FLUSH_SECONDS = 1.0  # seconds after which waiting events are written
 _ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
 _TEXT = json.encoder.encode_basestring_ascii
@@ -62,6 +66,7 @@ class Journal:
         self._waiting: list[Event | _Whole] = []
         self._at = 0
         self._wrote_at = 0.0
+        self._told: dict[str, float] = {}  # of what events tell since the last look at it: when the first began
         self._due_in: asyncio.AbstractEventLoop | Portal | None = None  # the loop that will write what waits
         self._members: dict[str, list[int]] = {}  # by handle: the bytes of its output that each is unpacked from
         self._elsewhere: list[str] = []  # handles of calls that other processes sent to the background
@@ -103,6 +108,9 @@ class Journal:
             if is_urgent or len(self._waiting) >= _MAX_WAITING or not self._schedule_flush():
                 self._write()
                 self._wrote_at = event.at
+            look_now = self._note_told(event) and not self._schedule_flush()
+        if look_now:
+            self.flush()
         for watcher in self.watchers:
             watcher(event)
         return event
@@ -160,18 +168,25 @@ class Journal:
         at = 0 if newest_bytes is None else _line_start(self._store, self._session, newest_bytes)
         return logged_events(self._store, self._session, at)
 
-    def erase_removed(self, handle: str) -> None:
-        """An output was removed while it was asked about: what was written of it meanwhile goes too."""
-        self.flush()
-        with contextlib.suppress(HoldallError):
-            facts = self._store.resolve(self._session, handle.partition(MEMBER)[0])
-            if facts.state == "expired":
-                self._store.remove(self._session, [facts])
-
     def flush(self) -> None:
-        """Write what waits."""
+        """Write what waits. What was written of an output that was removed while it was asked about goes with it."""
         with self._lock:
             self._write()
+            told, self._told = self._told, {}
+        for reference, began in told.items():
+            with contextlib.suppress(HoldallError, OSError):
+                facts = self._store.resolve(self._session, reference)
+                if facts.state == "expired" and (facts.ended or 0.0) >= began:
+                    self._store.remove(self._session, [facts])
+
+    def _note_told(self, event: Event) -> bool:
+        """Whether it is about an output, and may tell what is in it."""
+        if event.kind in _OF_NO_CONTENT or not event.handle:
+            return False
+        asked = event.data.get("asked") or {}
+        for reference in (event.handle, *_WORDS(str(asked.get("also", "")))):  # what it was asked together with
+            self._told.setdefault(reference, event.at - max(event.seconds, _LONGEST_CALL))
+        return True
 
     def _schedule_flush(self) -> bool:
         """Soon, by the portal or the loop that runs in this thread; False if there is none."""
