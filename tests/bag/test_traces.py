@@ -19,8 +19,9 @@ from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.store.bundle import stream
 from holdall.values.chat import Reply, ToolCall
-from holdall.values.errors import ModelOverflow, OutputExpired
+from holdall.values.errors import BadQuery, ModelOverflow, OutputExpired
 from holdall.values.events import Event, EventKind
+from holdall.verbs.query import SqlRequest
 from tests.agent.shapes import acting, agent, report, returned, tool
 from tests.agent.test_loop import run
 from tests.bag.shapes import opened
@@ -177,6 +178,29 @@ async def test_an_agent_writes_nothing_of_it_to_its_transcript_and_says_so(here:
     assert json.loads(batch.text) == [{"tool": "vault", "result": told}, {"tool": "plain", "result": "no secret"}]
 
 
+@requirement("way:policy-never-stored")
+@pytest.mark.parametrize("dialect", ["clamp", "holdall"])
+async def test_recovery_notes_nothing_down_of_it_wherever_it_stands(dialect: str, here: Path) -> None:
+    inner = {"tool": "batch", "arguments": {"calls": [{"tool": "vault", "arguments": {}}]}}
+    replies: list[Reply | ModelOverflow] = [
+        Reply(calls=(ToolCall("c1", "batch", {"calls": [inner]}),)),
+        ModelOverflow("prompt is too long: 99999 tokens > 20000 maximum"),
+        Reply(calls=(ToolCall("r", "final_report", {"report": "done"}),)),
+    ]
+
+    def answer(_: Request) -> Reply:
+        reply = replies.pop(0)
+        if isinstance(reply, ModelOverflow):
+            raise reply
+        return reply
+
+    one = agent(here, ScriptedModel(answer, window=20_000), tool("vault", lambda: LARGE[:9_000]),
+                settings={"tools": NEVER, "dialect": dialect})  # fmt: skip
+    await run(one, "go")
+    assert not replies
+    assert traces(here) == []
+
+
 async def test_recovery_and_compaction_keep_the_rest_of_the_conversation_only(here: Path) -> None:
     refusals = 0
 
@@ -290,6 +314,24 @@ async def test_a_call_that_ends_after_its_output_was_removed_leaves_no_text(
         answer = await bag.call("context_grep" if asks == "context_grep" else "context_query", given)
         assert (answer.is_error, len(removed)) == (False, 1)
     assert traces(here) == []
+
+
+@requirement("store:gone-leaves-no-text")
+async def test_a_query_of_what_is_removed_meanwhile_does_not_blame_the_sql(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(here, retention="keep") as bag:
+        kept = await bag.keep("id,word\n" + "1,2\n" * 4000, tool="fetch")
+
+        def late(_: SqlRequest) -> Any:
+            """As DuckDB, which opens a file again, and may open no other."""
+            bag.store.remove(bag.session, [kept])
+            raise BadQuery("the SQL may read t and nothing else.")
+
+        monkeypatch.setattr(SqlRequest, "answer", late)
+        said = await bag.call("context_query", {"handle": kept.handle, "sql": "select count(*) from t"})
+        assert said.is_error
+        assert f"{kept.handle} was removed on request" in said.text
 
 
 @requirement("store:gone-leaves-no-text")

@@ -21,7 +21,7 @@ from holdall.store.reader import FileReader
 from holdall.store.sources import CHUNK
 from holdall.text.utf8 import with_surrogates
 from holdall.values.answers import Difference, Fetched, Found, Nodes, Passage, Table, scanned_by, shown_by
-from holdall.values.errors import AnchorNotFound, OutputDamaged, UnknownHandle, UsageError
+from holdall.values.errors import AnchorNotFound, BadQuery, OutputDamaged, UnknownHandle, UsageError
 from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts, Taken
 from holdall.values.settings import Settings
@@ -199,6 +199,14 @@ class Fetch:
                 scanned = [[0, nothing.scanned]]
                 self._core.journal.record("scanned", handle=nothing.handle, verb=ask.verb, scanned=scanned)
             raise
+        except BadQuery:
+            await asyncio.to_thread(self._check_there, ask.handle)
+            raise
+
+    def _check_there(self, reference: str) -> None:
+        """Of an output that was removed meanwhile, DuckDB says something else. Raises OutputExpired."""
+        store = self._core.store
+        store.open(store.resolve(self._core.session, reference.partition(MEMBER)[0])).close()
 
     # What is there
 

@@ -1576,9 +1576,11 @@ async def notice_of(core: Core, facts: Facts) -> tuple[str, tuple[Span, ...]]:
     return core.issue(text), shown
 
 
-def record_replaced(core: Core, facts: Facts, text: str, shown: Sequence[Span] | None, *, reason: str) -> None:
+def record_replaced(
+    core: Core, facts: Facts, text: str, shown: Sequence[Span] | None, *, reason: str, noted: bool = True
+) -> None:
     """That `text` is now in the place of an output which was in the conversation. `shown` are the bytes of it that the
-    model has seen; None for all.
+    model has seen; None for all. It is not `noted` down where it has words that must not be stored.
     """
     whole = (Span(0, facts.measure.bytes),)
     core.journal.record(
@@ -1586,7 +1588,8 @@ def record_replaced(core: Core, facts: Facts, text: str, shown: Sequence[Span] |
         bytes=facts.measure.bytes, tokens=facts.measure.tokens, content_tokens=core.count(text), replaced=True,
         shown=[span.as_list() for span in (whole if shown is None else shown)],
     )  # fmt: skip
-    note_down(core, facts, text, None)
+    if noted:
+        note_down(core, facts, text, None)
 
 
 def _since(prepared: Prepared) -> float:

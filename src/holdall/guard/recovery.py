@@ -204,7 +204,8 @@ async def _replaced(bag: Holdall, transcript: list[Message], at: int, most: int)
         told[-1] = shorter
         if facts is not None:
             seen = None if at < _last_answer(transcript) else shown
-            record_replaced(bag.core, facts, shorter, seen, reason="recovery")
+            noted = one.text_to_save == one.text
+            record_replaced(bag.core, facts, shorter, seen, reason="recovery", noted=noted)
     text = _with_results(message, told) if members else told[0]
     if len(text) >= len(message.text):
         return 0
