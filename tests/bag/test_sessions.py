@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from holdall import Command, Ended, Holdall, Kept, Running, SessionClosed, Sessions, Settings, UsageError, blocking
-from holdall.background import Portal
+from holdall.background import Job, Jobs, Portal
 from tests.bag.shapes import LOG, SMALL
 from tests.requirements import requirement
 
@@ -514,6 +514,41 @@ def test_a_race_that_the_clock_wins_gives_a_handle_and_the_value_is_kept_under_i
                 (facts,) = (await bag.wait(running.handle)).ended
                 assert facts.state == ("failed" if isinstance(result, Exception) else "ready")
                 assert (await bag.read(running.handle, bytes=":", bounded=False)).text == kept
+
+    asyncio.run(main())
+
+
+@requirement("api:race")
+def test_a_stream_that_came_at_the_last_moment_and_fails_is_told_as_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parts() -> Iterator[str]:
+        yield "first half\n"
+        raise ConnectionError("the server went away")
+
+    async def main() -> None:
+        go, returning = asyncio.Event(), asyncio.Event()
+
+        async def tool() -> Iterator[str]:
+            await go.wait()
+            returning.set()
+            return parts()
+
+        async def race(jobs: Jobs, job: Job, _: float | None) -> bool:
+            """The clock runs out when the call has returned, and nobody has looked yet."""
+            jobs.watch(job)
+            go.set()
+            await returning.wait()
+            return False
+
+        monkeypatch.setattr(Jobs, "race", race)
+        async with Holdall.open(home=str(tmp_path), settings=Settings(slow_after_seconds=600.0)) as bag:
+            running = await bag.race(tool, tool="crawl")
+            assert isinstance(running, Running)
+            await bag.wait(running.handle)
+            facts = await bag.show(running.handle)
+            assert (facts.state, facts.error) == ("failed", "ConnectionError: the server went away")
+            assert (await bag.read(running.handle, bytes=":", bounded=False)).text == "first half\n"
 
     asyncio.run(main())
 

@@ -1,6 +1,7 @@
 """A session's page: the report and what it rests on, turn by turn what happened, every output and what was seen."""
 
 import asyncio
+import html
 import re
 import subprocess
 import sys
@@ -47,6 +48,22 @@ async def test_an_extraction_shows_its_quotes_with_their_bytes_and_whether_they_
     assert page.rindex('<span class="pill is-bad">not verified</span>', 0, unproved) > verified
     assert "which disk?" in page
     assert "1 of 2 quotes verified" in page
+
+
+async def test_a_call_id_that_is_no_text_does_not_hide_its_session(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="odd") as bag:
+        kept = await bag.keep("all failed\n" * 5000, tool="test")
+        bag.journal.record("turn", number=1)
+        bag.journal.record("called", handle=kept.handle, tool="test", call_id="lo\ud800g", outcome="kept", name="test")
+        bag.journal.record("called", handle="q\udc80", tool="test", call_id="\udfff", outcome="inline", name="test")
+        session = bag.session.id
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}")
+        assert page.status_code == 200
+        rows = re.findall(r'hx-get="([^"]*tool=lo[^"]*)"', page.text)
+        assert rows
+        assert browser.get(html.unescape(rows[0])).status_code == 200
+        assert browser.get(f"/s/{session}/calls").status_code == 200
 
 
 @requirement("bundle:no-verdicts")

@@ -950,8 +950,10 @@ class Dispatch:
         one.handle = one.handle or await asyncio.to_thread(one.sink.begin)
         if not one.handle:
             return
-        with contextlib.suppress(Exception):  # it returned a stream in the moment in which it went to the background
+        try:  # it returned a stream in the moment in which it went to the background
             one.job.outcome = await _streamed(one.job.outcome, one.sink)
+        except Exception as problem:
+            one.job.outcome, step = problem, "raised" if step == "finished" else step
         await self._ended_text(one)
         step = "raised" if one.error and step == "finished" else step
         facts = await asyncio.to_thread(self._finished, one, after("running", step))

@@ -26,6 +26,7 @@ from holdall.values.chat import Assistant, Message, System, ToolCall, ToolResult
 from holdall.values.errors import HoldallError, UsageError
 from holdall.values.events import Event
 from holdall.values.record import record
+from holdall.web.figures import in_address
 from holdall.web.output_page import announced_text, noticed_text
 from holdall.web.state import ViewerState, render, state_of
 
@@ -264,13 +265,14 @@ async def _tool(_viewer: ViewerState, bag: Holdall, given: Mapping[str, str]) ->
     call_id, at = given["tool"], given.get("at", "")
 
     def look() -> tuple[Event | None, Text | None, list[Text]]:
-        calls = (one for one in bag.records.events() if one.kind == "called" and one.call_id == call_id)
+        named = in_address(call_id)
+        calls = (one for one in bag.records.events() if one.kind == "called" and in_address(one.call_id) == named)
         event = next((one for one in calls if repr(one.at - one.seconds) == at), None)
         if event is None:
             return None, None, []
         # A call in a batch has the number of its place after the id of the batch.
-        batch = call_id.rpartition(".")[0]
-        found = answers_of(bag.records.transcript_lines(), call_id)
+        batch = event.call_id.rpartition(".")[0]
+        found = answers_of(bag.records.transcript_lines(), event.call_id)
         return event, *(found if any(found) or not batch else answers_of(bag.records.transcript_lines(), batch))
 
     event, arguments, told = await asyncio.to_thread(look)

@@ -4,7 +4,8 @@ import math
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
+from urllib.parse import quote, urlencode
 
 from holdall.policy.folds import Coverage, Ranges
 from holdall.text.escape import one_line
@@ -58,6 +59,13 @@ def _when(at: float) -> datetime:
         return datetime.fromtimestamp(0, UTC)
 
 
+def in_address(value: object) -> str:
+    """A text, or names with values, as a part of an address. A lone surrogate, which none can have, is its escape."""
+    if isinstance(value, Mapping):
+        return urlencode(cast("Mapping[str, object]", value), errors="backslashreplace")
+    return quote(str(value), errors="backslashreplace")
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "age": age,
     "duration": duration,
@@ -72,6 +80,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "roughly": roughly,
     "shell": shlex.quote,
     "size": size,
+    "urlencode": in_address,
     "whole": whole,
 }
 

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import islice
 from typing import Any, cast
-from urllib.parse import urlencode
 
 from holdall.policy.folds import Operation, unpriced_calls
 from holdall.text.escape import named, one_line
@@ -19,6 +18,7 @@ from holdall.values.handles import is_uuid
 from holdall.values.outputs import FAILED
 from holdall.values.record import record
 from holdall.values.spans import Span
+from holdall.web.figures import in_address
 
 # The operations of a session as rows of a picture: what, when, how long, and where it leads. Pure.
 #
@@ -198,11 +198,11 @@ def _opens(one: Operation) -> str:
     """What a row asks for when it is opened: the part of an address after the question mark."""
     match one.kind:
         case "turn" | "model" | "extraction":
-            return urlencode({one.kind: repr(one.at)})
+            return in_address({one.kind: repr(one.at)})
         case "tool" if one.data.get("call_id"):
-            return urlencode({"tool": str(one.data["call_id"]), "at": repr(one.at)})
+            return in_address({"tool": str(one.data["call_id"]), "at": repr(one.at)})
         case "agent":
-            return urlencode({"agent": str(one.data.get("session", ""))})
+            return in_address({"agent": str(one.data.get("session", ""))})
         case _:
             return ""
 
