@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from holdall.mcp.install.config_text import Choices
+from holdall.mcp.install.config_text import Choices, claims_of
 from holdall.mcp.install.documents import TomlDocument
 from holdall.mcp.install.installer import Done, ask, install, is_in_git, uninstall
+from holdall.trust import Claims
 from holdall.values.errors import UsageError
 from tests.requirements import requirement
 
@@ -248,7 +249,7 @@ def site() -> Iterator[str]:
     ],
 )  # fmt: skip
 def test_a_url_is_asked_whether_its_client_signs_in(tmp_path: Path, site: str, code: int, why: str) -> None:
-    _, done = put(tmp_path, {"w": {"type": "http", "url": f"{site}/{code}"}}, asked=ask)
+    _, done = put(tmp_path, {"w": {"type": "http", "url": f"{site}/{code}"}}, asked=lambda _, entry: ask(entry))
     assert dict(done.edited.left) == ({"w": why} if why else {})
 
 
@@ -257,7 +258,7 @@ def test_a_url_that_does_not_answer_is_left_and_one_with_a_key_is_not_asked(tmp_
     nobody = "http://127.0.0.1:9/mcp"
     servers = {"w": {"url": nobody}, "k": {"url": nobody, "headers": {"Authorization": "Bearer x"}},
                "v": {"url": "http://${HOST}/mcp"}}  # fmt: skip
-    _, done = put(tmp_path, servers, asked=ask)
+    _, done = put(tmp_path, servers, asked=lambda _, entry: ask(entry))
     assert done.edited.changed == ("k", "v")
     assert dict(done.edited.left)["w"].startswith("it does not answer now, so nobody can tell whether")
 
@@ -326,3 +327,41 @@ def test_a_key_of_very_many_parts_is_refused_before_it_is_read(key: str) -> None
         with pytest.raises(ValueError, match="larger than any configuration"):
             TomlDocument.parse(one)
     assert TomlDocument.parse('[mcp_servers."a.b.c"]\ncommand = "x"\nurl = "https://a.b.c.d.example/e.f"\n')
+
+
+@requirement("trust:nothing-before-agreement")
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"url": "http://127.0.0.1:9/mcp", "env": {"PYTHONPATH": "./evil"}},
+         "it has a URL, and 'env', which is for programs"),
+        ({"url": "http://127.0.0.1:9/mcp", "cwd": "./evil"}, "it has a URL, and 'cwd', which is for programs"),
+        ({"url": "http://127.0.0.1:9/mcp", "envFile": ".env"}, "it has a URL, and 'envFile', which is for programs"),
+        ({"command": "npx", "args": ["x"], "env": {"K": "v", "PYTHONPATH": "./evil"}},
+         "its env sets PYTHONPATH, which Holdall itself would obey"),
+        ({"command": "npx", "args": ["x"], "env": {"holdall_config": "./evil.toml"}},
+         "its env sets holdall_config, which Holdall itself would obey"),
+        ({"command": "npx", "args": ["x"], "envFile": ".env"}, "its envFile may set what Holdall itself would obey"),
+    ],
+)  # fmt: skip
+def test_a_project_gives_holdall_itself_no_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: dict[str, Any], why: str
+) -> None:
+    asked: list[str] = []
+    file, done = put(tmp_path, {"docs": entry}, asked=lambda name, _: asked.append(name) or "")
+    assert (done.edited.changed, done.edited.left, asked) == ((), (("docs", why),), [])
+    assert json.loads(file.read_text())["mcpServers"] == {"docs": entry}
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / ".cursor").mkdir(parents=True)
+    own = tmp_path / "home" / ".cursor" / "mcp.json"
+    own.write_text(json.dumps({"mcpServers": {"docs": entry}}))
+    done = install(str(own), "holdall", config_folder=str(tmp_path / "own"), choices=Choices(tools=TOOLS))
+    assert done.edited.changed == ("docs",), "in the user's own file they are the user's"
+
+
+def test_who_agrees_to_a_url_is_told_the_name_of_its_server(tmp_path: Path) -> None:
+    asked: list[str] = []
+    put(tmp_path, {"docs": {"url": "http://127.0.0.1:9/mcp"}}, asked=lambda name, _: asked.append(name) or "no")
+    assert asked == ["docs"]
+    for name in ("docs", "a name that\nis none"):
+        assert claims_of(name, {"url": "http://127.0.0.1:9/mcp"}, "file") != Claims("file"), "something is asked"

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -20,6 +21,7 @@ from holdall.store.directory import folder as record
 from holdall.store.directory import upkeep
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
+from holdall.store.reader import FileReader
 from holdall.values.errors import OutputMissing, StoreFault, UnknownHandle
 from holdall.values.outputs import Origin
 from holdall.values.spans import BlockTable
@@ -498,3 +500,27 @@ def test_a_store_of_many_sessions_holds_few_of_them_open_and_a_writer_keeps_its_
         writer.write(b"still there\n")
         assert read_back(store, writer.finish()) == b"still there\n"
         assert [read_back(store, one) for one in kept] == [one.name.encode() for one in sessions]
+
+
+def test_two_who_read_one_output_at_once_both_get_its_bytes(
+    folder_store: DirectoryStore, folder_session: SessionInfo
+) -> None:
+    class Raced(OrderedDict[int, bytes]):
+        """Another thread puts everything away between any two steps of this one."""
+
+        def get(self, key: int, default: Any = None) -> Any:
+            return self.pop(key, default)
+
+        def __len__(self) -> int:
+            return 10**6
+
+        def popitem(self, last: bool = True) -> tuple[int, bytes]:
+            self.clear()
+            return super().popitem(last)
+
+    facts = keep(folder_store, folder_session, "line\n" * 100_000)
+    with closing(folder_store.open(facts)) as reader:
+        assert isinstance(reader, FileReader)
+        assert reader.read(0, 5) == b"line\n"
+        reader._blocks = Raced(reader._blocks)
+        assert [reader.read(at, at + 5) for at in (0, 200_000)] == [b"line\n"] * 2

@@ -93,10 +93,10 @@ async def install(
     agree = agreement(options, trust=trust, asks=not dry_run)
 
     def work(one: str, folder: str) -> Done:
-        def asked(entry: Mapping[str, Any]) -> str:
+        def asked(name: str, entry: Mapping[str, Any]) -> str:
             try:
                 if not is_of_user(one):
-                    agree(claims_of(os.path.basename(one), entry, one))
+                    agree(claims_of(name, entry, one))
             except NotTrusted as refused:
                 return refused.reason
             return "" if no_ask else ask(entry)

@@ -241,6 +241,7 @@ _PROSE_LINE = 160
 _LOOKED_AT = 4_000  # lines among which headings are looked for
 _LOGS = ("log", "access log")
 _STATUSES, _METHODS = 6, 3
+_TOLD = 4  # stack traces that are told
 _REQUESTS = 16_000  # up to so many are all read; of more, so many spread over them
 
 
@@ -255,7 +256,9 @@ def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
     label = "syslog" if counted and counted.programs and kind == "log" else kind
     if kind == "text" and found:
         label = f"{found[0].language} stack trace"
-    thrown = [told(trace, sample) for trace in sorted(found, key=lambda trace: (trace.times, trace.start))[:4]]
+    thrown = [told(trace, sample) for trace in sorted(found, key=lambda trace: (trace.times, trace.start))[:_TOLD]]
+    if len(found) > _TOLD:  # perhaps there is no room for all of these either
+        thrown.append(f"… at least {plural(len(found) - _TOLD, 'more stack trace')} of another kind")
     if is_log or _repeats(mined, lines):
         named = [named for named in sample_named(mined, lines) if not any(named in line for line in first)]
         known = [(trace.start, trace.end + 1) for trace in found]

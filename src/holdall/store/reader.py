@@ -2,6 +2,7 @@
 characters to bytes and back: one table look-up, then one block.
 """
 
+import contextlib
 import hashlib
 import mmap
 import os
@@ -193,13 +194,15 @@ class FileReader:
     def _block(self, index: int) -> bytes:
         known = self._blocks.get(index)
         if known is not None:
-            self._blocks.move_to_end(index)
+            with contextlib.suppress(KeyError):  # another thread, which reads the same output, has put it away
+                self._blocks.move_to_end(index)
             return known
         block = self._pread(index * BLOCK, self._length(index))
         self._check(block, index)
         self._blocks[index] = block
         if len(self._blocks) > _CACHED_BLOCKS:
-            self._blocks.popitem(last=False)
+            with contextlib.suppress(KeyError):
+                self._blocks.popitem(last=False)
         return block
 
     def _read_long(self, start: int, end: int) -> bytes:

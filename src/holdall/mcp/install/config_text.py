@@ -212,9 +212,18 @@ def _complaint(entry: Mapping[str, Any], environment: Mapping[str, str]) -> str:
     return ""
 
 
+def private_text(name: str, entry: Mapping[str, Any]) -> str:
+    """What the gateway is told of an entry with a URL, in a file of its own."""
+    try:
+        spec.check_name(name, spec.Place("", name))
+    except BadServer:  # a client takes any name, and this one is seen in messages only
+        name = "server"
+    return json.dumps({"mcpServers": {name: moved(entry)}}, indent=2)
+
+
 def claims_of(name: str, entry: Mapping[str, Any], source: str) -> Claims:
     """What the gateway would send where, of an entry with a URL."""
-    text = json.dumps({"mcpServers": {name: moved(entry)}}, indent=2)
+    text = private_text(name, entry)
     for value in _PLACEHOLDERS:
         with contextlib.suppress(BadServer):
             return parse_servers(text, source=source, environment=_Every(value)).claims
@@ -257,14 +266,16 @@ class Edited:
 
 @record
 class Choices:
-    """What the text of an entry does not tell. `asked` gets one with a URL and says why it must be left, if so."""
+    """What the text of an entry does not tell. `asked` gets the name of one with a URL, and the entry, and says why it
+    must be left, if so."""
 
     client: str = ""  # its id, which the gateways of one client share
     tools: tuple[str, ...] = ()  # the names of ours
     add_tools: bool = False  # to lists of tools that would hide them
     url_is_sse: bool = False  # `url` stands for the transport that MCP has given up, as in one client
     takes_urls: bool = True  # an entry with a URL may become one with a file of this machine
-    asked: Callable[[Mapping[str, Any]], str] = lambda _entry: ""
+    is_own: bool = True  # the file is the user's own, and not that of a project
+    asked: Callable[[str, Mapping[str, Any]], str] = lambda _name, _entry: ""
 
     def reason(self, found: Configuration, server: Server) -> str:
         """Why this entry is left as it is; empty if it goes behind the gateway."""
@@ -281,10 +292,36 @@ class Choices:
             if any(found.document.has_comments(server.fields[key]) for key, _ in allowed_lists(entry)):
                 return "there are comments in its list of tools; add ours by hand"
         if not url_key(entry):
-            return "" if found.shape.command in server.fields else _NOT_PLAIN
+            why = "" if self.is_own else _obeyed_reason(server.entry)
+            return why if found.shape.command in server.fields else _NOT_PLAIN
+        if not self.is_own and (key := _for_programs(found.shape, server.entry)):
+            return f"it has a URL, and {key!r}, which is for programs"
         if not self.takes_urls:
             return "it has a URL, and what the gateway knows of that is a file of this machine"
-        return server.unmoved or _filled_reason(found.shape, server) or self.asked(entry)
+        return server.unmoved or _filled_reason(found.shape, server) or self.asked(server.name, entry)
+
+
+# Of an entry with a URL these mean nothing, until it is one with a program: us.
+_OF_PROGRAMS = lazy_pattern(r"(?i)env|cwd|dir|args|command|cmd|shell|exec")
+_OBEYED = lazy_pattern(r"(?i)(?:PYTHON|HOLDALL_|LD_|DYLD_)\w*")
+
+
+def _for_programs(shape: Shape, entry: Mapping[str, Any]) -> str:
+    given = (key for key, one in entry.items() if one and key not in shape.taken)
+    return next((key for key in given if _OF_PROGRAMS.search(key)), "")
+
+
+def _obeyed_reason(entry: Mapping[str, Any]) -> str:
+    """A project gives its servers variables; we would get them too, and some of them make Python run other code."""
+    for key, given in entry.items():
+        if not given or "env" not in key.casefold():
+            continue
+        names = cast("dict[object, object]", given) if isinstance(given, dict) else ()
+        if obeyed := [str(name) for name in names if _OBEYED.fullmatch(str(name))]:
+            return f"its {key} sets {obeyed[0]}, which Holdall itself would obey"
+        if isinstance(given, str):
+            return f"its {key} may set what Holdall itself would obey"
+    return ""
 
 
 _NOT_PLAIN = "it is written in a way that is not changed here"

@@ -16,23 +16,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from typing import Any, TypeVar, cast
 
-from holdall.mcp.client import spec
-from holdall.mcp.install.clients import CLIENTS, client_id, client_of, path_of
+from holdall.mcp.install.clients import CLIENTS, client_id, client_of, is_of_user, path_of
 from holdall.mcp.install.config_text import (
     Choices,
     Configuration,
     Edited,
     UnsafeEdit,
     behind,
-    moved,
     named_in,
+    private_text,
     unwrap,
     url_key,
     wrap,
 )
 from holdall.mcp.install.documents import Path
 from holdall.trust import check_writers
-from holdall.values.errors import BadServer, MissingExtra, UsageError
+from holdall.values.errors import MissingExtra, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -140,15 +139,6 @@ def read_note(path: str) -> Note | None:
     )
 
 
-def private_text(name: str, entry: Mapping[str, Any]) -> str:
-    """What the gateway is told of an entry: nothing of what belongs to its client."""
-    try:
-        spec.check_name(name, spec.Place("", name))
-    except BadServer:  # a client takes any name, and this one is seen in messages only
-        name = "server"
-    return json.dumps({"mcpServers": {name: moved(entry)}}, indent=2)
-
-
 def private_entry(folder: Folder, path: str) -> dict[str, Any]:
     """The one entry of such a file; empty if it is not one of ours."""
     if not folder.holds(path):
@@ -246,7 +236,8 @@ def install(
         program, leading, choices = "holdall", (), replace(choices or Choices(), takes_urls=False)
     known = CLIENTS.get(client_of(file))
     choices = replace(
-        choices or Choices(), client=client_id(file), url_is_sse=known is not None and known.url_is_sse
+        choices or Choices(), client=client_id(file), url_is_sse=known is not None and known.url_is_sse,
+        is_own=is_of_user(file),
     )  # fmt: skip
     names: dict[str, str] = {}
 
