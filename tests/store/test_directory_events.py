@@ -198,3 +198,19 @@ def test_gc_leaves_the_log_alone(folder_store: DirectoryStore, folder_session: S
     swept = upkeep.sweep(folder_store)
     assert (len(swept.expired), swept.leftovers) == (1, ())
     assert folder_store.events_from(folder_session, 0) == (b"{}\n", 29, ())
+
+
+def test_a_newline_that_has_become_another_byte_is_named(
+    folder_store: DirectoryStore, folder_session: SessionInfo
+) -> None:
+    for number in (1, 2):
+        folder_store.append_events(folder_session, b'{"n":%d}\n' % number)
+    log = folder_of(Path(folder_store.home), folder_session) / "events.ndjson"
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-1])
+    assert folder_store.events_from(folder_session, 0).bad == (), "this may be what a writer has come to"
+    log.write_bytes(whole[:-1] + b"\x0b")
+    found = folder_store.events_from(folder_session, 0)
+    assert (found.lines, found.end) == (b'{"n":1}\n', len(whole) // 2)
+    assert found.bad == ((2, len(whole) // 2, "the end of the line is damaged"),)
+    assert [one.problem for one in folder_store.verify([folder_session]) if one.problem]

@@ -16,10 +16,11 @@ READ = 1 << 20
 
 
 def read_lines(pread: Pread, at: int, version: int) -> Iterator[LogLines]:
-    """The whole lines from byte `at` on."""
+    """The whole lines from byte `at` on. What is after them is perhaps being written, unless it is a whole line too."""
     first = cache(lambda: _lines_before(pread, at))  # only asked for a line that is bad
-    passed = 0
+    passed, end = 0, at
     for piece in whole_lines(pread, at):
+        end = piece.end
         if piece.data is None:
             why = f"it is longer than {records.LONGEST_LINE:,} bytes, which no line is"
             yield LogLines(b"", piece.end, (BadLine(first() + passed + 1, piece.start, why),))
@@ -27,6 +28,8 @@ def read_lines(pread: Pread, at: int, version: int) -> Iterator[LogLines]:
         else:
             yield lines_in(piece.data, piece.start, version, lambda: first() + passed)  # noqa: B023 - called at once
             passed += piece.data.count(b"\n")
+    if records.is_without_end(pread(READ, end), version):
+        yield LogLines(b"", end, (BadLine(first() + passed + 1, end, "the end of the line is damaged"),))
 
 
 def joined(pieces: Iterable[LogLines], at: int) -> LogLines:

@@ -132,6 +132,11 @@ def _opened(line: bytes) -> bytes | None:
     return b"{" if line == _EMPTY % checksum(b"{") else None
 
 
+def is_without_end(rest: bytes, version: int) -> bool:
+    """Whether what is after the last line is a line whose newline is another byte now. No writer leaves that behind."""
+    return version > 1 and not rest.endswith(b"\n") and _opened(rest[:-1]) is not None
+
+
 def unsealed(line: bytes) -> bytes:
     """One line as it was. Raises ValueError if it does not prove itself."""
     body = _opened(line.removesuffix(b"\n"))
