@@ -8,11 +8,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from typing import Any
 
 MANNER = sys.argv[1]
 COUNT = sys.argv[2] if len(sys.argv) > 2 else ""  # a file that gets a line for each start
+SPEAKING = threading.Lock()
 
 
 def say(message: dict[str, Any] | list[Any]) -> None:
@@ -20,8 +22,9 @@ def say(message: dict[str, Any] | list[Any]) -> None:
 
 
 def shout(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    with SPEAKING:
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def reply(number: Any, result: Any) -> None:
@@ -51,7 +54,12 @@ def call(number: Any, params: dict[str, Any]) -> None:  # noqa: PLR0912, PLR0915
     token = params.get("_meta", {}).get("progressToken")
     match name:
         case "echo":
-            answer(number, str(arguments.get("text", "")))
+            answer(number, str(arguments.get("text", "")) * int(arguments.get("times", 1)))
+        case "later":  # and the others meanwhile
+            text = str(arguments["text"]) * int(arguments.get("times", 1))
+            timer = threading.Timer(float(arguments["seconds"]), answer, (number, text))
+            timer.daemon = True
+            timer.start()
         case "pid":
             answer(number, str(os.getpid()))
         case "die":
@@ -64,6 +72,10 @@ def call(number: Any, params: dict[str, Any]) -> None:  # noqa: PLR0912, PLR0915
             os._exit(0)
         case "close stdout":
             os.close(1)
+            wait()
+        case "close stdin":
+            os.close(0)
+            answer(number, "deaf")
             wait()
         case "hang":
             wait()
@@ -109,6 +121,8 @@ def call(number: Any, params: dict[str, Any]) -> None:  # noqa: PLR0912, PLR0915
             raw(number, '{"deep":' + "[" * 100_000 + "]" * 100_000 + "}")
         case "huge error":
             say({"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": "\x1b[2J" + "E" * 10_000_000}})
+        case "as if closed":
+            say({"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": "Connection closed"}})
         case "bad error":
             say({"jsonrpc": "2.0", "id": number, "error": "oops"})
         case "twice":

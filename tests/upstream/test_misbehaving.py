@@ -56,6 +56,23 @@ async def test_a_death_in_the_middle_of_a_call_is_told_with_exit_code_and_last_w
         assert text_of(await one.call("echo", {"text": "on"})) == "on"
 
 
+async def test_a_server_that_reads_no_more_is_named_and_started_again() -> None:
+    async with Servers([bad()], means=means()) as servers:
+        one = servers["bad"]
+        first = await pid_of(one)
+        assert text_of(await one.call("close stdin")) == "deaf"
+        assert await asyncio.gather(fault_of(one, "echo"), fault_of(one, "echo")) == 2 * [
+            'MCP server "bad" closed its standard input while "echo" ran. What this call has done is not known. The next one starts it again.'
+        ]
+        assert await pid_of(one) != first
+
+
+async def test_the_words_of_a_server_are_no_end_of_it() -> None:
+    async with Servers([bad()], means=means()) as servers:
+        with pytest.raises(UpstreamRefused, match="Connection closed"):
+            await servers["bad"].call("as if closed")
+
+
 async def test_every_call_that_was_under_way_ends_with_the_death_of_its_server_and_no_other_server_feels_it() -> None:
     async with Servers([bad(), bad(name="other")], means=means()) as servers:
         one, other = servers["bad"], servers["other"]

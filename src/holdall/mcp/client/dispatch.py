@@ -19,6 +19,16 @@ from holdall.mcp.client.routes import Declined, weight
 
 CLOSED = "Connection closed"
 """What a request ends with that was under way when the connection ended."""
+CLOSED_INPUT = "closed its standard input"
+"""How a connection ended whose server lives on, and may even speak."""
+
+
+class Closed(Declined):
+    """Our own word for it: a server may send the same one, and lives."""
+
+    def __init__(self) -> None:
+        super().__init__(CONNECTION_CLOSED, CLOSED)
+
 
 _LOG = logging.getLogger("holdall.upstream")
 _CANCELLED = "notifications/cancelled"
@@ -96,7 +106,7 @@ class Dispatcher:
             self._closed = True
             for future in self._waiting.values():
                 if not future.done():
-                    future.set_result(Declined(CONNECTION_CLOSED, CLOSED))
+                    future.set_result(Closed())
             for task in self._tasks:
                 task.cancel()
             if self._tasks:
@@ -107,14 +117,14 @@ class Dispatcher:
     ) -> dict[str, Any]:
         """The result. Raises Declined. Where the caller gives up, the server is told so if it `may_cancel`."""
         if self._closed:
-            raise Declined(CONNECTION_CLOSED, CLOSED)
+            raise Closed
         future: asyncio.Future[dict[str, Any] | Declined] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
             await self._channel.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params}, headers)
             outcome = await future
         except BrokenPipeError:
-            raise Declined(CONNECTION_CLOSED, CLOSED) from None
+            raise Closed from None
         except asyncio.CancelledError:
             if may_cancel:
                 with unbroken(), suppress(TimeoutError):
@@ -194,7 +204,7 @@ class Dispatcher:
             if self._answering.get(number) is task:  # else the server has taken it back, and wants no answer
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LAST_SECONDS):
-                        await self._send({**head, "error": Declined(CONNECTION_CLOSED, CLOSED).error}, {})
+                        await self._send({**head, "error": Closed().error}, {})
             raise
         except Exception as problem:
             _LOG.warning('a callback for the request "%s" of a server failed', method, exc_info=True)

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import cast
 
 from holdall.mcp.client import codec
-from holdall.mcp.client.dispatch import unbroken
+from holdall.mcp.client.dispatch import CLOSED_INPUT, unbroken
 from holdall.mcp.client.spec import StdioServer, without_secrets
 from holdall.text.escape import one_line
 from holdall.values.errors import NotTrusted
@@ -344,6 +344,7 @@ class StdioChannel:
         self._fault = ""
         self._reading: asyncio.Task[None] | None = None  # of a large line
         self._is_silent = False  # it has ended, and what it said is still read
+        self._is_closed = False
         # Unbounded, and short anyway: messages are taken out without waiting for anything. None is the end.
         self._inbox: asyncio.Queue[codec.Message | None] = asyncio.Queue()
 
@@ -370,7 +371,7 @@ class StdioChannel:
         if self._fault:
             return self._fault, self.said()
         if code is None:
-            what = "closed its standard output"
+            what = "closed its standard output" if self._is_closed else CLOSED_INPUT
         elif code < 0:
             what = f"was killed by signal {-code}"
         else:
@@ -450,4 +451,5 @@ class StdioChannel:
         if self._reading is not None:
             self._is_silent = True  # told when all that came before is read
             return
+        self._is_closed = True
         self._inbox.put_nowait(None)

@@ -6,12 +6,13 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import Context
 from typing import Any, Protocol, cast
 
 from holdall.mcp.client import codec
 from holdall.mcp.client.codec import WholeResult, plain
-from holdall.mcp.client.dispatch import CLOSED, Channel, Dispatcher
+from holdall.mcp.client.dispatch import CLOSED_INPUT, Channel, Closed, Dispatcher
 from holdall.mcp.client.handshake import INITIALIZED, Greeting, Identity, NoCommonRevision, greet, stamped
 from holdall.mcp.client.protocol import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND, SUBSCRIPTION_KEY
 from holdall.mcp.client.routes import CURRENT, Call, Callbacks, Declined, HttpFailure, Mailbox
@@ -45,6 +46,8 @@ class EndedSession(Protocol):
         """The end of its standard error so far."""
         ...
 
+    def end(self, why: str) -> None: ...
+
 
 async def fault_of(session: EndedSession, call: Call, refusal: Declined) -> UpstreamFault:
     name, shown = session.spec.name, one_line(call.name, 60)
@@ -53,8 +56,8 @@ async def fault_of(session: EndedSession, call: Call, refusal: Declined) -> Upst
         return UpstreamFault(name, f'answered "{shown}" with {refusal.message}', said=session.said())
     if (trouble := call.trouble) is not None and refusal.message in _MADE_BY_HTTP:
         return UpstreamFault(name, trouble.what, advice=_http_hint(trouble, session.spec))
-    if refusal.code == CONNECTION_CLOSED and refusal.message == CLOSED and await _is_over(session):
-        what, said = await session.why()
+    if isinstance(refusal, Closed):
+        what, said = await _ending(session)
         advice = _UNKNOWN + (_AGAIN if session.again else "")
         return UpstreamFault(name, f'{what} while "{shown}" ran', said=said, advice=advice)
     if refusal.code == CONNECTION_CLOSED and refusal.message.startswith(_CUT) and is_http:
@@ -66,8 +69,8 @@ async def fault_of(session: EndedSession, call: Call, refusal: Declined) -> Upst
 
 async def not_ready(session: EndedSession, call: Call, refusal: Declined) -> UpstreamFault:
     """The same for a greeting."""
-    if refusal.code == CONNECTION_CLOSED and refusal.message == CLOSED and await _is_over(session):
-        what, said = await session.why()
+    if isinstance(refusal, Closed):
+        what, said = await _ending(session)
         return UpstreamFault(
             session.spec.name, f"{what} before it was ready", said=said, advice=_start_hint(session.spec)
         )
@@ -118,13 +121,17 @@ def resting(spec: ServerSpec, last: UpstreamFault | None, seconds: float) -> Ups
     return UpstreamFault(spec.name, what, said=said, advice=advice)
 
 
-async def _is_over(session: EndedSession) -> bool:
-    """A server may send the same words as we have; then it is not over."""
-    try:
+async def _ending(session: EndedSession) -> tuple[str, str]:
+    """How it ended. One that only reads no more would live on and fail every call: it is ended from here.
+
+    The last words of one that died may take long to read, and other calls wait for them: it ends without us.
+    """
+    with suppress(TimeoutError):
         await asyncio.wait_for(session.over.wait(), _SOON)
-    except TimeoutError:
-        return False
-    return True
+    what, said = await session.why()
+    if what == CLOSED_INPUT:
+        session.end(what)
+    return what, said
 
 
 def _start_hint(spec: ServerSpec) -> str:
