@@ -8,8 +8,10 @@ import collections
 import contextlib
 import gc
 import json
+import math
 import os
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -17,17 +19,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.faults import errors, flips, kills, power
+from tests.faults import chaos, errors, flips, kills, power
 from tests.faults.conftest import MEMORY
 from tests.faults.harness import ROOT
 from tests.faults.kills import Fired
 
 KINDS: dict[str, Callable[[Path, random.Random], Iterator[Fired]]] = {
     "kills": kills.rounds, "power cuts": power.rounds, "bit flips": flips.rounds, "I/O errors": errors.rounds,
+    "chaos": chaos.rounds,
 }  # fmt: skip
 AIMS = {"kills": 100_000, "power cuts": 5_000, "bit flips": 100_000}
 STATE = ROOT / ".dev" / "faults"
 _SLICE_SECONDS = 20.0
+_IN_ONE = "chaos"  # alone it has all the time in one slice: whether something grows shows only then
 _MOST_LOST = 100  # told in words
 
 
@@ -45,21 +49,28 @@ class Counts:
     def run(self, folder: Path, seed: int, seconds: float) -> int:
         """One slice. How many faults of it lost something."""
         began, lost = time.monotonic(), 0
-        for fired in KINDS[self.kind](folder, random.Random(seed)):
-            self.places[fired.place] += 1
-            for one in fired.found[:3]:
-                lost += 1
-                told = f"{self.kind}, seed {seed}, {fired.place}: {one}"
-                print(told, file=sys.stderr)
-                self.lost += [told] if len(self.lost) < _MOST_LOST else []
-            if time.monotonic() - began > seconds:
-                break
-        self.seconds += time.monotonic() - began
+        try:
+            for fired in KINDS[self.kind](folder, random.Random(seed)):
+                self.places[fired.place] += 1
+                for one in fired.found[:3]:
+                    lost += 1
+                    told = f"{self.kind}, seed {seed}, {fired.place}: {one}"
+                    print(told, file=sys.stderr)
+                    self.lost += [told] if len(self.lost) < _MOST_LOST else []
+                if not fired.more and time.monotonic() - began > seconds:
+                    break
+        finally:
+            self.seconds += time.monotonic() - began
+            self._save(folder)
+        return lost
+
+    def _save(self, folder: Path) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         new = self._path.with_suffix(".new")
         new.write_text(json.dumps({"seconds": self.seconds, "places": self.places, "lost": self.lost}, indent=1))
         new.rename(self._path)
-        return lost
+        if (samples := folder / chaos.SAMPLES).exists():
+            shutil.copy(samples, self._path.with_name(f"{self.kind}-{samples.name}"))
 
     def report(self) -> Iterator[str]:
         minutes = self.seconds / 60
@@ -79,12 +90,15 @@ class Counts:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev test faults --full")
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, help="of the first slice, as an earlier run has printed it")
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
     asked = parser.parse_args()
     if unknown := [kind for kind in asked.kinds if kind not in KINDS]:
         parser.error(f"there is no kind {unknown[0]!r}")
     every = [Counts(kind) for kind in asked.kinds or KINDS]
-    lost = 0
+    lost, seed = 0, random.getrandbits(32) if asked.seed is None else asked.seed
+    print(f"seed {seed}", file=sys.stderr)
+    slice_seconds = math.inf if asked.kinds == [_IN_ONE] else _SLICE_SECONDS
     gc.freeze()  # a fork then shares what is there, instead of copying it to count references in it
     deadline = time.monotonic() + 60 * asked.minutes
     with contextlib.suppress(KeyboardInterrupt):
@@ -93,7 +107,8 @@ def main() -> int:
                 with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as folder:
                     left = deadline - time.monotonic()
                     if left > 0:
-                        lost += counts.run(Path(folder), random.getrandbits(32), min(_SLICE_SECONDS, left))
+                        lost += counts.run(Path(folder), seed, min(slice_seconds, left))
+                        seed = random.getrandbits(32)
     for counts in every:
         print(*counts.report(), sep="\n")
     return 1 if lost else 0

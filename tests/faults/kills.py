@@ -31,6 +31,7 @@ class Fired(NamedTuple):
 
     place: str
     found: list[str]
+    more: bool = False  # others of the same moment follow
 
 
 def rounds(folder: Path, dice: random.Random, *, broken: str = "") -> Iterator[Fired]:

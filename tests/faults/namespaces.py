@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults.harness import ROOT
 
-_MOUNT = 'mount -t tmpfs -o "$0" tmpfs "$1" && shift && exec "$@"'
+MOUNT = 'mount -t tmpfs -o "$0" tmpfs "$1" && shift && exec "$@"'
 SECONDS = 100
 
 
@@ -20,7 +20,7 @@ def way_in() -> list[str] | None:
     for way in (["unshare", "-m"], ["unshare", "-rm"]):
         try:
             done = subprocess.run(
-                [*way, "sh", "-c", _MOUNT, "size=64k", "/mnt", "true"],
+                [*way, "sh", "-c", MOUNT, "size=64k", "/mnt", "true"],
                 capture_output=True,
                 timeout=SECONDS,
                 check=False,
@@ -38,7 +38,7 @@ def on_a_disk(scene: str, disk: Path, options: str) -> None:
     if way is None:
         pytest.skip("no mount namespace: neither `unshare -m` nor `unshare -rm` is permitted here (Linux only)")
     disk.mkdir()
-    _must_end_well([*way, "sh", "-c", _MOUNT, options, str(disk), *_program(scene, disk)])
+    _must_end_well([*way, "sh", "-c", MOUNT, options, str(disk), *_program(scene, disk)])
 
 
 def without_rights(scene: str, disk: Path) -> None:
