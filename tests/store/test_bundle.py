@@ -1,5 +1,7 @@
 """A session as one file, and back: what was there is there again, and the same session gives the same bytes."""
 
+import errno
+import itertools
 import json
 import os
 import time
@@ -18,6 +20,7 @@ from holdall.store.bundle import restore
 from holdall.store.bundle.export import SessionChanged, export_session
 from holdall.store.bundle.stream import new_file
 from holdall.store.directory import upkeep
+from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import Quota, SessionInfo
 from holdall.values.errors import (
@@ -251,6 +254,32 @@ def test_an_output_that_expires_during_an_export_ends_it_so_that_it_can_be_tried
             folder_store, folder_session, lambda _: None,
             listed=lambda _: print(folder_store.expire(folder_session, [facts], "for a test")),
         )  # fmt: skip
+
+
+def test_an_output_whose_writer_is_gone_is_exported_from_a_disk_that_takes_nothing(
+    folder_store: DirectoryStore,
+    folder_session: SessionInfo,
+    elsewhere: DirectoryStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its end cannot be written down, so each look finds it again, at another time."""
+    writer = folder_store.begin(folder_session, Origin())
+    writer.write(b"half of it")
+    writer.close()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(SessionFolder, "rewrite", full)
+    times = itertools.count(int(folder_store.clock()))
+    monkeypatch.setattr(folder_store, "clock", lambda: float(next(times)))
+    bundle = exported(folder_store, folder_session)
+    monkeypatch.undo()
+    imported(Path(elsewhere.home), bundle)
+    here = elsewhere.find_session("s1")
+    assert here is not None
+    (facts,) = elsewhere.outputs(here)
+    assert (facts.handle, facts.state, facts.measure.bytes) == (writer.handle, "interrupted", 10)
 
 
 def test_damaged_bytes_are_not_exported_as_good(folder_store: DirectoryStore, folder_session: SessionInfo) -> None:

@@ -308,7 +308,10 @@ class _Export:
     def _open(self, session: SessionInfo, facts: Facts) -> OutputReader:
         changed = f"output {facts.handle} was changed while it was exported."
         try:
-            if self._store.resolve(session, facts.handle) != facts:
+            current = self._store.resolve(session, facts.handle)
+            if current.state == "interrupted":  # found anew with each look where its record cannot be written
+                current = replace(current, ended=facts.ended)
+            if current != facts:
                 raise SessionChanged(changed)
             return self._store.open(facts)
         except (OutputExpired, UnknownHandle, StoreGone):
