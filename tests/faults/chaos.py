@@ -45,7 +45,7 @@ DISK = "size=256m"
 QUOTA = 64_000_000  # in place of a disk that fills, where none can be mounted
 PATIENCE = 300.0  # seconds: what has not ended by then never does
 EXPIRES = 300.0  # seconds: what `gc --older-than 5m` may take
-_CALLS = (2, 40)  # of a caller: in the first epoch, in each later one
+_CALLS = (1, 40)  # of a caller: in the first epoch, in each later one
 _MARGIN = 60.0  # an output ends before its end is heard of, on a busy machine long before
 
 CONTENT = {"echo": 12, "later": 5}
@@ -205,8 +205,8 @@ class Scene:
         self._disk = disk
         self._home = disk / "home"
         self._quota = quota
-        self._events: list[tuple[str, list[str]]] = []
-        self._samples: list[list[float]] = []
+        self.events: list[tuple[str, list[str]]] = []
+        self.samples: list[list[float]] = []
         self._agents = 0
         self._pages = ["/"]
         self.known: list[Shown] = []
@@ -214,7 +214,7 @@ class Scene:
         self.client: Wire
 
     def fired(self, place: str, *problems: str) -> None:
-        self._events.append((place, list(problems)))
+        self.events.append((place, list(problems)))
 
     def shown(self, handle: str, content: bytes | None, *, whole: bool) -> None:
         self.known.append(Shown(SESSION, handle, time.time(), content, whole))
@@ -231,7 +231,7 @@ class Scene:
                     await asyncio.gather(work, return_exceptions=True)
                     return
                 work.result()
-                events, self._events = self._events, []
+                events, self.events = self.events, []
                 for number, (place, found) in enumerate(events, 1):
                     print(json.dumps([place, found, number < len(events)]))
                 sys.stdout.flush()
@@ -262,8 +262,8 @@ class Scene:
         await self._settled()
         self._answered_once()
         await asyncio.to_thread(self._check)
-        self._check_growth()
-        (self._folder / SAMPLES).write_text(json.dumps(self._samples))
+        self.check_growth()
+        (self._folder / SAMPLES).write_text(json.dumps(self.samples))
 
     # What goes on
 
@@ -413,7 +413,7 @@ class Scene:
 
     async def _sampler(self, gateway: int, viewer: int, calm: asyncio.Event) -> None:
         while not await _within(calm, 1.0):
-            self._samples.append([time.time(), *_resources(gateway), *_resources(viewer)])
+            self.samples.append([time.time(), *_resources(gateway), *_resources(viewer)])
 
     # What must hold
 
@@ -473,13 +473,13 @@ class Scene:
         self.fired(f"output: {facts.state}", *([] if right else [wrong]))
         return True
 
-    def _check_growth(self) -> None:
-        if len(self._samples) < 240:
+    def check_growth(self) -> None:
+        if len(self.samples) < 240:
             return
         for at, (name, room) in enumerate((
             ("gateway memory", 16e6), ("gateway descriptors", 8), ("viewer memory", 16e6), ("viewer descriptors", 8),
         ), 1):  # fmt: skip
-            before, after = quarters([one[at] for one in self._samples])
+            before, after = quarters([one[at] for one in self.samples])
             grown = [f"{name} went from {before:,.0f} to {after:,.0f}"] if after > 1.15 * before + room else []
             self.fired(f"growth: {name}", *grown)
 

@@ -1,9 +1,11 @@
 """The campaign in short: every kind fires and finds nothing; a store that is broken on purpose is caught; runs add up."""
 
+import asyncio
 import itertools
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -12,10 +14,11 @@ from holdall.store.directory.index import Catalogue
 from holdall.store.reader import FileReader
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts
-from tests.faults import kills, power
+from tests.faults import chaos, kills, power
 from tests.faults.campaign import KINDS, Counts
 from tests.faults.harness import FULL, share
 from tests.faults.kills import Fired
+from tests.gateway.support import Wire
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.faults
@@ -61,6 +64,38 @@ def test_errors_catch_a_list_that_leaves_out_what_it_cannot_read(
 
     monkeypatch.setattr(Catalogue, "survey", survey_of_the_readable)
     _is_caught(KINDS["I/O errors"](scratch, random.Random(1)))
+
+
+class _Cutting:
+    """A gateway that cuts what is long, and says nothing where it refuses."""
+
+    def begin(self, _method: str, params: dict[str, Any]) -> tuple[int, asyncio.Future[dict[str, Any]]]:
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        text = str(params["arguments"].get("text", "")) * int(params["arguments"].get("times", 1))
+        result = {"content": [{"type": "text", "text": text[:500]}]}
+        future.set_result({"result": result} if text else {"error": {"code": 1, "message": "Internal error"}})
+        return 1, future
+
+    def say(self, _message: dict[str, Any]) -> None:
+        pass
+
+
+def test_chaos_catches_a_gateway_that_cuts_and_errors_that_say_nothing(scratch: Path) -> None:
+    scene = chaos.Scene(1, scratch, scratch, "")
+    scene.client = cast("Wire", _Cutting())
+    asyncio.run(chaos.Caller(scene, "1").calls(40))
+    found = {place: problems[0] for place, problems in scene.events if problems}
+    assert found["echo: wrong"].startswith("500 characters in place of ")
+    assert found["bad json: refused"] == "it does not say what happened: 'Internal error'"
+
+
+def test_chaos_catches_what_grows(scratch: Path) -> None:
+    scene = chaos.Scene(1, scratch, scratch, "")
+    scene.samples += [[0.0, 40e6 + 400_000 * second, 20, 60e6, 20] for second in range(240)]
+    scene.check_growth()
+    assert [problems for _, problems in scene.events if problems] == [
+        ["gateway memory went from 75,800,000 to 123,800,000"]
+    ]
 
 
 def test_what_fired_is_added_up_over_runs(scratch: Path) -> None:
