@@ -1,10 +1,12 @@
 """Slow calls: raced against the clock, kept under one handle, waited for, stopped. No test sleeps."""
 
 import asyncio
+import functools
 import gc
 import json
 import sys
 import threading
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -1355,3 +1357,41 @@ async def test_an_error_is_told_whole_whatever_python_takes_for_the_end_of_a_lin
         goes_on.set()
         waited = await bag.wait(running.handle)
         assert waited.ended[0].error == f"RuntimeError: disk a is full{sign} 10 % done"
+
+
+class _Large:
+    """Stands for what a call holds while it runs."""
+
+
+async def test_what_a_call_in_the_background_held_is_gone_with_it_however_it_ended(tmp_path: Path) -> None:
+    """A session may last for days. The collector looks for cycles when it likes; here it never does."""
+    held: list[weakref.ref[_Large]] = []
+    go = asyncio.Event()
+
+    async def fails() -> None:
+        large = _Large()
+        held.append(weakref.ref(large))
+        await go.wait()
+        try:
+            raise ValueError("no such host")
+        except ValueError as problem:
+            inner = problem  # as calls through a connection do: the error and its frame hold each other
+            raise RuntimeError(f"{large}") from inner
+
+    waits = _Large()
+    held.append(weakref.ref(waits))
+    gc.disable()
+    try:
+        async with fast_clock(tmp_path) as bag:
+            running = _handle(await bag.run(fails, tool="fails", waits=functools.partial(_never, waits)))
+            del waits
+            go.set()
+            (ended,) = (await bag.wait(running)).ended
+            assert ended.state == "failed"
+            assert [one() for one in held] == [None, None]
+    finally:
+        gc.enable()
+
+
+def _never(_: _Large) -> bool:
+    return False

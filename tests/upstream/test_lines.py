@@ -99,3 +99,14 @@ class Counting(Scan):
         for hit in super().hits(*given, **named):
             self._seen.append(hit.start)
             yield hit
+
+
+def test_of_a_message_that_never_comes_to_its_end_the_bytes_are_let_go() -> None:
+    reader = Lines(longest=10, noise_limit=10)
+    with pytest.raises(LimitExceeded):
+        list(reader.feed(b"{" + b"x" * 20))
+    assert list(reader.feed(b"\n")) == []
+    list(reader.feed(b"{12345"))
+    reader.forget()
+    assert reader.unfinished
+    assert list(reader.feed(b"\n")) == [b"{"]

@@ -958,15 +958,20 @@ class Dispatch:
         step = "raised" if one.error and step == "finished" else step
         facts = await asyncio.to_thread(self._finished, one, after("running", step))
         one.last = None
+        if isinstance(one.job.outcome, BaseException):
+            _let_go(one.job.outcome)
         one.job.forget()
         one.facts = facts or await asyncio.to_thread(self._core.store.resolve, self._core.session, one.handle)
         if facts is None and one.sink.fault is not None:  # not even its record could be written
             one.facts = replace(one.facts, error=not_all_kept(one.sink.fault))
             _LOG.warning("%s: %s", one.handle, one.facts.error)
+        if one.sink.fault is not None:
+            _let_go(one.sink.fault)
         self._core.kept[one.handle] = one.facts
         if one.messages is not None:
             await one.messages.finish(one.facts)
             self._core.messages.pop(one.handle, None)
+        one.messages = one.waits = None  # they hold the request of a client, and the session is remembered for long
         measure = one.facts.measure
         self._core.journal.record(
             "ended", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id, state=one.facts.state,

@@ -84,7 +84,12 @@ class Lines:
             return
         self._line += piece
         if len(self._line) > self._longest:
+            self._line = bytearray()
             raise LimitExceeded(too_large(self._longest))
+
+    def forget(self) -> None:
+        """No more comes. Errors of calls may hold this for long: of a line that was never finished, not its bytes."""
+        self._line = self._line[:1]
 
     def _drop(self, piece: bytes, size: int) -> None:
         self.noise += size + 1
@@ -364,6 +369,7 @@ class StdioChannel:
                 self._reading.cancel()
             with unbroken():
                 await self._child.end(self._patience)
+            self._lines.forget()
 
     async def why(self) -> tuple[str, str]:
         """How it ended, in words that follow the server's name, and the end of its standard error."""
