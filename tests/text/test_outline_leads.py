@@ -1,6 +1,8 @@
 """What an outline proposes to ask next: real names and values, tried on the output before they are told."""
 
+import base64
 import json
+import random
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -51,6 +53,32 @@ def test_a_value_that_is_new_on_every_line_is_not_counted_by() -> None:
         f"2026-01-01 00:00:{n % 60:02} INFO job={n * 7919} state={('up', 'down')[n % 3 == 0]} ok\n" for n in range(300)
     ]
     assert leads_of("".join(lines))[0] == snapshot(("grep", {"pattern": "state=(\\w+)", "group": True}))
+
+
+def test_blanks_that_align_a_column_are_in_the_pattern_too() -> None:
+    files = "".join(f"-rw-r--r-- 1 root root {n} Nov {n % 28 + 1:>2} 10:00 file {n}.txt\n" for n in range(300))
+    assert leads_of(files) == snapshot([("grep", {"pattern": "Nov +(\\d+)", "group": True})])
+    assert len(re.findall(r"Nov +(\d+)", files)) == 300
+    one = files.replace("Nov  ", "Nov ")
+    assert leads_of(one) == snapshot([("grep", {"pattern": "Nov (\\d+)", "group": True})])
+
+
+def test_words_with_more_blanks_between_them_are_not_looked_for_by_sql() -> None:
+    log = _log("Failed  password for {user} from 10.0.0.{n}", "Failed password for {user} from 10.0.0.{n}", "all well")
+    assert leads_of(log) == snapshot(
+        [
+            ("grep", {"pattern": "Failed +password +for +(\\w+)", "group": True}),
+            ("query", {"sql": "select left(text, 6) as day, count(*) from t group by 1 order by min(line_no)"}),
+        ]
+    )
+
+
+def test_a_word_that_is_looked_up_is_in_the_output() -> None:
+    encoded = base64.encodebytes(random.Random(3).randbytes(60_000)).decode()
+    assert outlined(encoded).lines[1] == "10 × <path>"
+    assert leads_of(encoded) == []
+    html = "<html><body>" + "<h2>Caf&eacute; Zoo</h2><p>text</p>" * 9 + "</body></html>"
+    assert leads_of(html) == []
 
 
 def test_of_records_the_member_with_few_values_is_counted_by() -> None:

@@ -1,5 +1,6 @@
 """Every call that a notice offers works as it stands: it runs, is taken, and finds something."""
 
+import base64
 import json
 import random
 import re
@@ -69,6 +70,7 @@ HARD = {
     "long texts": json.dumps({"a": "x y " * 9000, "b": "x z " * 9000, "c": ["u v " * 9000]}),
     "very deep": "[" * 3000 + "]" * 3000,
     "no spaces": "漢字かな" * 20_000,
+    "base64": base64.encodebytes(random.Random(3).randbytes(60_000)).decode(),
 }
 
 

@@ -266,12 +266,12 @@ def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
         first += named if frequent else []  # without shares there is nothing to name a sample for
         before = 4 if is_log else 0  # a log is told by what it is full of, then by what went wrong in it
         error_lines_shown = [*first, *frequent[:before], *thrown, *frequent[before:], *rare]
-        leads = (*_first_leads(found, kind), *text_leads(mined, lines, counted))
+        leads = (*_first_leads(found, kind), *text_leads(mined, lines, counted, sample))
     else:
         prose = _prose(sample, lines, mined)
         error_lines_shown = thrown + prose
         words = [line.split(" ", 1)[-1] for line in prose[1:]] or [_plain_text(sample.head[:_BEGINNING])]
-        leads = _first_leads(found, kind) or word_lead(words)
+        leads = _first_leads(found, kind) or word_lead(words, sample)
     shown = fitted(error_lines_shown or ["only blank lines" if sample.size else "empty"], room)
     errors = _errors(found, mined, lines, [] if lines.exact else far_errors(sample))
     return Outline(label, shown, not mined.exact, errors, _ranges(found), leads)
@@ -385,7 +385,7 @@ def _one_line_commits(sample: Sample, room: Room) -> Outline | None:
     told = f"{about}{plural(len(found), 'commit')}, one a line" + (f" · {about}{refs:,} with names" if refs else "")
     shown = [(at, match["subject"]) for at, match in found[:_SUBJECTS]]
     words = [_plain_text(subject) for _, subject in shown]
-    return _history(told, shown, len(found), sample, room, word_lead(words))
+    return _history(told, shown, len(found), sample, room, word_lead(words, sample))
 
 
 def _history(

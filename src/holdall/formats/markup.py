@@ -234,7 +234,7 @@ def html_outline(sample: Sample, room: Room) -> Outline:
         for at, level, text, n in _chosen(headings, number)[:_SHOWN_HEADINGS]
     ]
     leads = (Lead("grep", {"pattern": _LINKS, "group": True}),) if sample.count(b"href=") > 1 else ()
-    leads = leads or word_lead([text for _, _, text in headings] or _paragraph(sample.head))
+    leads = leads or word_lead([text for _, _, text in headings] or _paragraph(sample.head), sample)
     lines = _with_rest(told, shown, max(number, len(headings)), sample, room)
     return Outline("html", lines, not sample.whole, (), _sections(headings, sample), leads, ends=False)
 
@@ -287,7 +287,7 @@ def markdown_outline(sample: Sample, room: Room) -> Outline:
         (f"{'#' * level} {text} · {sample.place(at)}", n)
         for at, level, text, n in _chosen(headings, number)[:_SHOWN_HEADINGS]
     ]
-    leads = word_lead([text for _, _, text in headings])
+    leads = word_lead([text for _, _, text in headings], sample)
     lines = _with_rest(told, shown, number, sample, room)
     return Outline("markdown", lines, not sample.whole, (), _sections(headings, sample), leads)
 
