@@ -123,6 +123,34 @@ def test_the_same_bytes_the_same_lines_in_another_order_and_a_missing_last_newli
     )
 
 
+def test_lines_that_differ_in_their_ends_only_are_said_to() -> None:
+    text = "".join(f"{line}\n" for line in LINES)
+    dos = text.replace("\n", "\r\n")
+    told = {
+        "one": compared(text, text.replace("\n", "\r\n", 1)),
+        "all": compared(text, dos),
+        "back": compared(dos, text),
+        "with another": compared(text, dos.replace("line 7 of", "line seven of") + "one more\r\n"),
+        "both": compared(f"a\r\nb\nc\r\n{text}", f"a\nb\r\nd\r\n{text}"),
+        "moved": compared("a\nb\nc\r\n", "c\r\na\nb\n"),
+        "none": compared(dos, dos.replace("line 7 of", "line seven of")),
+    }
+    assert {name: (told_difference(found), found.notes) for name, found in told.items()} == snapshot(
+        {
+            "one": ("1 of 4,210 lines changed", ("1 line differs only in its end: LF → CRLF",)),
+            "all": ("4,210 of 4,210 lines changed", ("4,210 lines differ only in their ends: LF → CRLF",)),
+            "back": ("4,210 of 4,210 lines changed", ("4,210 lines differ only in their ends: CRLF → LF",)),
+            "with another": (
+                "4,210 of 4,210 lines changed, 1 added",
+                ("4,209 lines differ only in their ends: LF → CRLF",),
+            ),
+            "both": ("3 of 4,213 lines changed", ("2 lines differ only in their ends (LF or CRLF)",)),
+            "moved": ("1 line added, 1 removed, 1 of them moved", ()),
+            "none": ("1 of 4,210 lines changed", ()),
+        }
+    )
+
+
 ROWS = [{"id": number, "name": f"n{number}", "v": number % 7} for number in range(200)]
 
 

@@ -258,7 +258,7 @@ def _by_lines(pair: _Pair) -> _Found:
     ]
     if any(side is None for side in sides):
         return _first_place(pair, middle)
-    (places, ones, whole), (other_places, others, other_whole) = [side for side in sides if side is not None]
+    (places, ones, texts, whole), (other_places, others, other_texts, other_whole) = filter(None, sides)
     ranges = differences(ones, others, deadline.check)
     notes: list[str] = []
     complete = whole and other_whole
@@ -276,8 +276,10 @@ def _by_lines(pair: _Pair) -> _Found:
             return replace(_first_place(pair, middle), notes=tuple(notes))
     if not ranges:
         notes.append("the same lines; only the end of the last differs")
-    gone = Counter(ones[at] for a, b, _, _ in ranges for at in range(a, b))
-    come = Counter(others[at] for _, _, c, d in ranges for at in range(c, d))
+    moved = _in_both(ranges, ones, others)
+    if texts is not ones or other_texts is not others:
+        differ = _in_both(ranges, texts, other_texts) - moved
+        notes += [_told_ends(differ, texts is ones, other_texts is others, complete)] if differ else []
 
     def show(number: int) -> Change:
         a, b, c, d = ranges[number]
@@ -288,7 +290,7 @@ def _by_lines(pair: _Pair) -> _Found:
     sizes = [(b - a, d - c) for a, b, c, d in ranges]
     return _Found(
         "line", len(ranges), show, of=pair.before.totals.lines, complete=complete, notes=tuple(notes),
-        changed=sum(min(size) for size in sizes), moved=(gone & come).total(),
+        changed=sum(min(size) for size in sizes), moved=moved,
         removed=sum(max(0, one - other) for one, other in sizes),
         added=sum(max(0, other - one) for one, other in sizes),
         differing=(
@@ -298,9 +300,24 @@ def _by_lines(pair: _Pair) -> _Found:
     )  # fmt: skip
 
 
-def _lines(reader: OutputReader, start: int, end: int, most: int) -> tuple[list[int], list[int], bool] | None:
-    """Where each line begins and the last ends, a number for each, and whether these are all up to `end`. None where a
-    single line is too long to be looked at."""
+def _in_both(ranges: Sequence[tuple[int, int, int, int]], ones: list[int], others: list[int]) -> int:
+    """How many of the lines that differ are somewhere among those of the other side."""
+    gone = Counter(ones[at] for a, b, _, _ in ranges for at in range(a, b))
+    return (gone & Counter(others[at] for _, _, c, d in ranges for at in range(c, d))).total()
+
+
+def _told_ends(number: int, no_returns: bool, none_in_other: bool, complete: bool) -> str:
+    """An end of a line cannot be seen where the line is shown."""
+    differ = "line differs only in its end" if number == 1 else "lines differ only in their ends"
+    how = ": LF → CRLF" if no_returns else ": CRLF → LF" if none_in_other else " (LF or CRLF)"
+    return f"{'' if complete else 'at least '}{number:,} {differ}{how}"
+
+
+def _lines(
+    reader: OutputReader, start: int, end: int, most: int
+) -> tuple[list[int], list[int], list[int], bool] | None:
+    """Where each line begins and the last ends, a number for each, one for each without the carriage return at its end,
+    and whether these are all up to `end`. None where a single line is too long to be looked at."""
     data = reader.read(start, min(end, start + most))
     whole = start + len(data) == end
     if not whole:
@@ -315,7 +332,9 @@ def _lines(reader: OutputReader, start: int, end: int, most: int) -> tuple[list[
         lines.pop()
     places = list(accumulate((len(line) + 1 for line in lines), initial=start))
     places[-1] = min(places[-1], start + len(data))
-    return places, list(map(hash, lines)), whole
+    numbers = list(map(hash, lines))
+    texts = [hash(line.removesuffix(b"\r")) for line in lines] if b"\r\n" in data else numbers
+    return places, numbers, texts, whole
 
 
 def _change(pair: _Pair, before: Span | None, after: Span | None, name: str = "") -> Change:
