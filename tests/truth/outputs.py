@@ -485,6 +485,17 @@ def table(dice: random.Random) -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
+def open_quote(dice: random.Random) -> bytes:
+    """A quote that is never closed: in the middle of the rows, or in a cell that was cut."""
+    lines = [f"{n},{_say(dice)},{_say(dice)}" for n in range(dice.choice([40, 3_000, 50_000]))]
+    at = dice.randrange(20, len(lines))
+    lines[at] = f'{at},"{_say(dice)},{_say(dice)}'
+    if dice.random() < 0.5:
+        lines[at] = f'{at},{_say(dice)},"{_say(dice)}'
+        lines[at + 1 :] = [_say(dice).replace(",", "") for _ in range(9)]
+    return "\n".join(["id,what,note", *lines, ""]).encode()
+
+
 def aligned(dice: random.Random) -> bytes:
     rows = [["NAME", "READY", "RESTARTS", "AGE"]]
     for n in range(dice.choice([3, 40, 900])):
@@ -496,7 +507,7 @@ def aligned(dice: random.Random) -> bytes:
 
 
 MADE: dict[str, Make] = {
-    "table": table, "aligned": aligned,
+    "table": table, "aligned": aligned, "open quote": open_quote,
     "log": log, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
     "shapes": shapes, "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report,
     "wrapped": wrapped, "history": history, "one line": one_line_history, "graph": graph, "made": made, "maven": maven, "gradle": gradle, "build": build, "records": records,

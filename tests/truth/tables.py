@@ -18,6 +18,10 @@ def _rows(output: Output) -> list[list[str]]:
         return [re.split(r" {2,}", line.strip()) for line in output.lines if line.strip()]
     first = text.split("\n", 1)[0]
     sign = max(",\t;|", key=first.count)
+    if at := _open_line(output):
+        before, rest = [*csv.reader(output.lines[: at - 1])], [line.split(sign) for line in output.lines[at - 1 :]]
+        if sum(len(row) == 3 for row in rest[1:]) > len(rest) / 2:
+            return before + rest
     return [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign) if row]
 
 
@@ -29,6 +33,18 @@ def a_table_has_as_many_rows(found: re.Match[str], output: Output) -> None:
         agrees(found["rows"], len(rows) - ("no header" not in found[0]), "rows")
     else:
         agrees(found["rows"], len(output.lines), "lines")
+
+
+def _open_line(output: Output) -> int:
+    """Of the outputs that have one quote in all."""
+    return output.text[: output.text.index('"')].count("\n") + 1 if output.text.count('"') == 1 else 0
+
+
+@claim(_TABLES, rf"a quote opens in L(?P<n>{NUMBER}) and is never closed: (?P<how>.*)")
+def a_quote_is_open(found: re.Match[str], output: Output) -> None:
+    agrees(found["n"], _open_line(output), "the line in which it opens")
+    cells = output.once(_rows)[-1]
+    is_so("one cell" in found["how"], any("\n" in cell for cell in cells), "all after it is in one cell")
 
 
 @claim(_TABLES, rf"(?P<rows>{FIGURE}) rows? with another number of columns")

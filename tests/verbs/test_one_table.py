@@ -52,6 +52,38 @@ def ask(worker: SqlWorker, data: bytes | str, sql: str, **options: Any) -> Table
     return query_sql(reader_of(data.encode() if isinstance(data, str) else data), sql, worker=worker, **options)
 
 
+@requirement("query:same-table")
+@pytest.mark.parametrize("rows", [3_000, 60_000])
+def test_a_quote_that_is_never_closed_takes_no_row_away_and_is_told(worker: SqlWorker, rows: int) -> None:
+    at = rows // 2
+    lines = [f"{n},y {n},{n}" for n in range(rows)]
+    lines[at] = f'{at},"5 pipe "" x,{at}'
+    reader = reader_of("\r\n".join(["id,what,z", *lines, ""]).encode())
+    told = f"a quote opens in L{at + 2:,} and is never closed: read as part of its cell"
+    assert outlined(reader)[:2] == [f"{rows:,} rows × 3 columns (comma-separated)", told]
+    found = query_sql(reader, "select count(*), sum(z) from t", worker=worker)
+    assert (found.rows, found.notes) == (((rows, rows * (rows - 1) // 2),), (f"In the output, {told}.",))
+    cell = query_sql(reader, f"select what from t where id = {at}", worker=worker)
+    assert cell.rows == (('"5 pipe "" x',),)
+
+
+@requirement("query:same-table")
+def test_a_cell_that_was_cut_is_one_cell_and_is_told(worker: SqlWorker) -> None:
+    rows = "".join(f'{n},"one\ntwo, {n}"\n' for n in range(50))
+    told = "a quote opens in L102 and is never closed: all after it is one cell"
+    reader = reader_of(f'id,what\n{rows}50,"one\nand then\nit was'.encode())
+    assert outlined(reader)[:2] == ["51 rows × 2 columns (comma-separated)", told]
+    found = query_sql(reader, "select what from t where id = 50", worker=worker)
+    assert (found.rows, found.notes) == ((("one\nand then\nit was",),), (f"In the output, {told}.",))
+
+
+@pytest.mark.parametrize("last", ['a,5" pipe', 'a,"hello,"', 'a,"say ""no"""', 'a,""', 'a,"x"\nb,5"', 'a,"x\n""y"""'])
+def test_quotes_that_are_no_open_ones_are_not_told(last: str) -> None:
+    rows = "".join(f"{n},y {n}\n" for n in range(50))
+    for text in (f"id,what\n{rows}{last}\n", f"id,what\n{last}\n{rows}", f'id,what\n1,5" x\n{rows}{last}\n'):
+        assert not any("quote" in line for line in outlined(reader_of(text.encode())))
+
+
 @requirement("query:same-table", "query:codes-are-text")
 @pytest.mark.parametrize(
     ("text", "columns"),

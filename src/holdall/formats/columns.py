@@ -375,6 +375,13 @@ class Table:
     seen_all: bool  # the values are all there are
     positions: Positions | None = None
     all_rows: int | None = None
+    open_line: int = 0  # in which a quote opens that is never closed
+    mended: bytes = b""  # all of it with that quote as part of its cell, where the rows go on behind it
+
+    @property
+    def told_quote(self) -> str:
+        how = "read as part of its cell" if self.mended else "all after it is one cell"
+        return f"a quote opens in L{self.open_line:,} and is never closed: {how}" if self.open_line else ""
 
     def shape(self) -> dict[str, object]:
         """For the process that runs SQL."""
@@ -392,6 +399,14 @@ def table_of(sample: Sample, *, kind: str = "csv", forced: bool = False) -> Tabl
     sign = "\t" if kind == "tsv" and forced else separator_of(head, whole=is_all, forced=forced)
     if sign is None or _first_line(sample.head).count(sign.encode()) > _WIDEST:
         return None
+    line, mended = _open_quote(sample.head, sign) if sample.whole else (0, b"")
+    if mended:
+        sample = replace(sample, pieces=((0, mended),), size=len(mended))
+    table = _parted(sample, sign)
+    return replace(table, open_line=line, mended=mended) if table and line else table
+
+
+def _parted(sample: Sample, sign: str) -> Table | None:
     values = _lined_up(sample.head, sign) if sample.whole else None
     if values is not None:
         first, *rows = zip(*(one[: _compared(len(values)) + 1] for one in values), strict=True)
@@ -407,9 +422,38 @@ def table_of(sample: Sample, *, kind: str = "csv", forced: bool = False) -> Tabl
     if is_whole or not sample.whole:
         return table
     if sample.size <= _VERIFIED:
-        return _verified(sample, table, width)
+        try:
+            return _verified(sample, table, width)
+        except csv.Error:  # where a record ends cannot be told
+            return table
     lines = _lines_of(sample.head, width, sign)
     return table if lines is None else replace(table, all_rows=lines - header)
+
+
+def _open_quote(data: bytes, sign: str) -> tuple[int, bytes]:
+    """The line in which a quote opens that is never closed, or 0. Where nearly all lines after it are rows, it is no
+    cell that was cut: then also all of it, with that quote as a part of its cell."""
+    if data.count(b'"') % 2 == 0:
+        return 0, b""
+    at = len(data)
+    while (end := data.rfind(b'"', 0, at)) >= 0:
+        at = len(data[: end + 1].rstrip(b'"')) if data[end - 1 : end] == b'"' else end
+        if (end + 1 - at) % 2:
+            break  # two in a row are one that is quoted
+    parted = sign.encode()
+    if at and data[at - 1 : at] not in (parted, b"\n"):
+        return 0, b""
+    before = records_of(_text(data[:at]) + _CELL_END, sign, all_or_none=True)
+    if not before or before[-1][-1] != _CELL_END:
+        return 0, b""
+    line, width = data.count(b"\n", 0, at) + 1, len(before[0])
+    cell, _, rest = data[at + 1 :].partition(b"\n")
+    rows = [row for row in rest.split(b"\n") if row.strip()]
+    if not rows or sum(row.count(parted) == width - 1 for row in rows) < _LIKE * len(rows):
+        return line, b""
+    own = cell.partition(parted)[0].rstrip(b"\r")
+    quoted = b'"""' + own.replace(b'"', b'""') + b'"'
+    return line, data[:at] + quoted + data[at + 1 + len(own) :]
 
 
 def _first_line(data: bytes) -> bytes:
@@ -653,10 +697,7 @@ def _end_of_record(data: bytes, start: int, sign: str) -> tuple[list[str], int]:
         text = data[start : start + size].decode("utf-8", "surrogateescape")
         lines = _LINE.findall(text)
         reader = csv.reader(lines, delimiter=sign)
-        try:
-            cells = next(reader, list[str]())
-        except csv.Error:
-            cells = []
+        cells = next(reader, list[str]())
         used = "".join(lines[: reader.line_num]).encode("utf-8", "surrogateescape")
         if used.endswith(b"\n") or start + size >= len(data) or size > 1 << 20:
             return cells, start + max(1, len(used))

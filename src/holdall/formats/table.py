@@ -79,6 +79,7 @@ def table_outline(sample: Sample, room: Room, kind: str = "csv", *, forced: bool
         least = "" if table.exact else "at least "
         out = "out of line" if table.positions else "with another number of columns"
         told.insert(1, f"{least}{plural(table.ragged, 'row')} {out}")
+    told[1:1] = filter(None, [table.told_quote])
     label = "table" if table.positions else "tsv" if table.separator == "\t" else "csv"
     leads = _leads(table) if table.header else (Lead("query", {"sql": "select * from t limit 5"}),)
     return Outline(label, _fit(told, runs, table, room), not table.seen_all, (), leads=leads, ends=False)

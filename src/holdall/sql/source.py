@@ -297,6 +297,7 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
     check()
     if table is None:
         return lines_of(reader, check)
+    rewrite = rewrite or bool(table.open_line)
     if not (rewrite or table.positions or table.ragged or _has_odd_ends(sample) or _has_odd_header(reader, table)):
         return _records(reader, {"form": "csv", "delimiter": table.separator, **table.shape()}, check)
     widest, wider = len(table.columns), 0
@@ -314,7 +315,9 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
     names = column_names([one.name for one in table.columns], widest)
     types = [one.type for one in table.columns] + ["VARCHAR"] * (widest - len(table.columns))
     shape = {"form": "csv", "header": False, "columns": list(zip(names, types, strict=True)), "checked": table.exact}
+    notes = [f"In the output, {table.told_quote}."] if table.open_line else []
     made = _copied(reader, shape | {"rewritten": True, "longest_line": 3 * _longest_line(reader)}, copy)
+    made.notes.extend(notes)
     if wider:
         has = "has" if wider == 1 else "have"
         made.notes.append(
@@ -373,7 +376,8 @@ def _lines_in(parts: Iterable[bytes]) -> Iterator[str]:
 
 def _rows(reader: OutputReader, table: Table, check: Check) -> Iterator[list[str]]:
     """The cells of each row, without the names of the columns."""
-    lines = _lines_in(_valid(reader, pieces(reader, 0, _end_of_lines(reader), check)))
+    parts = iter([table.mended]) if table.mended else pieces(reader, 0, _end_of_lines(reader), check)
+    lines = _lines_in(_valid(reader, parts))
     if table.positions:
         cells = table.positions.cells
         return (cells(line.rstrip("\r\n")) for line in islice(lines, table.positions.first, None) if line.strip())
