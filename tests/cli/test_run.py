@@ -6,12 +6,15 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
 
+from holdall.store.directory.store import DirectoryStore
+from holdall.store.protocol import SessionInfo
 from tests.cli.agents import Agents, calls, report, report_when
 from tests.cli.mcp_server import pids_in
 from tests.cli.program import PROGRAM, Program, Ran, started_as, until
@@ -412,6 +415,41 @@ def test_the_number_of_agents_is_bounded_by_the_settings(holdall: Program, agent
         more="agents: [child.md]\nmax_agents: 1",
     )  # fmt: skip
     assert holdall("run", file, "x").text == "bounded\n"
+
+
+def _happened(store: DirectoryStore, session: SessionInfo, events: list[dict[str, object]]) -> None:
+    store.append_events(session, b"".join(json.dumps({"at": 1.0, **one}).encode() + b"\n" for one in events))
+
+
+@requirement("bundle:no-verdicts")
+@pytest.mark.parametrize("children", [5, [5], [{"a": 1}], "text", [{"op": "extraction", "verified": 3}]], ids=str)
+def test_an_event_from_elsewhere_is_drawn_as_what_it_is(holdall: Program, children: object) -> None:
+    with closing(DirectoryStore(str(holdall.home))) as store:
+        _happened(store, store.open_session("s1"), [
+            {"event": "turn", "number": 1, "children": children},
+            {"event": "turn", "number": 2, "op": "extraction", "name": "x", "verified": 7, "strategy": "full"},
+            {"event": "spawned", "tool": "a", "op": "extraction", "verified": 7},
+        ])  # fmt: skip
+    tree = holdall("show", "--tree", "s1")
+    assert (tree.code, "verified" in tree.text) == (0, False)
+    assert [line.split(" · ")[0].lstrip("│├└─ ") for line in tree.text.splitlines()[1:]] == [
+        "turn 1",
+        "turn 2",
+        "agent a",
+    ]
+
+
+def test_sessions_that_name_each_other_are_drawn_once(holdall: Program) -> None:
+    with closing(DirectoryStore(str(holdall.home))) as store:
+        other, bag = store.open_session("other"), store.open_session("s1")
+        child = store.open_session("s2", parent=bag.id)
+        ids = [bag.id, child.id, other.id] * 20
+        _happened(store, other, [{"event": "spawned", "tool": "secret", "session": ""}])
+        for session, name in ((bag, "agent"), (child, "again")):
+            _happened(store, session, [{"event": "spawned", "tool": name, "session": one} for one in ids])
+    tree = holdall("show", "--tree", "s1")
+    assert (tree.code, "secret" in tree.text) == (0, False)
+    assert [tree.text.count(name) for name in ("agent agent", "agent again")] == [60, 60]
 
 
 @requirement("cli:exit-1", "cli:exit-2")

@@ -602,3 +602,15 @@ def test_what_is_told_to_unpack_to_200_times_its_size_is_refused_before_anything
     data = forged.to_bytes()
     with pytest.raises(BundleRefused, match=r"33\.\d MB or more, over 200 times"):
         imported(home, data, packed=len(data))
+
+
+@requirement("bundle:every-byte-counts")
+def test_sessions_in_which_there_is_nothing_count_too(home: Path) -> None:
+    with closing(DirectoryStore(str(home.parent / "other"))) as store:
+        session = store.open_session("many")
+        for number in range(40):
+            store.open_session(f"many/{number}", parent=session.id)
+        bundle = exported(store, session)
+    with pytest.raises(QuotaReached, match="quota"):
+        imported(home, bundle, quota=Quota(store_bytes=100_000))
+    imported(home, bundle, quota=Quota(store_bytes=1_000_000))

@@ -12,9 +12,9 @@ def test_an_event_loses_the_verdict_that_only_we_can_give_and_nothing_else() -> 
     line = b'{"at":1.0,"event":"extracted","verified":2,"handle":"k3f9"}\n'
     assert foreign_event(line) == b'{"at":1.0,"event":"extracted","handle":"k3f9"}\n'
     assert foreign_event(line.replace(b"verified", b"verifie\\u0064")) == foreign_event(line)
+    assert foreign_event(line.replace(b"extracted", b"turn")) == foreign_event(line).replace(b"extracted", b"turn")
     assert foreign_event(line.replace(b":", b" : ")) == foreign_event(line), "as we would have written it"
     for same in (
-        line.replace(b"extracted", b"asked"),
         line.replace(b'"verified":2', b'"note":"verified"'),
         b"verified, but no JSON\n",
         b'["verified"]\n',

@@ -71,7 +71,7 @@ async def show_tree(options: Options, wanted: str | None) -> int:
     known = {one.id: one for one in sessions_at(found)}
     chosen, tree = None, dict[str, Any]()
     for chosen in [session_named(found, wanted)] if wanted else _newest(found):
-        if (tree := await _tree(options, chosen, known)).get("children"):
+        if (tree := await _tree(options, chosen, known, {chosen.id})).get("children"):
             break
     if chosen is None or not tree.get("children"):
         name = f' in session "{one_line(chosen.name, 100)}"' if chosen is not None and wanted else ""
@@ -98,8 +98,13 @@ def _newest(found: Configuration) -> list[Known]:
         return [Known(one.name, one.id, one.parent) for one in sessions if not one.parent][:_MAX_LOOKED_AT]
 
 
-async def _tree(options: Options, chosen: Known, known: Mapping[str, Known], depth: int = 0) -> dict[str, Any]:
-    """From the log, which a killed run leaves complete; where that is gone, the newest snapshot."""
+async def _tree(
+    options: Options, chosen: Known, known: Mapping[str, Known], drawn: set[str], depth: int = 0
+) -> dict[str, Any]:
+    """From the log, which a killed run leaves complete; where that is gone, the newest snapshot.
+
+    Each session that this one has started is drawn once: a log from elsewhere may name any, as often as it likes.
+    """
     import asyncio
 
     found = options.configuration()
@@ -112,14 +117,15 @@ async def _tree(options: Options, chosen: Known, known: Mapping[str, Known], dep
         tree = cast("dict[str, Any]", json.loads(saved))
     for agent in _agents(tree):
         child = known.get(str(agent.get("session")))
-        if child is not None and depth < _MAX_DEPTH:
-            agent["children"] = (await _tree(options, child, known, depth + 1)).get("children", [])
+        if child is not None and child.parent == chosen.id and child.id not in drawn and depth < _MAX_DEPTH:
+            drawn.add(child.id)
+            agent["children"] = (await _tree(options, child, known, drawn, depth + 1)).get("children", [])
     return tree
 
 
 def _agents(node: Node) -> Iterator[dict[str, Any]]:
     for one in node.get("children", ()):
-        if one["op"] == "agent":
+        if one.get("op") == "agent":
             yield one
         else:
             yield from _agents(one)

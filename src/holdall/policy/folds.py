@@ -305,7 +305,8 @@ class Operation:
 
     def to_json(self) -> dict[str, Any]:
         flat: dict[str, Any] = {"op": self.kind, "name": self.name, "at": self.at, "seconds": round(self.seconds, 6)}
-        flat |= {name: value for name, value in self.data.items() if value not in (None, "", [])}
+        known = {*flat, "children"}  # an event from elsewhere may have such data, and does not become another operation
+        flat |= {name: value for name, value in self.data.items() if name not in known and value not in (None, "", [])}
         if self.children:
             flat["children"] = [child.to_json() for child in self.children]
         return flat

@@ -236,8 +236,7 @@ def foreign_event(line: bytes) -> bytes:
     if not isinstance(flat, dict):
         return line
     event = cast("dict[str, Any]", flat)
-    if event.get("event") == "extracted":
-        event.pop("verified", None)
+    event.pop("verified", None)
     return _dumped(event) + line[len(line.rstrip(b"\n")) :]
 
 

@@ -411,6 +411,7 @@ def with_new_ids(chunks: Iterable[bytes], renamed: dict[str, str]) -> Iterator[b
 
 
 _PER_ENTRY = 4096  # bytes of the disk that a file takes at least
+_PER_SESSION = 3 * _PER_ENTRY  # of one in which there is nothing
 _ALWAYS = 16 * 1024 * 1024  # bytes that any bundle may unpack to, however small it is
 
 
@@ -433,6 +434,7 @@ class Account:
         self._told = {place: one.told_bytes for place, one in enumerate(bundle.sessions)}
         for told in self._told.values():
             self._session_room(told)
+        self._sessions = len(bundle.sessions) * _PER_SESSION
         self._check(sum(self._told.values()), bundle.entries, packed)
 
     def add(self, entry: Entry, packed: int) -> None:
@@ -442,6 +444,7 @@ class Account:
         self._check(self._came.total(), 0, packed if self._packed is None else self._packed)
 
     def _check(self, number: int, entries: int, packed: int | None) -> None:
+        number += self._sessions
         self._store_room(number)
         if packed is not None and number > max(_ALWAYS, self._max_ratio * packed):
             raise BundleRefused(
