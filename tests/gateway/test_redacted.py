@@ -185,3 +185,26 @@ async def test_a_neighbour_that_lists_the_same_name_takes_no_policy_away(tmp_pat
         assert len([one for one in listed if "env" in one["name"]]) == 3
         assert b"DB_PASSWORD=***" in b"".join(client.lines)
         assert SECRET.encode() not in b"".join(client.lines)
+
+
+@requirement("trust:crossing-servers")
+async def test_a_server_that_names_the_task_of_another_does_not_answer_for_it(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    config = configured(tmp_path, {name: [sys.executable, str(tmp_path / "server.py")] for name in ("one", "two")})
+    async with wire(gateway(tmp_path / "home", "--config", config)) as client:
+        await client.greet()
+        for name in ("one", "two"):
+            given = {"said": name, "answer": {"result": {"content": [{"type": "text", "text": f"of {name}"}]}}}
+            asked = {"name": f"{name}__env", "arguments": given, "task": {"ttl": 60_000}}
+            made = await client.ask("tools/call", asked)
+            if name == "one":
+                assert made["result"]["task"]["taskId"] == "t1"
+        assert made["error"]["message"] == (
+            'The tool runs, and nobody can ask for its result: the server "two" calls its task "t1", and so does the '
+            'server "one"'
+        )
+        found = await client.result("tasks/result", {"taskId": "t1"})
+        await client.ask("tools/call", asked)  # by then what it said of the first one has come
+        assert found["content"] == [{"type": "text", "text": "of one"}]
+        told = [one["params"]["statusMessage"] for one in client.heard if one["method"] == "notifications/tasks/status"]
+        assert told == ["one"], "nothing of the other's task"

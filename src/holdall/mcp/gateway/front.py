@@ -337,7 +337,13 @@ class Front:
         self._bag.core.is_shown_as(str(name), tool, f"{server}__{tool}", f"mcp__{server}__{tool}")
         begun = Begun(server, tool, str(name), cast("dict[str, Any]", arguments or {}))
         result = await ToolCall(relay, relay.servers[server], asked, begun).run(self._bag, catalogue.tool(begun.shown))
-        if (task := calls.task_in(result)) and self._tasks.get(task, begun).server == server:
+        if task := calls.task_in(result):
+            if (of := self._tasks.get(task, begun).server) != server:  # who asks for it by this id would get the other
+                raise Refusal(
+                    INTERNAL_ERROR,
+                    f'The tool runs, and nobody can ask for its result: the server "{foreign(server)}" calls its task '
+                    f'"{foreign(task)}", and so does the server "{foreign(of)}"',
+                )
             small = len(messages.encode(begun.arguments)) <= _MAX_TASK_ARGUMENTS  # all of them are held for long
             self._tasks[task] = begun if small else begun._replace(arguments={"task": task})
             if len(self._tasks) > _MAX_TASKS:
@@ -490,7 +496,10 @@ class Front:
                 task.cancel()
 
     async def _heard(self, server: str, method: str, params: dict[str, Any]) -> None:
-        """A notification of a server's that belongs to no call."""
+        """A notification of a server's that belongs to no call. What it says of another's task is not passed on."""
+        known = self._tasks.get(str(params["taskId"])) if params and "taskId" in params else None
+        if known is not None and known.server != server:
+            return
         if self._relay and params:
             task = {name: value for name, value in params.items() if name == "taskId"}  # which a client compares
             params = {**await self._relay.masked(server, params, None), **task}
