@@ -3,6 +3,7 @@
 import base64
 import gzip
 import hashlib
+import html
 import io
 import json
 import re
@@ -11,7 +12,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from random import Random
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -505,6 +506,7 @@ def test_what_was_found_once_is_masked_wherever_it_stands(folder_store: Director
     )
     in_address = re.sub("%..", lambda found: found[0].lower(), quote(odd, safe=""))
     spelled = [in_address, json.dumps(odd, ensure_ascii=False)[1:-1].replace("/", "\\/")]
+    spelled += [quote(odd), quote_plus(odd), html.escape(odd)]
     packed = [base64.b64encode(f"{'x' * n}{odd} and more".encode())[4:16] for n in range(3)]
     keep(
         folder_store,

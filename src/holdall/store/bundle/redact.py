@@ -8,6 +8,7 @@ secret after the export.
 """
 
 import base64
+import html
 import importlib
 import json
 from collections import Counter
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, get_args
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 from holdall.store.records import resealed, whole_lines
 from holdall.text.secrets import HERE_ONLY, NUMBER, Find, Finding, Masker, json_findings, masked, merged
@@ -111,9 +112,10 @@ def _written(value: bytes) -> Iterator[bytes]:
     for ascii_only in (True, False):
         in_json = json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode()
         yield from (in_json, in_json.replace(b"/", b"\\/"))
-    in_address = quote(value, safe="").encode()
-    yield in_address
-    yield _ESCAPE.sub(lambda found: found[0].lower(), in_address)
+    for in_address in {quote(value, safe="").encode(), quote(value).encode(), quote_plus(value).encode()}:
+        yield in_address
+        yield _ESCAPE.sub(lambda found: found[0].lower(), in_address)
+    yield from (html.escape(text, quote=quotes).encode() for quotes in (True, False))
 
 
 def _unescaped(value: bytes) -> bytes:
