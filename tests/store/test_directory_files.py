@@ -18,10 +18,11 @@ from typing import Any
 import pytest
 
 from holdall.store.directory import folder as record
-from holdall.store.directory import upkeep
+from holdall.store.directory import sessions, upkeep
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.store.reader import FileReader
+from holdall.store.records import decode_session
 from holdall.values.errors import OutputMissing, StoreFault, UnknownHandle
 from holdall.values.outputs import Origin
 from holdall.values.spans import BlockTable
@@ -295,6 +296,29 @@ def test_a_damaged_claim_of_a_name_costs_no_session(home: Path, damage: bytes) -
     assert store.open_session("s1") == session
     assert store.sessions() == [session]
     store.close()
+
+
+def test_of_many_sessions_each_is_read_once_while_new_ones_are_made(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(DirectoryStore(str(home))) as store:
+        for number in range(5):
+            store.open_session(f"old {number}")
+    read: list[str] = []
+
+    def counted(data: bytes, id: str) -> SessionInfo:
+        read.append(id)
+        return decode_session(data, id)
+
+    monkeypatch.setattr(sessions, "decode_session", counted)
+    with closing(DirectoryStore(str(home))) as store:
+        for number in range(20):
+            store.open_session(f"new {number}")
+        assert len(read) == 5
+        for path in (home / "names").glob("[0-9a-f]*"):
+            path.unlink()
+        assert store.open_session("old 3").name == "old 3"
+        assert len(store.sessions()) == 25
 
 
 def test_a_session_whose_folder_was_removed_is_made_anew(home: Path) -> None:

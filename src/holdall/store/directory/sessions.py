@@ -43,6 +43,7 @@ class Sessions:
         self._root = root
         self._clock = clock
         self._names_folder = -1
+        self._named: dict[str, str] = {}  # names by id, of sessions that were read: a session keeps its name
         self._lock = threading.RLock()
 
     def find(self, name: str) -> SessionInfo | None:
@@ -82,6 +83,7 @@ class Sessions:
             # What is claimed already is a session that is gone.
             disk.write_new(_claim(name), _claiming(info), inside=names, token=new_tag(), replace=True)
             files.fsync(names)
+            self._named[info.id] = name
             return info
 
     def _make_folder(self, info: SessionInfo) -> None:
@@ -117,24 +119,26 @@ class Sessions:
 
     def all(self) -> list[SessionInfo]:
         """Every session that can be read, newest first."""
-        names = [name for name in disk.names_in(self._root) if name.startswith(PREFIX)]
         found: list[SessionInfo] = []
-        for id in (name.removeprefix(PREFIX) for name in names):
+        for id in self._ids():
             with contextlib.suppress(StoreFault):
-                if is_uuid(id) and (one := self._load(id)) is not None:
+                if (one := self._load(id)) is not None:
                     found.append(one)
         return sorted(found, key=lambda one: (-one.created, one.id))
 
     def unreadable(self) -> dict[str, StoreFault]:
         """Folders of sessions that this version cannot read, and why."""
         found: dict[str, StoreFault] = {}
-        for name in disk.names_in(self._root):
-            if name.startswith(PREFIX) and is_uuid(name.removeprefix(PREFIX)):
-                try:
-                    self._load(name.removeprefix(PREFIX))
-                except StoreFault as fault:
-                    found[name] = fault
+        for id in self._ids():
+            try:
+                self._load(id)
+            except StoreFault as fault:
+                found[PREFIX + id] = fault
         return found
+
+    def _ids(self) -> list[str]:
+        ids = [name.removeprefix(PREFIX) for name in disk.names_in(self._root) if name.startswith(PREFIX)]
+        return [id for id in ids if is_uuid(id)]
 
     def folder(self, info: SessionInfo) -> int:
         return disk.open_folder(PREFIX + info.id, inside=self._root)
@@ -196,8 +200,22 @@ class Sessions:
         return SessionInfo(id, PREFIX + id, created, Retention(days=None), format=_format(records, folder))
 
     def _search(self, name: str) -> SessionInfo | None:
-        """The slow way, for where the claim was lost: the oldest session of that name."""
-        return next((one for one in reversed(self.all()) if one.name == name), None)
+        """The slow way, for where the claim was lost: the oldest session of that name.
+
+        Every new name comes here too. A session is read only once for it, else making many would take quadratic time.
+        """
+        known, named, found = self._named, dict[str, str](), list[SessionInfo]()
+        for id in self._ids():
+            if known.get(id, name) != name:
+                named[id] = known[id]
+                continue
+            with contextlib.suppress(StoreFault):
+                if (one := self._load(id)) is not None:
+                    found += [one] if one.name == name else []
+                    if one.name != PREFIX + id:  # else its file may only be lost for now
+                        named[id] = one.name
+        self._named = named
+        return max(found, key=lambda one: (-one.created, one.id), default=None)
 
     def _save(self, folder: int, info: SessionInfo) -> None:
         data = encode_session(info)
