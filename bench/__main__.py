@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import fleet, house, report, speed
+from bench import fleet, house, load, report, speed
 from bench.answers import command as answers
 from bench.extract import command as extract
 from bench.lab import FULL, QUICK, ROOT, Lab, NotEnoughRoom
@@ -26,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return extract.main(options)
     if options.name == "house":
         return house.main(options)
+    if options.name == "load":
+        return load.main(options)
     if options.name == "fleet":
         return fleet.main(options)
     quick: bool = options.quick
@@ -60,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     answers.declare(commands.add_parser("answers", help=answers.HELP))
     extract.declare(commands.add_parser("extract", help=extract.HELP))
     fleet.declare(commands.add_parser("fleet", help=fleet.HELP))
+    load.declare(commands.add_parser("load", help=load.HELP))
     house.declare(commands.add_parser("house", help=house.HELP))
     return parser
 

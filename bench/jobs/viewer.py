@@ -35,27 +35,27 @@ async def viewer(lab: Lab) -> Measured:
         home, remembered = folder / "home", folder / "remembered"
         _fill(home, sessions, outputs)
         _fill(folder / "small", 1, 1)
-        with _running(home) as page:
+        with running(home) as page:
             _counted(page)
         shutil.move(home / NAME, remembered)
 
         async def known() -> float:
             shutil.copy(remembered, home / NAME)
-            with _running(home) as page:
+            with running(home) as page:
                 return page("/")
 
         async def never() -> float:
             (home / NAME).unlink(missing_ok=True)
-            with _running(home) as page:
+            with running(home) as page:
                 return page("/")
 
         async def again() -> float:
-            with _running(home) as page:
+            with running(home) as page:
                 page("/sessions/rows")
                 return statistics.median(page("/") for _ in range(10))
 
         async def small() -> float:
-            with _running(folder / "small") as page:
+            with running(folder / "small") as page:
                 return page("/")
 
         contestants = {"small": small, "known": known, "never": never, "again": again}
@@ -101,10 +101,11 @@ def _fill_session(store: DirectoryStore, session: SessionInfo, outputs: int) -> 
     assert len(store.outputs(session)) == outputs  # and the index knows them, as it would by now
 
 
-class _Page:
+class Page:
     """Seconds until all of a page is there, on a connection of its own."""
 
-    def __init__(self, port: int, token: str) -> None:
+    def __init__(self, port: int, token: str, pid: int) -> None:
+        self.pid = pid
         self._port = port
         self._token = token
         self.text = ""
@@ -122,7 +123,7 @@ class _Page:
         return took
 
 
-def _counted(page: _Page) -> None:
+def _counted(page: Page) -> None:
     """Until the viewer has looked at every session."""
     page("/sessions/totals")
     while "yet to be counted" in page.text:
@@ -130,13 +131,14 @@ def _counted(page: _Page) -> None:
 
 
 @contextlib.contextmanager
-def _running(home: Path) -> Generator[_Page]:
+def running(home: Path) -> Generator[Page]:
     command = [*holdall_command(), "view", "--no-open", "--home", str(home)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
-        yield _Page(int(address.partition("/?")[0].rpartition(":")[2]), address.partition("token=")[2])
+        port = int(address.partition("/?")[0].rpartition(":")[2])
+        yield Page(port, address.partition("token=")[2], process.pid)
     finally:
         process.terminate()
         process.wait(30)
