@@ -1,10 +1,10 @@
-"""The plot, written by hand as SVG: how much of each gate is used, and cost against size.
+"""The plots, written by hand as SVG: how much of each gate is used, and cost against size; memory over time.
 
-Both panels read in black and white too, and on a dark page: the picture brings its own background.
+All panels read in black and white too, and on a dark page: the picture brings its own background.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from bench.result import Curve, Row, shown, shown_gate
@@ -88,6 +88,39 @@ def _curves(curves: Sequence[Curve], top: int) -> list[str]:
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in places]
         parts.append(_text(places[-1][0] + 10, places[-1][1] + 4, curve.name))
     return parts
+
+
+def over_time(title: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """Megabytes against minutes, from zero: points are seconds and bytes."""
+    left, right, upper, lower = 80, _WIDTH - 190, 50, 50 + _PANEL
+    longest = max(1.0, *(at for points in series.values() for at, _ in points)) / 60
+    step = 10 ** math.floor(math.log10(max(1.0, *(size for points in series.values() for _, size in points)) / 1e6))
+    highest = step * math.ceil(max(size for points in series.values() for _, size in points) / 1e6 / step)
+    height = lower + 60
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}">',
+        f'<g font-family="sans-serif" font-size="12" fill="{_INK}">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
+        _text(20, 24, title, bold=True),
+    ]
+    for level in range(0, highest + 1, step):
+        y = lower - level / highest * (lower - upper)
+        parts.append(f'<line x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{_GRID}"/>')
+        parts.append(_text(left - 8, y + 4, f"{level} MB", anchor="end"))
+    parts.append(_text(left, lower + 18, "0", anchor="middle"))
+    parts.append(_text(right, lower + 18, f"{longest:.0f} minutes", anchor="middle"))
+    for (name, points), (colour, dashes) in zip(series.items(), _MARKS, strict=False):
+        places = [
+            (left + at / 60 / longest * (right - left), lower - size / 1e6 / highest * (lower - upper))
+            for at, size in points
+        ]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        parts.append(
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5" stroke-dasharray="{dashes}"/>'
+        )
+        parts.append(_text(places[-1][0] + 8, places[-1][1] + 4, name))
+    return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
 
 
 def _text(x: float, y: float, text: str, *, anchor: str = "start", bold: bool = False) -> str:

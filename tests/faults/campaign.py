@@ -71,6 +71,7 @@ class Counts:
         new.rename(self._path)
         if (samples := folder / chaos.SAMPLES).exists():
             shutil.copy(samples, self._path.with_name(f"{self.kind}-{samples.name}"))
+            self._path.with_suffix(".svg").write_text(chaos.plotted(samples))
 
     def report(self) -> Iterator[str]:
         minutes = self.seconds / 60

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from bench.plot import over_time
 from holdall.agent.transcript import messages_in
 from holdall.store.directory import upkeep
 from holdall.store.directory.store import DirectoryStore
@@ -263,7 +264,8 @@ class Scene:
         self._answered_once()
         await asyncio.to_thread(self._check)
         self.check_growth()
-        (self._folder / SAMPLES).write_text(json.dumps(self.samples))
+        if self.samples:
+            (self._folder / SAMPLES).write_text(json.dumps(self.samples))
 
     # What goes on
 
@@ -488,6 +490,14 @@ def quarters(values: Sequence[float]) -> tuple[float, float]:
     """The means of the second quarter and of the last one: the first has what is made once."""
     quarter = len(values) // 4
     return sum(values[quarter : 2 * quarter]) / quarter, sum(values[-quarter:]) / quarter
+
+
+def plotted(samples: Path) -> str:
+    """Memory over time, as SVG."""
+    rows: list[list[float]] = json.loads(samples.read_text())
+    rows = rows[:: max(1, len(rows) // 300)]
+    series = {name: [(row[0] - rows[0][0], row[at]) for row in rows] for name, at in (("gateway", 1), ("viewer", 3))}
+    return over_time("Memory of gateway and viewer in chaos", series)
 
 
 class Page:

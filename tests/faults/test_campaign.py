@@ -2,10 +2,12 @@
 
 import asyncio
 import itertools
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
+from xml.etree import ElementTree
 
 import pytest
 
@@ -96,6 +98,13 @@ def test_chaos_catches_what_grows(scratch: Path) -> None:
     assert [problems for _, problems in scene.events if problems] == [
         ["gateway memory went from 75,800,000 to 123,800,000"]
     ]
+
+
+def test_the_memory_in_chaos_is_plotted(scratch: Path) -> None:
+    (scratch / chaos.SAMPLES).write_text(json.dumps([[60.0 * minute, 120e6, 50, 90e6, 70] for minute in range(3)]))
+    drawn = ElementTree.fromstring(chaos.plotted(scratch / chaos.SAMPLES))
+    texts = [one.text for one in drawn.iter() if one.tag.endswith("text")]
+    assert texts[1:] == ["0 MB", "100 MB", "200 MB", "0", "2 minutes", "gateway", "viewer"]
 
 
 def test_what_fired_is_added_up_over_runs(scratch: Path) -> None:

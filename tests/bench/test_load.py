@@ -1,0 +1,41 @@
+"""The load benchmark: its tables, and on tiny sizes that it runs at all."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from bench import __main__ as program
+from bench.load import ACTS, markdown
+
+FOUND = {
+    "machine": {"date": "2026-11-17", "cores": 2, "cpu": "x", "python": "3.11.7"},
+    "steps": [1_000, 10_000],
+    "store": {"keep one": [{"seconds": 0.004, "growth": 1e6}, {"seconds": 0.006, "growth": 2e6}]},
+    "conversations": [
+        {"count": 10_000, "open": 64, "each": 0.01, "first": 0.01, "last": 0.02, "bytes": 1_500, "descriptors": 40}
+    ],
+}
+
+
+def test_later_steps_are_told_as_multiples_of_the_first() -> None:
+    lines = markdown(FOUND).splitlines()
+    assert lines[2:5] == [
+        "| outputs | 1,000 | memory | 10,000 | memory |",
+        "|---|---:|---:|---:|---:|",
+        "| keep one | 4 ms | 1.0 MB | 1.5 × | 2.0 MB |",
+    ]
+    assert lines[-1] == "| 10,000 | 64 | 10.00 ms | 10.00 ms | 20.00 ms | 1.5 kB | 40 |"
+
+
+@pytest.mark.bench
+@pytest.mark.skipif("HOLDALL_TEST_FULL" not in os.environ, reason="it starts many processes, one after the other")
+def test_it_runs_and_writes_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main(["load", "--quick", "--out", str(tmp_path)]) == 0
+    found = json.loads((tmp_path / "load.json").read_text("utf-8"))
+    assert set(found["store"]) == {*ACTS, "first page of the viewer"}
+    assert [len(figures) for figures in found["store"].values()] == [2] * len(found["store"])
+    assert [one["count"] for one in found["conversations"]] == [30, 30]
+    assert capsys.readouterr().out == markdown(found) + "\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["load.json"]  # no store is left
