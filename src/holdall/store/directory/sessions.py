@@ -43,13 +43,13 @@ class Sessions:
         self._root = root
         self._clock = clock
         self._names_folder = -1
-        self._named: dict[str, str] = {}  # names by id, of sessions that were read: a session keeps its name
+        self._named: dict[str, str] = {}  # names by folder, of sessions that were read: they keep their names
         self._lock = threading.RLock()
 
     def find(self, name: str) -> SessionInfo | None:
         """By name, or by the name of its folder."""
         check_name(name)
-        if name.startswith(PREFIX) and is_uuid(name.removeprefix(PREFIX)):
+        if _is_session(name):
             named = self._load(name.removeprefix(PREFIX))
             if named is not None:
                 return named
@@ -83,7 +83,7 @@ class Sessions:
             # What is claimed already is a session that is gone.
             disk.write_new(_claim(name), _claiming(info), inside=names, token=new_tag(), replace=True)
             files.fsync(names)
-            self._named[info.id] = name
+            self._named[PREFIX + info.id] = name
             return info
 
     def _make_folder(self, info: SessionInfo) -> None:
@@ -137,8 +137,7 @@ class Sessions:
         return found
 
     def _ids(self) -> list[str]:
-        ids = [name.removeprefix(PREFIX) for name in disk.names_in(self._root) if name.startswith(PREFIX)]
-        return [id for id in ids if is_uuid(id)]
+        return [name.removeprefix(PREFIX) for name in disk.names_in(self._root) if _is_session(name)]
 
     def folder(self, info: SessionInfo) -> int:
         return disk.open_folder(PREFIX + info.id, inside=self._root)
@@ -204,17 +203,18 @@ class Sessions:
 
         Every new name comes here too. A session is read only once for it, else making many would take quadratic time.
         """
-        known, named, found = self._named, dict[str, str](), list[SessionInfo]()
-        for id in self._ids():
-            if known.get(id, name) != name:
-                named[id] = known[id]
+        found: list[SessionInfo] = []
+        folders = disk.names_in(self._root)
+        for folder in folders:
+            if self._named.get(folder, name) != name or not _is_session(folder):
                 continue
             with contextlib.suppress(StoreFault):
-                if (one := self._load(id)) is not None:
+                if (one := self._load(folder.removeprefix(PREFIX))) is not None:
                     found += [one] if one.name == name else []
-                    if one.name != PREFIX + id:  # else its file may only be lost for now
-                        named[id] = one.name
-        self._named = named
+                    if one.name != folder:  # else its file may only be lost for now
+                        self._named[folder] = one.name
+        if len(self._named) > 2 * len(folders):
+            self._named.clear()  # most of them are gone
         return max(found, key=lambda one: (-one.created, one.id), default=None)
 
     def _save(self, folder: int, info: SessionInfo) -> None:
@@ -229,6 +229,10 @@ def _format(records: Sequence[str], folder: int) -> int:
             if (version := version_in(disk.read_file(name, inside=folder))) in VERSIONS:
                 return version
     return VERSION
+
+
+def _is_session(folder: str) -> bool:
+    return folder.startswith(PREFIX) and is_uuid(folder.removeprefix(PREFIX))
 
 
 def _claim(name: str) -> str:
