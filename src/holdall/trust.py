@@ -188,7 +188,8 @@ _RUN = lazy_pattern(  # in a text: an interpreter, and the first word after it t
 )
 _INCLUDED = lazy_pattern(  # in a text: what a shell or make reads as a part of it
     rb"(?:(?:^|[;&|({\n]|\b(?:then|do|else)|[ \t]-[a-z]{0,5}c)[ \t]{0,99}(?:\.|source|-?include|sinclude)|"
-    rb"\bg?make\b[^\n;&|]{0,300}?[ \t](?:-[a-zA-Z]{0,9}f|--(?:make)?file))[ \t=]{1,9}[\"']?([\w./@+-]{1,300})"
+    rb"\bg?make\b(?:(?!\bg?make\b)[^\n;&|]){0,300}?[ \t](?:-[a-zA-Z]{0,9}f|--(?:make)?file))"
+    rb"[ \t=]{1,9}[\"']?([\w./@+-]{1,300})"
 )
 _NO_VARIABLES = lazy_pattern(r"(?:^|\s)-[a-zA-Z]{0,9}[EI]|pycache_prefix|PYTHONPYCACHEPREFIX|(?:^|[\s/])env\s+-")
 _ENTERED = lazy_pattern(rb"\bcd[ \t]{1,9}([\w./@+-]{1,300})")
@@ -216,6 +217,7 @@ _ENTRIES = _words(
 _MAX_WATCHED = 400
 _MAX_WATCHED_BYTES = 256 * 1024 * 1024
 _MAX_SCANNED_BYTES = 1024 * 1024
+_MAX_SCANNED_TOGETHER = 8 * _MAX_SCANNED_BYTES  # of a command
 _MAX_TRIES = 10_000
 
 # Variables by which programs are told which other code or program to run.
@@ -261,6 +263,7 @@ class _Watch:
         self._listed: set[str] = set()
         self._looked_up: set[tuple[str, str]] = set()
         self._tries = _MAX_TRIES
+        self._scan_bytes = _MAX_SCANNED_TOGETHER
         wide = (os.path.realpath("/"), os.path.realpath(os.path.expanduser("~")))
         self._projects = [one for one in (start, folder) if os.path.realpath(one) not in wide]
 
@@ -377,7 +380,10 @@ class _Watch:
 
     def _of_text(self, path: str) -> list[str]:
         with _opened(path) as file:
-            text = file.read(_MAX_SCANNED_BYTES)
+            text = file.read(min(_MAX_SCANNED_BYTES, self._scan_bytes))
+        self._scan_bytes -= len(text)
+        if not self._scan_bytes:
+            self._tries = 0  # a checkout does not hold up the question for long
         if b"\0" in text:
             return []
         folder = os.path.dirname(path)

@@ -264,3 +264,16 @@ def test_what_npm_finds_above_its_folder_is_watched(tmp_path: Path) -> None:
     write(tmp_path, "sub/data.txt", "package.json")
     found = trust.watched_files(["npm", "start"], {}, str(tmp_path / "sub"), str(tmp_path))
     assert [one for one, _ in found.files] == [str(tmp_path / "package.json")]
+
+
+@requirement("trust:asks-again-when-changed")
+def test_what_is_too_much_to_look_through_is_said_to_be_watched_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkout could hold up the question for half an hour with files that name each other."""
+    for number in range(8):
+        (tmp_path / f"{number}.sh").write_text(f". ./{number + 1}.sh\n" + "make " * 200)
+    assert trust.watched_files(["sh", "0.sh"], {}, str(tmp_path), str(tmp_path)).whole
+    monkeypatch.setattr(trust, "_MAX_SCANNED_TOGETHER", 3_000)
+    found = trust.watched_files(["sh", "0.sh"], {}, str(tmp_path), str(tmp_path))
+    assert (found.whole, len(found.files)) == (False, 3)
