@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import random
 from collections.abc import Iterator
@@ -152,6 +153,36 @@ def test_a_column_that_is_nearly_always_a_number_says_so_and_counts_the_others(w
     reader = reader_of(text.encode())
     assert 'ms: str, int but for 4 values: "n/a" ×4' in outlined(reader)
     assert same(reader, worker) == [("id", "BIGINT"), ("ms", "VARCHAR")]
+
+
+_ORDERED = "Not all of ms is numbers, so its order is that of text: try_cast(ms as double) has that of numbers."
+
+
+@pytest.mark.parametrize(
+    ("sql", "notes"),
+    [
+        ("select max(ms) from t", (_ORDERED,)),
+        ("select id from t order by ms desc limit 1", (_ORDERED,)),
+        ("select ms, count(*) from t group by 1 order by 1", (_ORDERED,)),
+        ("select count(*) from t where ms > '90'", (_ORDERED,)),
+        ("select row_number() over (order by ms) from t", (_ORDERED,)),
+        ("select max(try_cast(ms as double)), max(id) from t", ()),
+        ("select ms, count(*) from t where ms = '9' group by 1 order by 2", ()),
+    ],
+)
+def test_the_order_of_numbers_that_are_text_is_told(worker: SqlWorker, sql: str, notes: tuple[str, ...]) -> None:
+    values = ["n/a" if n == 150 else n for n in range(200)]
+    rows = [{"id": n, "ms": value} for n, value in enumerate(values)]
+    table = "id,ms\n" + "".join(f"{n},{value}\n" for n, value in enumerate(values))
+    for text in (table, json.dumps(rows), "".join(f"{json.dumps(row)}\n" for row in rows)):
+        assert ask(worker, text, sql).notes == notes
+
+
+def test_the_order_of_a_column_with_a_late_text_is_told_each_time(worker: SqlWorker) -> None:
+    rows = "".join(f"{n},{n % 150},{'x' * 20}\n" for n in range(100_000))
+    reader = reader_of(f"id,ms,z\n{rows}7,n/a,x\n".encode())
+    for _ in range(2):
+        assert _ORDERED in query_sql(reader, "select max(ms) from t", worker=worker).notes
 
 
 @requirement("query:same-table", "query:no-value-changed")

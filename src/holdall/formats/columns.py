@@ -386,7 +386,12 @@ class Table:
     def shape(self) -> dict[str, object]:
         """For the process that runs SQL."""
         columns = [[column.name, column.type] for column in self.columns]
-        return {"columns": columns, "header": self.header, "checked": self.exact}
+        return {"columns": columns, "header": self.header, "checked": self.exact, "nearly": self.nearly}
+
+    @property
+    def nearly(self) -> list[str]:
+        """Columns of text in which nearly all values are numbers."""
+        return [column.name for column in self.columns if column.nearly]
 
 
 def table_of(sample: Sample, *, kind: str = "csv", forced: bool = False) -> Table | None:

@@ -284,6 +284,7 @@ class Shape:
     header: bool = True
     rewritten: bool = False  # every row ends in \\n, whatever is in its cells
     checked: bool = True  # the types of the columns hold for every row
+    nearly: list[str] = field(default_factory=list[str])  # columns of text in which nearly all values are numbers
     prefixed: bool = False  # each line begins with a letter that is not part of it, so that none is empty
     records: bool = False  # most of the lines are JSON
     inner: str = ""  # the table of a SQLite file
@@ -722,6 +723,8 @@ _TEXT_FUNCTIONS = frozenset(
         "trim",
     )
 )  # fmt: skip
+_ORDERING = frozenset({"min", "max", "arg_min", "arg_max", "argmin", "argmax", "min_by", "max_by", "greatest", "least"})
+_MORE_OR_LESS = lazy_pattern(r"COMPARE_(?:(?:LESS|GREATER)THAN(?:OREQUALTO)?|(?:NOT_)?BETWEEN)")
 _READING_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _READING_TABLES = frozenset({"SUBQUERY", "JOIN", "EXPRESSION_LIST", "EMPTY", "EMPTY_FROM", "PIVOT", "SHOW_REF"})
 _OWN_NAMES = 2  # t, and its handle
@@ -743,11 +746,12 @@ class NoSuchTable(NotOneSelect):
 @record
 class Uses:
     """Names of columns, in lower case, by what a statement does with them: compares them with text, unnests them,
-    reaches into them as JSON. And whether it takes whatever columns there are."""
+    reaches into them as JSON, puts them in order. And whether it takes whatever columns there are."""
 
     as_text: set[str] = field(default_factory=set[str])
     as_list: set[str] = field(default_factory=set[str])
     as_json: set[str] = field(default_factory=set[str])
+    ordered: set[str] = field(default_factory=set[str])
     names: set[str] = field(default_factory=set[str])  # of all columns, as they are spelled
     whole_rows: bool = False
 
@@ -760,7 +764,10 @@ def uses_of(duck: Any, statement: str) -> Uses:
             found.names.update(map(str, node["column_names"]))
         named, kind = str(node.get("function_name", "")).casefold(), str(node.get("type", ""))
         parts = list(_operands(node))
-        columns = {str(part["column_names"][-1]).casefold() for part in parts if part.get("class") == "COLUMN_REF"}
+        columns = _columns_among(parts)
+        if named in _ORDERING or _MORE_OR_LESS.fullmatch(kind):
+            found.ordered.update(columns)
+        found.ordered.update(_columns_among(_sorted_by(node)))
         is_compared = kind.startswith("COMPARE_") and (len(columns) > 1 or any(map(_is_text, parts)))
         if is_compared or named in _TEXT_FUNCTIONS:
             found.as_text.update(columns)
@@ -769,6 +776,21 @@ def uses_of(duck: Any, statement: str) -> Uses:
         elif named.startswith(("json", "->", "array_extract")):
             found.as_json.update(columns)
     return found
+
+
+def _columns_among(parts: Iterable[dict[str, Any]]) -> set[str]:
+    return {str(part["column_names"][-1]).casefold() for part in parts if part.get("class") == "COLUMN_REF"}
+
+
+def _sorted_by(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What ORDER BY names, also by its place in the SELECT."""
+    if "null_order" in node:
+        yield node["expression"]
+    chosen: list[dict[str, Any]] = node.get("select_list") or []
+    for modifier in node.get("modifiers") or () if chosen else ():
+        for one in modifier.get("orders") or ():
+            number = _whole_number(one["expression"]) or 0
+            yield from chosen[number - 1 : number] if number else ()
 
 
 def limits_of(duck: Any, statement: str) -> tuple[int | None, int | None]:
@@ -1091,6 +1113,23 @@ class Table:
             )
         return notes
 
+    def order_notes(self) -> list[str]:
+        """That a column which the SQL puts in order is text, though its values look like numbers."""
+        if not self.uses.ordered:
+            return []
+        if self._shape.form in _FORMATS:
+            texts = {name for name, kind in columns_of(self._duck, self._select) if kind == "JSON"}
+        else:
+            found = self._known.get((*self._shape.identity, "csv"), self._shape.columns)  # with all values looked at
+            numbers = {name for name, kind in self._shape.columns if kind != TEXT}
+            texts = {name for name, kind in found if kind == TEXT and name in numbers.union(self._shape.nearly)}
+        for name in sorted(name for name in texts if name.casefold() in self.uses.ordered)[:1]:
+            column = name if _NESTED_MEMBER.fullmatch(name) else _identifier(name)
+            if foreign(column) == column:
+                by_number = f"try_cast({column} as double) has that of numbers"
+                return [f"Not all of {column} is numbers, so its order is that of text: {by_number}."]
+        return []
+
     def _as_used(self, select: str) -> str:
         """JSON that the SQL compares with text is text, and what it unnests is a list."""
         wanted = (self.uses.as_text | self.uses.as_list) - self.uses.as_json
@@ -1352,7 +1391,7 @@ class Query:
         found: list[str] = []
         for table in self._tables:
             prefix = "" if len(self._tables) == 1 else f"{table.name}: "
-            found += [prefix + note for note in table.all_notes()]
+            found += [prefix + note for note in (*table.all_notes(), *table.order_notes())]
         return found
 
     def _is_read_otherwise(self, fault: Exception) -> bool:

@@ -315,6 +315,7 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
     names = column_names([one.name for one in table.columns], widest)
     types = [one.type for one in table.columns] + ["VARCHAR"] * (widest - len(table.columns))
     shape = {"form": "csv", "header": False, "columns": list(zip(names, types, strict=True)), "checked": table.exact}
+    shape |= {"nearly": table.nearly}
     notes = [f"In the output, {table.told_quote}."] if table.open_line else []
     made = _copied(reader, shape | {"rewritten": True, "longest_line": 3 * _longest_line(reader)}, copy)
     made.notes.extend(notes)
