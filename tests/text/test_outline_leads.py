@@ -55,6 +55,21 @@ def test_a_value_that_is_new_on_every_line_is_not_counted_by() -> None:
     assert leads_of("".join(lines))[0] == snapshot(("grep", {"pattern": "state=(\\w+)", "group": True}))
 
 
+def test_all_of_a_value_is_counted_by_and_not_its_beginning() -> None:
+    outputs = [
+        "".join(f"load {n % 50 / 10} on node{n % 7}\n" for n in range(300)),
+        "".join(f"temperature {n % 5 - 2} degrees at station {n}\n" for n in range(300)),
+        "".join(f"request {n} from=10.0.0.{n % 5} done\n" for n in range(300)),
+    ]
+    assert list(map(leads_of, outputs)) == snapshot(
+        [
+            [("grep", {"pattern": "load ([-+]?\\d+(?:[.,]\\d+)*)", "group": True})],
+            [("grep", {"pattern": "temperature ([-+]?\\d+(?:[.,]\\d+)*)", "group": True})],
+            [("grep", {"pattern": "from=(\\w+(?:[.:@/-]\\w+)*)", "group": True})],
+        ]
+    )
+
+
 def test_blanks_that_align_a_column_are_in_the_pattern_too() -> None:
     files = "".join(f"-rw-r--r-- 1 root root {n} Nov {n % 28 + 1:>2} 10:00 file {n}.txt\n" for n in range(300))
     assert leads_of(files) == snapshot([("grep", {"pattern": "Nov +(\\d+)", "group": True})])

@@ -7,6 +7,7 @@ value occurs. Every value is short and is in the output.
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from holdall.formats.heads import Tally
 from holdall.formats.lines import complaints
@@ -37,6 +38,7 @@ _STAMPS = (  # how a time begins a line, and how much of it names a day, an hour
     (lazy_pattern(r"\d{4}[-/.]\d\d[-/.]\d\d[T ]\d\d:\d\d", re.ASCII), (10, 13, 16)),
     (lazy_pattern(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d", re.ASCII), (6, 9, 12)),
 )
+_WIDER = {r"(\d+)": r"([-+]?\d+(?:[.,]\d+)*)", r"(\w+)": r"(\w+(?:[.:@/-]\w+)*)"}
 _SPANS = ("day", "hour", "minute")
 _SHORT = 24  # characters of what SQL looks for
 _STAMP_AT = 2  # a bracket may be before it
@@ -95,16 +97,28 @@ def _haystack(mined: Shapes, lines: Lines) -> bytes:
 
 def _best(patterns: list[_Pattern], haystack: bytes) -> _Pattern | None:
     best, most = None, 0.0
-    for pattern in patterns:
-        values = re.findall(pattern.regex.encode(), haystack)
+    for narrow in patterns:
+        pattern, values = _whole_values(narrow, haystack)
         distinct = len(set(values))
         # One value, or a new one on every line, is not worth counting.
         use = 1.0 if 2 <= distinct <= 0.6 * len(values) else 0.2 if distinct > 1 else 0.0
-        if distinct > _NUMBERS and pattern.regex.endswith(r"(\d+)"):
+        if distinct > _NUMBERS and narrow.regex.endswith(r"(\d+)"):
             use *= 0.2  # it is a quantity, and not the name of something
         if len(values) ** 0.5 * pattern.weight * use > most:
             best, most = pattern, len(values) ** 0.5 * pattern.weight * use
     return best
+
+
+def _whole_values(pattern: _Pattern, haystack: bytes) -> tuple[_Pattern, list[bytes]]:
+    """The pattern and what it captures: all of `1.7` and `10.0.0.1`, which are one value in a shape."""
+    values: list[bytes] = re.findall(pattern.regex.encode(), haystack)
+    for group, wider in _WIDER.items():
+        if pattern.regex.endswith(group):
+            whole = replace(pattern, regex=pattern.regex.removesuffix(group) + wider)
+            found: list[bytes] = re.findall(whole.regex.encode(), haystack)
+            if found != values and len(whole.regex) <= _LONGEST:
+                return whole, found
+    return pattern, values
 
 
 def _padded(pattern: _Pattern, sample: Sample) -> _Pattern:
