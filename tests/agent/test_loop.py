@@ -319,6 +319,30 @@ async def test_a_batch_without_calls_is_told_what_is_missing(tmp_path: Path) -> 
     )
 
 
+@requirement("runtime:batch")
+async def test_a_member_of_a_batch_whose_arguments_have_another_name_is_not_called(tmp_path: Path) -> None:
+    async def delete(older_than: str = "1d") -> str:
+        return f"deleted what is older than {older_than}"
+
+    calls: list[Any] = [
+        {"id": "1", "tool": "delete", "parameters": {"older_than": "9d"}},
+        {"tool": "delete", "older_than": "9d"},
+        {"id": "3", "tool": "delete", "arguments": {"older_than": "9d"}, "why": "old"},
+        {"id": "4", "tool": "delete"},
+    ]
+    model = acting([("batch", {"calls": calls})], report())
+    await run(agent(tmp_path, model, tool("delete", delete)))
+    told = json.loads(returned(model.requests[1])[0].text)
+    assert [(one["result"], one.get("is_error", False)) for one in told] == snapshot(
+        [
+            ("Not called: a call of a batch has its arguments in 'arguments', not in 'parameters'.", True),
+            ("Not called: a call of a batch has its arguments in 'arguments', not in 'older_than'.", True),
+            ("deleted what is older than 9d", False),
+            ("deleted what is older than 1d", False),
+        ]
+    )
+
+
 @requirement("ledger:in-final-report")
 @pytest.mark.parametrize("dialect", ["holdall", "async"])
 async def test_of_a_call_that_still_runs_nothing_was_seen(tmp_path: Path, dialect: str) -> None:

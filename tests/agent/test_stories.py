@@ -436,6 +436,18 @@ async def test_how_an_agent_reports_to_have_ended_is_told_to_its_parent(tmp_path
     assert returned(model.requests[-1])[-1].text == f"could not do it{more}"
 
 
+async def test_reports_on_different_tasks_are_not_told_by_their_difference(tmp_path: Path) -> None:
+    lines = "".join(f"{n} words of a report\n" for n in range(8000))
+    child = agent(tmp_path, acting(report(f"{lines}cats\n"), report(f"{lines}dogs\n")), name="child")
+    tasks = [[("spawn_agent", {"task": f"about {what}", "agent": "child"})] for what in ("cats", "dogs")]
+    model = acting(*tasks, report())
+    parent = agent(tmp_path, model, agents={"child": child})
+    await run(parent)
+    assert [one.text.partition(" · ")[0] for one in returned(model.requests[-1])] == [
+        "child returned 182,895 bytes"
+    ] * 2
+
+
 async def test_cancelling_a_run_cancels_its_agents_and_their_tools(tmp_path: Path) -> None:
     cancelled = asyncio.Event()
     started = asyncio.Event()

@@ -50,6 +50,7 @@ from holdall.wire.agent_texts import (
     child_report,
     final_turn,
     nested_too_deep,
+    no_arguments_there,
     not_saved,
     repeats_itself,
     report_form,
@@ -146,8 +147,9 @@ class Runtime(Protocol):
 class Spawn:
     """An agent to start: a call like any other, which may go to the background at once."""
 
-    call: Callable[[], object]
+    call: Callable[..., object]  # takes its arguments, and needs none of them
     name: str
+    task: str
     background: bool
 
 
@@ -290,7 +292,8 @@ def _start(runtime: Runtime, turn: BagTurn, call: ToolCall, depth: int, numbers:
     answer = runtime.internal(ToolCall(call.id, call.name, arguments))
     if isinstance(answer, Spawn):
         pending = turn.run(
-            answer.call, tool=answer.name, call_id=call.id, background=answer.background
+            answer.call, tool=answer.name, arguments={"task": answer.task}, call_id=call.id,
+            background=answer.background,
         )  # fmt: skip
         return _Started(call, pending, not_stored=runtime.bag.core.policy_of(answer.name).store == "never")
     return _Started(call, text=answer or "", is_error=answer is None)
@@ -311,7 +314,13 @@ def _batch(
     for at, member in enumerate(cast("list[object]", members)):
         asked = cast("Mapping[str, Any]", member) if isinstance(member, Mapping) else {"arguments": member}
         name, given = str(asked.get("tool", "")), asked.get("arguments", {})
-        started.members.append(_start(runtime, turn, ToolCall(f"{call.id}.{at}", name, given), depth + 1, numbers))
+        one = ToolCall(f"{call.id}.{at}", name, given)
+        # A tool whose arguments all have defaults would run without those that were meant for it.
+        others = [] if "arguments" in asked else [key for key in asked if key not in ("tool", "id")]
+        if others:
+            started.members.append(_Started(one, text=no_arguments_there(str(others[0])), is_error=True))
+        else:
+            started.members.append(_start(runtime, turn, one, depth + 1, numbers))
     return started
 
 
@@ -528,10 +537,10 @@ class AgentSession:
         self.family.started += 1
         number = self.family.earlier + self.family.started
 
-        async def run_child() -> str:
+        async def run_child(**_: object) -> str:
             return await self._child(self.agent.agents[name], task, f"{self.bag.session.name}/{name}-{number}")
 
-        return Spawn(run_child, name, background)
+        return Spawn(run_child, name, task, background)
 
     async def _child(self, agent: Agent, task: str, session: str) -> str:
         async with agent.open_bag(session, self.bag.session.id, agent.model) as bag:

@@ -160,6 +160,10 @@ def nested_too_deep(most: int) -> str:
     return f"A batch may hold a batch {most} deep at most. Put the calls into one list."
 
 
+def no_arguments_there(name: str) -> str:
+    return f"Not called: a call of a batch has its arguments in 'arguments', not in {foreign(name, 60)!r}."
+
+
 def not_saved(tool: str, chars: int) -> str:
     """What a saved conversation has in place of an output that must not be stored."""
     return (
