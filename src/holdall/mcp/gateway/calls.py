@@ -2,9 +2,11 @@
 and reads of what is kept.
 """
 
+import asyncio
 import base64
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdall.bag import Holdall
@@ -218,7 +220,8 @@ async def read(bag: Holdall, uri: str) -> dict[str, Any]:
         raise Refusal(RESOURCE_NOT_FOUND, str(fault), {"uri": uri[:500]}) from fault
     except HoldallError as problem:
         raise Refusal(INVALID_PARAMS, str(problem), {"uri": uri[:500]}) from problem
-    return {"contents": [{"uri": uri, "mimeType": media_type_of(facts), **_content(data)}]}
+    content = await asyncio.to_thread(_content, data, bag.core.imitates)
+    return {"contents": [{"uri": uri, "mimeType": media_type_of(facts), **content}]}
 
 
 def _unknown(uri: str) -> Refusal:
@@ -232,11 +235,12 @@ def too_large_for_one_answer(uri: str, size: int, most: int, holder: str) -> Ref
     return Refusal(INVALID_PARAMS, words, {"uri": uri[:500], "size": size})
 
 
-def _content(data: bytes) -> dict[str, str]:
-    try:
-        return {"text": data.decode("utf-8")}
-    except UnicodeDecodeError:  # it is not text, or the range cuts through a character
-        return {"blob": base64.b64encode(data).decode()}
+def _content(data: bytes, imitates: Callable[[str], bool]) -> dict[str, str]:
+    """As text, where it is that; one that could pass for a notice is no text for a model, and every byte is there."""
+    with contextlib.suppress(UnicodeDecodeError):  # it is not text, or the range cuts through a character
+        if not imitates(text := data.decode("utf-8")):
+            return {"text": text}
+    return {"blob": base64.b64encode(data).decode()}
 
 
 # Every call ends in one answer: a result, the notice of one that is kept, or that it continues in the background.
