@@ -296,3 +296,20 @@ def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.Monk
     names = example("fastmcp", fetch=fetch_some)
     ran = asyncio.run(ServedByFastMCP().talk(names["mcp"], finds_the_needle(fetch_some)))
     assert NEEDLE in ran.answer
+
+
+@pytest.mark.anyio
+async def test_a_tool_of_the_server_that_is_called_like_one_of_ours_is_left_out_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    server = FastMCP("shop", middleware=[middleware(home=str(tmp_path), session="s")])
+
+    @server.tool
+    def context_read(number: int = 1) -> str:
+        """Not ours."""
+        return "mine"
+
+    async with Client(server) as client:
+        with pytest.warns(UserWarning, match="Left out, for it has the name of a tool of Holdall: context_read"):
+            listed = await client.list_tools()
+    assert [one.description for one in listed if one.name == "context_read"] != ["Not ours."]

@@ -219,8 +219,11 @@ def test_an_error_that_is_large_or_holds_a_secret_tells_the_model_only_what_it_m
 
     large = raised(Said(LOG, 42), "plain")
     assert isinstance(large, Said)
-    assert (large.code, large.__context__, str(large).startswith("plain returned ")) == (42, None, True)
+    assert (large.code, large.__context__, str(large).startswith("plain failed with ")) == (42, None, True)
     assert large.message == str(large)
+    with blocking.Holdall.open(home=str(tmp_path), session="c") as bag:
+        (kept,) = bag.outputs()
+        assert (kept.origin.is_error, "Traceback" in kept.origin.traceback) == (True, True)
     masked = raised(Said(f"failed with GITHUB_TOKEN={secret}"), "safe")
     assert secret not in f"{masked!r} {masked.__context__!r} {masked.__cause__!r}"
     for text in (f"GITHUB_TOKEN={secret}", f"GITHUB_TOKEN={secret}\n{LOG}"):

@@ -38,7 +38,7 @@ from holdall import (
 from holdall.bag.core import new_redaction
 from holdall.bag.sessions import Use
 from holdall.bag.take import is_small_text, take_small, value_as_text
-from holdall.policy.decide import room_of_turn
+from holdall.policy.decide import Fits, decide, room_of_turn
 from holdall.text.escape import foreign
 from holdall.values.record import record
 from holdall.wire.dialect import with_prefix
@@ -305,7 +305,10 @@ class Conversations:
             return error
         if _PASSED & {one.__name__ for one in type(error).__mro__}:
             return error
-        shown = value_as_text(await self.shown(bag, text, **origin))
+        limits = core.limits_for(str(origin["tool"]))
+        is_large = not isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Fits)
+        # What is kept is kept as an error, with its traceback.
+        shown = value_as_text(await self.shown(bag, error if is_large else text, **origin))
         if shown == text:
             return error
         try:

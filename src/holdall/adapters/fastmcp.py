@@ -52,7 +52,9 @@ class Middleware(FastMCPMiddleware):
 
     async def on_list_tools(self, context: MiddlewareContext[Any], call_next: Any) -> Sequence[Tool]:
         """A notice does not fit the schema of what it stands for: none is promised."""
-        tools = [one for one in await call_next(context) if not self.conversations.owns(one.name)]
+        found = await call_next(context)
+        taken = self.conversations.taken_names(one.name for one in found)
+        tools = [one for one in found if one.name not in taken]
         plain = [one if one.output_schema is None else one.model_copy(update={"output_schema": None}) for one in tools]
         return [*plain, *(_tool(spec) for spec in self.conversations.specs())]
 
