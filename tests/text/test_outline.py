@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
+import pytest
 from inline_snapshot import snapshot
 
 from tests.requirements import requirement
-from tests.text.outline_tools import outlined, text_of
+from tests.text.outline_tools import measured, outlined, text_of
 
 
 def test_like_objects_are_merged_into_one_shape_with_counts_and_optional_keys() -> None:
@@ -459,3 +460,32 @@ def test_the_times_of_a_log_are_the_earliest_and_the_latest_whatever_their_order
             "28/02/26 10:00:00 → 01/03/26 09:00:00",
         ]
     )
+
+
+def test_a_byte_order_mark_takes_nothing_away() -> None:
+    outputs = {
+        "ndjson": "".join(json.dumps({"a": n}) + "\n" for n in range(400)),
+        "diff": "".join(f"diff --git a/f{n} b/f{n}\n--- a/f{n}\n+++ b/f{n}\n@@ -1 +1 @@\n-a\n+b\n" for n in range(40)),
+        "markdown": "# Title\n\n" + "".join(f"## Part {n}\n\n- one\n- two\n\n" for n in range(40)),
+        "git log": "".join(
+            f"commit {n:040x}\nAuthor: A <a@x.y>\nDate:   Mon Nov 2 10:00:00 2026 +0100\n\n    Message {n}\n\n"
+            for n in range(40)
+        ),
+        "sql dump": "CREATE TABLE t (id int, n text);\n"
+        + "".join(f"INSERT INTO t VALUES ({n}, 'n{n}');\n" for n in range(400)),
+        "log": "2026-01-01 00:00:00 ERROR first\n" + "2026-01-01 00:00:00 INFO words\n" * 400,
+    }
+    for kind, text in outputs.items():
+        plain, marked = outlined(text), outlined(f"\ufeff{text}")
+        assert (plain.label, marked.lines) == (kind, plain.lines)
+        assert marked.errors == tuple((at + 3, told) for at, told in plain.errors)
+        assert marked.ranges == tuple((start + 3, end + 3, told) for start, end, told in plain.ranges)
+
+
+@pytest.mark.parametrize("blanks", [" " * 100, "\n" * 1000, " " * 60_000, "\r\n" * 40_000])
+def test_blanks_behind_json_do_not_cut_it_off(blanks: str) -> None:
+    for value in ([{"a": n} for n in range(9000)], [{"a": 1}]):
+        text = json.dumps(value)
+        assert measured((text + blanks).encode()).kind == "json"
+        assert outlined(text + blanks).lines == outlined(text).lines
+    assert outlined(f'[{{"a": 1}}, {{"a": 2{blanks}').lines[1].startswith("cut off: it ends at byte ")

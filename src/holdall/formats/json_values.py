@@ -306,7 +306,8 @@ class Seen:
 def see(sample: Sample) -> Seen | None:
     """It is taken for one value. None if nothing can be made of it."""
     note = ""
-    if not sample.tail[-100:].rstrip().endswith((b"]", b"}")):
+    end = sample.tail[-100:].rstrip() or sample.tail.rstrip()  # blanks may follow, however many
+    if not end.endswith((b"]", b"}")):
         note = f"cut off: it ends at byte {sample.size:,} without the closing bracket"
         if sample.size > SCANNED:  # too large to look for where the first value ends
             note = "it does not end as JSON does: cut off, or other text follows"

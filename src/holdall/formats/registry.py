@@ -7,6 +7,7 @@ its family. Kinds are asked in this order, and the first that says yes has it: s
 import functools
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 
 from holdall.formats import kinds
 from holdall.formats.outline import LineAt, Outline, Read, Room, Sample, take
@@ -19,6 +20,8 @@ from holdall.values.record import record
 _JSON = lazy_pattern(rb"\s{0,1000}(?:\{\s{0,1000}\"|\[\s{0,1000}[\[{\"]|\[\s{0,1000}-?\d+\s{0,100},)")
 _HEADS = 64 * 1024
 _TABLES = ("csv", "tsv", "table")
+_MARK = b"\xef\xbb\xbf"  # the byte order mark of UTF-8
+_TAKE_MARK = (*_TABLES, "json")  # kinds whose readers pass over it themselves
 _Maker = Callable[[Sample, Room], Outline | None]
 _ROOM = Room(1400)
 
@@ -143,6 +146,8 @@ def outline(
     output is looked at, whatever its size, and all of an output up to eight. `tool` may tell what cannot be seen.
     `forced`: it is of its kind because its caller says so.
     """
+    if measure.kind not in _TAKE_MARK and read(0, min(len(_MARK), measure.bytes)) == _MARK:
+        return _behind_mark(read, measure, tool, room, line_at)
     sample = take(read, measure.bytes, measure.lines, line_at, measure.longest_line)
     named = format_of(measure.kind).outlines
     makers = list(map(_maker, named)) if named else _plain_makers(sample, measure, tool)
@@ -155,6 +160,21 @@ def outline(
     from holdall.formats.logs import text_outline  # noqa: PLC0415 - as the others, when it is needed
 
     return text_outline(sample, room, kind="text" if named else measure.kind)
+
+
+def _behind_mark(read: Read, measure: Measure, tool: str, room: Room, line_at: LineAt | None) -> Outline:
+    """Of what is behind a byte order mark, by places of the whole: its first line begins as others do."""
+    size = len(_MARK)
+    found = outline(
+        lambda start, end: read(start + size, end + size),
+        replace(measure, bytes=measure.bytes - size),
+        tool=tool,
+        room=room,
+        line_at=(lambda at: line_at(at + size)) if line_at else None,
+    )
+    errors = tuple((at + size, text) for at, text in found.errors)
+    ranges = tuple((start + size, end + size, what) for start, end, what in found.ranges)
+    return replace(found, errors=errors, ranges=ranges)
 
 
 @functools.cache

@@ -158,7 +158,9 @@ class Measurer:
         self.chars += len(block) if plain and not self._chars.pending else self._chars.feed(block)
         self._tokens.feed(block)
         self._measure_lines(block, newlines)
-        self._tail = (self._tail + block)[-TAIL:] if len(block) < TAIL else block[-TAIL:]
+        tail = (self._tail + block)[-TAIL:] if len(block) < TAIL else block[-TAIL:]
+        # Blanks behind the end tell nothing of the kind.
+        self._tail = (self._tail + block.rstrip())[-TAIL:] if tail.isspace() else tail
         self.table.newlines.append(self.newlines)
         self.table.chars.append(self.chars)
         self.table.checksums.append(checksum(block))
