@@ -94,6 +94,22 @@ async def test_compressed_files_and_compressed_tars_are_opened(tmp_path: Path, f
 
 
 @requirement("packed:members")
+async def test_a_search_that_finds_nothing_in_a_list_says_where_to_search(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        for packed in (zipped({"a.log": LOG}), tarred({"a.log": LOG.encode()})):
+            handle = await kept(bag, packed)
+            listed = "this is the list of the files, not what is in them: search HANDLE!NAME"
+            assert (await bag.grep(f"{handle}!", "no such word")).notes == (listed,)
+            assert (await bag.grep(f"{handle}!", "a.log")).notes == ()
+            assert (await bag.grep(f"{handle}!a.log", "no such word")).notes == ()
+        both = await kept(bag, gzip.compress(tarred({"a.log": LOG.encode()})))
+        assert (await bag.grep(both, "no such word")).notes == (
+            "these are the bytes of a gzip, not the text that it holds: search HANDLE!, or HANDLE!NAME of a tar in it",
+        )
+        assert (await bag.grep(f"{both}!", "no such word")).notes == (listed,)
+
+
+@requirement("packed:members")
 @pytest.mark.parametrize("order", ["little", "big"])
 async def test_text_in_utf_16_is_opened_as_utf_8(tmp_path: Path, order: str) -> None:
     text = "id,name\n" + "".join(f"{number},Zoë 😀 {number}\n" for number in range(3000))

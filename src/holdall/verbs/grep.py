@@ -34,6 +34,7 @@ from holdall.search.ripgrep import (
     written,
 )
 from holdall.store.deadline import renew, within
+from holdall.store.members import is_list
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, char_of_byte, damage_in, line_of_byte
 from holdall.text.escape import ended_as
@@ -205,6 +206,7 @@ class _Search:
             searched = _damage_note(self.damage)
         is_odd = not total and not facts.measure.utf8 and not format_of(facts.measure.kind).is_binary
         stray = f"no pattern matches bytes that are not UTF-8, shown as {REPLACEMENT}: search for what is beside them"
+        listed = "" if total or not is_list(self.reader) else _LISTED
         by_line = "lines are counted, for the pattern can match nothing at all" if self.pattern.can_be_empty else ""
         return Found(
             handle=self.reader.facts.handle,
@@ -216,10 +218,22 @@ class _Search:
             state=state,
             notes=tuple(
                 filter(
-                    None, (*ended, searched, _packed_note(facts.measure.kind), by_line, stray if is_odd else "", *notes)
+                    None,
+                    (
+                        *ended,
+                        searched,
+                        _packed_note(facts.measure.kind),
+                        listed,
+                        by_line,
+                        stray if is_odd else "",
+                        *notes,
+                    ),
                 )
             ),
         )
+
+
+_LISTED = "this is the list of the files, not what is in them: search HANDLE!NAME"
 
 
 def _packed_note(kind: str) -> str:
@@ -227,7 +241,8 @@ def _packed_note(kind: str) -> str:
     if kind == "utf-16":
         return "these are the bytes of UTF-16, in which a pattern finds no letters: search HANDLE!, the text as UTF-8"
     if kind in PACKED_STREAMS or kind == "pdf":
-        return f"these are the bytes of a {kind}, not the text that it holds: search HANDLE!"
+        of_a_tar = ", or HANDLE!NAME of a tar in it" if kind in PACKED_STREAMS else ""
+        return f"these are the bytes of a {kind}, not the text that it holds: search HANDLE!{of_a_tar}"
     if kind == "zip":
         return "these are the bytes of a zip, not its files: search HANDLE!NAME; HANDLE! is the list of them"
     return ""
