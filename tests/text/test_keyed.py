@@ -1,7 +1,9 @@
 """YAML and TOML: the shape of what they hold, read by the line, compared with what their parsers say; and hostile ones."""
 
 import importlib
+import re
 import tomllib
+from functools import cache
 from typing import Any, cast
 
 import pytest
@@ -152,6 +154,28 @@ def test_what_is_hostile_costs_no_more_than_anything_else(name: str) -> None:
     found = in_effort(100, lambda: outlined(HOSTILE[name]))
     assert found.lines
     assert len("\n".join(found.lines)) <= 1_500
+
+
+@cache
+def _pods() -> list[str]:
+    """Alike throughout, each as a list, a map and documents."""
+    pods = [
+        {"kind": "Pod", "metadata": {"name": f"web-{n}"}, "spec": {"ports": [80, n], "on": True}, "status": "up"}
+        for n in range(500)
+    ]
+    return [
+        _PARSER.safe_dump({"items": pods, "kind": "List"}),
+        _PARSER.safe_dump({"services": {f"s{n:04}": one for n, one in enumerate(pods)}}),
+        _PARSER.safe_dump_all(pods, explicit_start=True),
+    ]
+
+
+@pytest.mark.parametrize("more", range(12))
+def test_the_element_at_which_the_reading_ends_makes_no_key_optional_or_empty(more: int) -> None:
+    for text in _pods():
+        told = "\n".join(outlined("# a line\n" * more + text).lines)
+        assert "shape from its beginning" in told
+        assert not re.search(r"\?:|null", told), told
 
 
 @pytest.mark.parametrize("kind", ["yaml", "toml"])

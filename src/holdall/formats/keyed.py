@@ -8,7 +8,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from holdall.formats.json_outline import Shapes
@@ -25,6 +25,7 @@ _LINE = 2_000  # characters of a line that are looked at
 _BLOCK_LINES = 4  # of a text over several lines
 _FLOW = 4_000  # characters of a value over several lines that are read as one
 _BAD = 0.1  # where more of the lines are not understood, it is something else
+_SEVERAL, _MAP = 4, 12  # elements of a list, and members of an object, that are alike
 _INT = lazy_pattern(r"[-+]?\d[\d_]{0,30}")
 _FLOAT = lazy_pattern(r"[-+]?\d[\d_]{0,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?")
 _PROPERTIES = lazy_pattern(r"(?:[&!][^\s,\[\]{}]{0,100}(?:\s+|$)){1,3}")  # anchors and tags before a value
@@ -42,6 +43,8 @@ def yaml_outline(sample: Sample, room: Room) -> Outline | None:
     read = read_yaml(lines)
     if read.is_something_else or not read.documents or not _is_most(sample, _is_yaml_line, all_read):
         return None
+    if not all_read:
+        _leave_out_last([read.documents, *(one for _, one in read.stack)])
     many = len(read.documents) > 1
     value = read.documents if many else read.documents[0]
     seen = Seen(value, whole=all_read and not read.bad)
@@ -50,6 +53,18 @@ def yaml_outline(sample: Sample, room: Room) -> Outline | None:
         seen.counts |= {id(read.documents): (len(read.documents), False)} if many else {}
     notes = [f"{'' if all_read else 'at least '}{len(read.documents):,} documents"] if many else []
     return _outline("yaml", seen, notes, room, _leads(value, read.values, r"^\s*(?:- )?{}: +(.+)", "^{}:"))
+
+
+def _leave_out_last(holders: Sequence[_Container]) -> None:
+    """Without the element at which the reading ended, of the outermost container with several: half of it would look as
+    if keys were missing, or empty. A map with few members is a record."""
+    for one in holders:
+        if isinstance(one, list) and len(one) >= _SEVERAL:
+            one.pop()
+            return
+        if isinstance(one, dict) and len(one) >= _MAP:
+            one.popitem()
+            return
 
 
 def toml_outline(sample: Sample, room: Room) -> Outline | None:
