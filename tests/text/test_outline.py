@@ -1,6 +1,7 @@
 """Outlines by kind: exact texts for small outputs, each as a model would see it."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -489,3 +490,23 @@ def test_blanks_behind_json_do_not_cut_it_off(blanks: str) -> None:
         assert measured((text + blanks).encode()).kind == "json"
         assert outlined(text + blanks).lines == outlined(text).lines
     assert outlined(f'[{{"a": 1}}, {{"a": 2{blanks}').lines[1].startswith("cut off: it ends at byte ")
+
+
+@pytest.mark.parametrize("prefixes", [("", ""), ("i/", "w/"), ("a/", "b/")])
+def test_a_diff_with_other_prefixes_or_none_has_the_names_of_its_files(prefixes: tuple[str, str]) -> None:
+    old, new = prefixes
+    names = ["src/one file.py", "b.sql"]
+    parts = [
+        f"diff --git {old}{name} {new}{name}\nindex 1..2 100644\n--- {old}{name}\n+++ {new}{name}\n@@ -1 +1 @@\n-a\n+b\n"
+        for name in names
+    ]
+    moved = f"diff --git {old}x.py {new}y.py\nsimilarity index 100%\nrename from x.py\nrename to y.py\n"
+    told = outlined("".join([*parts, moved]))
+    assert told.lines == (
+        "3 files, +2 −2",
+        "+1 −1  src/one file.py · L1",
+        "+1 −1  b.sql · L8",
+        f"+0 −0  {'' if old == 'a/' else new}y.py (renamed) · L15",
+    )
+    pattern = str(told.leads[0].arguments["pattern"])
+    assert len(re.findall(pattern, "".join([*parts, moved]), re.MULTILINE)) == 3

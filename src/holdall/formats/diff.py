@@ -17,8 +17,10 @@ _STATE = lazy_pattern(rb"\n(?P<state>new file|deleted file|rename from|Binary fi
 _STATES = {b"new file": "new", b"deleted file": "deleted", b"rename from": "renamed"}
 _ALL, _MOST = 20_000, 2000  # up to so many parts all are looked at; of more so many
 _NAMED_IN = 3000  # bytes in which the name of a file is looked for
+_PREFIXES = lazy_pattern(rb"[a-z]/ [a-z]/")
 _LISTS = {
-    b"diff --git ": r"^diff --git a/(\S+)",
+    b"diff --git a/": r"^diff --git a/(\S+)",
+    b"diff --git ": r"^diff --git (\S+)",
     b"Index: ": r"^Index: (\S+)",
     b"--- ": r"^\+\+\+ (\S+)",
 }
@@ -53,7 +55,8 @@ def diff_outline(sample: Sample, room: Room) -> Outline | None:
     if left:
         kept.append(f"… {'' if whole else 'at least '}{plural(left, 'more file')}")
     ranges = tuple((file.start, file.end, f"diff of {cut(name, 80)}") for name, file in ranked[:2])
-    leads = (Lead("grep", {"pattern": _LISTS[sign], "group": True}),)
+    usual = b"diff --git a/" if sign == b"diff --git " and sample.count(b"diff --git a/") else sign
+    leads = (Lead("grep", {"pattern": _LISTS[usual], "group": True}),)
     return Outline("diff", tuple(kept), not whole, (), ranges, leads, ends=False)
 
 
@@ -141,8 +144,15 @@ def _name(part: bytes) -> str:
 
 
 def _second(names: bytes) -> bytes:
-    """`y` of `a/x b/y`. Where both are the same it is the second half, whatever spaces it has."""
+    """`y` of `a/x b/y`. Where both are the same it is the second half, whatever spaces it has.
+
+    Git may be told to write other letters, as in `i/x w/x`, or none.
+    """
     middle = len(names) // 2
-    if names[middle : middle + 3] == b" b/" and names[2:middle] == names[middle + 3 :]:
+    if _PREFIXES.fullmatch(names[:2] + names[middle : middle + 3]) and names[2:middle] == names[middle + 3 :]:
         return names[middle + 3 :]
+    if names[middle : middle + 1] == b" " and names[:middle] == names[middle + 1 :]:
+        return names[:middle]
+    if b" b/" not in names and b' "b/' not in names:
+        return names.rpartition(b" ")[2]
     return names.rpartition(b" b/")[2].rpartition(b' "b/')[2].removesuffix(b'"')
