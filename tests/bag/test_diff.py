@@ -1,6 +1,7 @@
 """diff as a method, as a tool of a model, and in the ledger; and an output that is shown as its difference to an earlier
 one of the same call."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +9,9 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from holdall import Holdall, Kept
+from holdall import Holdall, Kept, Running
 from holdall.values.errors import UsageError
-from tests.bag.shapes import opened
+from tests.bag.shapes import LOG, opened
 from tests.bag.test_call import answers, fixed
 from tests.requirements import requirement
 
@@ -206,3 +207,28 @@ async def test_json_is_shown_by_the_paths_that_differ_and_what_is_in_it_stays_in
         assert "$[?@.id==582].state" in "\n".join(body)
         assert second.endswith(fence.replace("<", "</"))
         assert head.startswith("[")
+
+
+async def test_a_call_with_true_is_another_than_one_with_1(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        await bag.take(LOG, tool="t", arguments={"a": 1})
+        assert "the same bytes" not in (await bag.take(LOG, tool="t", arguments={"a": True})).text
+        assert "the same bytes" in (await bag.take(LOG, tool="t", arguments={"a": 1})).text
+
+
+async def test_an_output_is_told_by_one_whose_end_the_model_knows(tmp_path: Path) -> None:
+    async with opened(tmp_path, slow_after_seconds=0.0) as bag:
+        go_on = asyncio.Event()
+
+        async def slow() -> str:
+            await go_on.wait()
+            return LOG
+
+        running = await bag.run(slow, tool="t")
+        assert isinstance(running, Running)
+        go_on.set()
+        await bag.jobs.ended([running.handle])
+        first = await bag.take(LOG, tool="t")
+        assert "the same bytes" not in first.text
+        await bag.wait(running.handle)
+        assert "the same bytes" in (await bag.take(LOG, tool="t")).text

@@ -340,6 +340,7 @@ class Core:
         self._own_names: dict[str, dict[str, None]] = {}  # of tools that have a policy and are shown under others
         careful = [name for name, one in self._policies.items() if one.store == "never" or one.redact]
         self.is_shown_as(_UNKNOWN, *careful)
+        self.untold: set[str] = set()  # outputs of calls in the background whose end nobody was told yet
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
         self.kept = {
             one.handle: one for one in parts.store.outputs(parts.session) if one.state not in ("expired", "unreadable")

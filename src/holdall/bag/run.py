@@ -857,6 +857,7 @@ class Dispatch:
             await self.jobs.race(one.job, None)
             return None
         self.background[one.handle] = one
+        self._core.untold.add(one.handle)
         facts = one.sink.facts or await asyncio.to_thread(self._core.store.resolve, self._core.session, one.handle)
         self._core.kept[one.handle] = facts
         if one.messages is not None and not one.job.has_ended:

@@ -262,10 +262,15 @@ def earlier_of(core: Core, facts: Facts, states: Collection[str] = ("ready",)) -
     for one in list(core.kept.values()):
         if one.handle == facts.handle:
             break
-        same = (one.origin.tool, one.origin.server) == (origin.tool, origin.server)
-        if same and one.origin.arguments == origin.arguments and one.state in states:
+        same = (one.origin.tool, one.origin.server) == (origin.tool, origin.server) and one.handle not in core.untold
+        if same and one.state in states and _are_same(one.origin.arguments, origin.arguments):
             found = one.handle
     return found
+
+
+def _are_same(one: object, other: object) -> bool:
+    """As JSON: there true is not 1."""
+    return one == other and (not one or value_text(one)[0] == value_text(other)[0])
 
 
 def marked_view(core: Core, view: View) -> View:

@@ -94,6 +94,7 @@ class Background:
         ended = [one for one in chosen if one is not None and one.job.has_ended and (bool(handle) or not one.told)]
         for one in ended:
             one.told = True
+            self._core.untold.discard(one.handle)
         over = [facts for facts in elsewhere if facts.state != "running"]
         self._told.update(facts.handle for facts in over)
         facts = (*(one.facts for one in ended if one.facts is not None), *over)
