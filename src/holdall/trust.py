@@ -23,6 +23,7 @@ import re
 import shlex
 import stat
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from importlib.machinery import (
@@ -268,7 +269,8 @@ class _Watch:
         self._projects = [one for one in (start, folder) if os.path.realpath(one) not in wide]
 
     def files(self) -> Watched:
-        waiting = [*self._program(), *self._of_words(), *self._of_variables(), *self._added_modules()]
+        variables = self._of_variables()  # first: they say where modules are
+        waiting = [*self._program(), *self._of_words(), *variables, *self._added_modules()]
         found: dict[str, str] = {}
         whole, left = True, _MAX_WATCHED_BYTES
         for path in waiting:  # which grows
@@ -316,7 +318,8 @@ class _Watch:
                 runs_file = False
                 self._import_folders.update({self._start: None} if is_python or option.endswith("m") else {})
             named = _OBJECT.fullmatch(word)
-            found += self._modules([module, *(_with_packages([named[1]]) if named else [])], [self._start])
+            modules = [module, f"{module}.__main__", *(_with_packages([named[1]]) if named else [])]
+            found += self._modules(modules, [self._start, *self._import_folders])
             for path in self._paths(word):
                 found += [path + end for end in _SCRIPTS]
                 if os.path.isdir(path):
@@ -397,7 +400,18 @@ class _Watch:
             found += self._modules([*modules, *packages], [folder, os.path.join(folder, "src")])
         if path.endswith(".py") or folder in self._import_folders:
             folders = [*self._import_folders, *([] if folder in self._import_folders else [folder])]
+            folders += self._above(folder, max(map(len, _DOTS.findall(text)), default=1) - 1)
+            if len(text) == _MAX_SCANNED_BYTES:
+                self._tries = 0  # there may be more of them
             found += self._modules(_imports(text, []), folders) + _unchecked(path, timed=self._ignores_variables())
+        return found
+
+    def _above(self, folder: str, levels: int) -> list[str]:
+        """The folders that imports with so many dots more lead to, as far as they are the project's own."""
+        found: list[str] = []
+        for _ in range(min(levels, _MAX_LEVELS)):
+            folder = os.path.dirname(folder)
+            found += [folder] if is_own(os.path.join(folder, "module"), self._projects) else []
         return found
 
     def _modules(self, names: Iterable[str], folders: Sequence[str]) -> list[str]:
@@ -482,6 +496,8 @@ _MAX_FILES = 2000
 _MAX_SOURCE_BYTES = 32 * 1024 * 1024
 _LONGEST_NAME = 300
 _IMPORT = lazy_pattern(r"\b(?:from[\s\\]+([.\w]+)[\s\\]+)?import[\s\\]+(\((?:[^()#]++|#[^\n]*+)*+\)|[^\n;#()]+)")
+_DOTS = lazy_pattern(rb"\bfrom[\s\\]+(\.{2,99})")
+_MAX_LEVELS = 20
 _ALIAS = lazy_pattern(r"\bas\s+\w+")
 _NAMES = lazy_pattern(r"[^\W\d][\w.]*")
 
@@ -582,7 +598,12 @@ def _sources(module: str, files: Sequence[str]) -> dict[str, str]:
 
 
 def _package_files(base: str, package: str) -> Iterator[tuple[str, str]]:
-    for folder, folders, files in os.walk(base):
+    seen: set[str] = set()  # a link may lead back
+    for folder, folders, files in os.walk(base, followlinks=True):
+        if (real := os.path.realpath(folder)) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
         folders[:] = sorted(one for one in folders if one.isidentifier() and one != "__pycache__")
         inner = os.path.relpath(folder, base)
         above = [package, *(inner.split(os.sep) if inner != "." else [])]
@@ -623,7 +644,8 @@ def _imports(source: bytes, package: Sequence[str]) -> list[str]:
     Whatever looks like an import is one, in a text or a comment too: parsing a module takes 500 times its size.
     """
     names: list[str] = []
-    for start, listed in _IMPORT.findall(source.decode("utf-8", "replace")):
+    # Python reads names as NFKC writes them.
+    for start, listed in _IMPORT.findall(unicodedata.normalize("NFKC", source.decode("utf-8", "replace"))):
         ends = _NAMES.findall(_ALIAS.sub("", listed))
         if not start:
             names += ends

@@ -277,3 +277,43 @@ def test_what_is_too_much_to_look_through_is_said_to_be_watched_in_part(
     monkeypatch.setattr(trust, "_MAX_SCANNED_TOGETHER", 3_000)
     found = trust.watched_files(["sh", "0.sh"], {}, str(tmp_path), str(tmp_path))
     assert (found.whole, len(found.files)) == (False, 3)
+
+
+@requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize(
+    ("words", "environment", "files"),
+    [
+        (["python", "-m", "app.main"], {},
+         {"app/main.py": "from .core import x", "app/core/x.py": "from ..util import z", "app/util.py": ""}),
+        (["python", "server.py"], {},
+         {"server.py": "import ns.sub.mod", "ns/sub/mod.py": "from ..up import x", "ns/up.py": ""}),
+        (["python", "-m", "app"], {"PYTHONPATH": "src"},
+         {"src/app/__init__.py": "", "src/app/__main__.py": "from app import inner", "src/app/inner.py": ""}),
+        (["python", "-m", "app"], {"PYTHONPATH": "src"}, {"src/app/__main__.py": "from .inner import x", "src/app/inner.py": ""}),
+        (["python", "server.py"], {}, {"server.py": "import ｎｓ.mod", "ns/mod.py": ""}),
+    ],
+    ids=["relative", "namespace", "src", "src without init", "letters"],
+)  # fmt: skip
+def test_each_module_that_a_server_imports_by_name_is_watched(
+    tmp_path: Path, words: list[str], environment: dict[str, str], files: dict[str, str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = trust.watched_files(words, environment, str(tmp_path), str(tmp_path))
+    assert found.whole
+    assert {os.path.relpath(one, os.path.realpath(tmp_path)) for one, _ in found.files} >= set(files)
+
+
+@requirement("trust:asks-again-when-changed")
+def test_a_linked_folder_of_a_package_is_watched(tmp_path: Path) -> None:
+    for name in ("project/pkg/__init__.py", "project/lib/hidden/__init__.py", "project/lib/hidden/more.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    project = tmp_path / "project"
+    (project / "server.py").write_text("import pkg.hidden")
+    (project / "pkg" / "hidden").symlink_to("../lib/hidden")
+    (project / "lib" / "hidden" / "back").symlink_to("..")
+    found = trust.watched_files(["python", "server.py"], {}, str(project), str(project))
+    names = {os.path.relpath(one, os.path.realpath(project)) for one, _ in found.files}
+    assert {"server.py", "pkg/__init__.py", "lib/hidden/__init__.py", "lib/hidden/more.py"} <= names
