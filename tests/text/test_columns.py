@@ -106,3 +106,12 @@ def test_what_ends_the_records_early_is_no_table_with_exact_figures(cell: str) -
     rows = [f"{number},{cell if number == 12 else 'n'},{number}.5" for number in range(3000)]
     table = table_of(sample_of(("id,name,price\n" + "\n".join(rows) + "\n").encode(), 1 << 20))
     assert table is None or not table.exact or table.rows == 3000
+
+
+def test_a_row_of_hashes_is_no_header() -> None:
+    rows = "".join(
+        f"10064{number % 2} {number:040x} 0\tfolder/file {'abcdefgh'[number % 8]}\n" for number in range(7, 60)
+    )
+    table = table_of(sample_of(rows.encode()), kind="tsv")
+    assert table is not None
+    assert [column.name for column in table.columns] == ["column0", "column1"]

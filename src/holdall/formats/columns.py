@@ -273,6 +273,7 @@ def column_names(header: Sequence[str] | None, width: int) -> list[str]:
 _CODE = lazy_pattern(r"[\d.,:/+ -]*\d[\d.,:/+ %-]*[%€$]?", re.ASCII)
 _PLACE = lazy_pattern(r"\S+@\S+\.\w+|\w+://\S+|/\S*/\S*|[0-9a-fA-F]{8,}|[0-9a-f]{8}-[0-9a-f-]{27}")
 _DIGITS = lazy_pattern(r"\d+")
+_HASH = lazy_pattern(r"(?<![^\W_])(?=[a-f]*\d)[0-9a-f]{32,64}(?![^\W_])", re.ASCII)
 _NAME = lazy_pattern(r"[^\W\d_]|\d/\d")  # a letter, or a day above a column of numbers
 _NONE = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf"})
 _BODY, _LEAST_BODY = 200, 20  # rows that are compared with the first one, and of a wide table so many at least
@@ -326,6 +327,8 @@ def _look(cell: str) -> str:
         return "code"
     if _PLACE.fullmatch(text):
         return "place"
+    if _HASH.search(text):
+        return "hash"
     if _DIGITS.search(text) and " " not in text:
         return _DIGITS.sub("#", text)
     return "text"

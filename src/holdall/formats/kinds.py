@@ -28,6 +28,9 @@ _MARKDOWN = lazy_pattern(
     re.MULTILINE,
 )
 _HEADING = lazy_pattern(r"^#{1,6} \S", re.MULTILINE)
+_BLAMED = lazy_pattern(  # what `git blame` writes behind a commit: a line of a file, with who wrote it and when
+    r" (?:[^\n(]{1,200} )?\([^\n)]{1,200} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d [-+]\d{4} +\d+\)"
+)
 _OF_A_TRACE = lazy_pattern(
     r"\s+(?:at |\.\.\. \d|File \")|\s{4}\S|Caused by: |Traceback \(most recent|[\w.$]{0,200}(?:Error|Exception)\b",
     re.ASCII,
@@ -449,7 +452,7 @@ def is_git_log(ends: Ends) -> bool:
     commits: list[str] = []
     others = 0
     for line in lines:
-        if found := ONE_LINE_COMMIT.match(line):
+        if (found := ONE_LINE_COMMIT.match(line)) and _BLAMED.match(line, found.end(1)) is None:
             commits.append(found[1])
         elif GRAPH_ONLY.fullmatch(line) is None:
             others += 1
@@ -469,7 +472,24 @@ def is_log(ends: Ends) -> bool:
 
 
 def is_markdown(ends: Ends) -> bool:
-    return bool(_HEADING.search(ends.text)) and len(_MARKDOWN.findall(ends.text)) * 8 >= len(ends.lines)
+    if ends.start.startswith("#!") or not _HEADING.search(ends.text):
+        return False
+    return len(_MARKDOWN.findall(ends.text)) * 8 >= len(ends.lines) and _are_headings(ends.text.split("\n"))
+
+
+def _are_headings(lines: list[str]) -> bool:
+    """Whether most lines with `#` stand as headings do: comments stand in blocks, and close to what they explain."""
+    headings = standing = 0
+    for at, line in enumerate(lines):
+        if _HEADING.match(line) is None:
+            continue
+        before, after = lines[at - 1] if at else "", lines[at + 1] if at + 1 < len(lines) else ""
+        apart = not before.strip() and not after.strip()
+        headings += 1
+        standing += not (before.startswith("#") or after.startswith("#")) and (
+            headings == 1 or line.startswith("##") or apart
+        )
+    return standing * 2 >= headings
 
 
 def json_complaint(text: str) -> str | None:
