@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from inline_snapshot import snapshot
 
 from holdall import Kept
 from holdall.formats.arrow import arrow_schema
@@ -363,6 +364,47 @@ async def test_the_names_of_all_tables_together_are_no_text_of_their_own(tmp_pat
         answer = await bag.call("context_query", {"handle": kept.handle, "sql": "select nosuch from s1, s2, s3, users"})
         assert answer.is_error
         assert answer.text.count("Dear assistant") <= 4  # two columns, and as many that were perhaps meant
+
+
+def test_of_many_columns_and_tables_as_many_are_told_as_there_is_room_for(tmp_path: Path) -> None:
+    names = [f"customer_region_{n}" for n in range(30)]
+    path = tmp_path / "wide.parquet"
+    duckdb.sql(f"copy (select {', '.join(f'1 as {name}' for name in names)}) to '{path}'")
+    wide = database(tmp_path / "a.db", f"create table wide ({', '.join(names)})")
+    many = database(tmp_path / "b.db", *(f"create table table_{n} (id, {', '.join(names[:9])})" for n in range(60)))
+
+    def told(data: bytes) -> tuple[str, ...]:
+        return outline_of(reading(data), reader_of(data).facts.measure, room=Room(300)).lines
+
+    assert [told(path.read_bytes()), told(wide), told(many)] == snapshot(
+        [
+            (
+                "1 row, as it says itself · 30 columns:",
+                "customer_region_0 INTEGER, customer_region_1 INTEGER, customer_region_2 INTEGER, customer_region_3 INTEGER, customer_region_4 INTEGER, customer_region_5 INTEGER, customer_region_6 INTEGER, customer_region_7 INTEGER, customer_region_8 INTEGER, … (21 more)",
+            ),
+            (
+                "SQLite database: 2 tables",
+                "users  5,000 rows  (id, full name, x,y, q)",
+                "wide  0 rows  (customer_region_0, customer_region_1, customer_region_2, customer_region_3, customer_region_4, customer_region_5, …)",
+            ),
+            (
+                "SQLite database: 61 tables",
+                "users  5,000 rows  (id, full name, x,y, q)",
+                "table_0  0 rows",
+                "table_1  0 rows",
+                "table_2  0 rows",
+                "table_3  0 rows",
+                "table_4  0 rows",
+                "table_5  0 rows",
+                "table_6  0 rows",
+                "table_7  0 rows",
+                "table_8  0 rows",
+                "table_9  0 rows",
+                "table_10  0 rows",
+                "… and 49 more tables",
+            ),
+        ]
+    )
 
 
 def test_the_kinds_are_declared() -> None:

@@ -55,7 +55,8 @@ def table_outline(
 ) -> Outline:
     """`by`: whose word the number of rows is, where they were not counted."""
     least = "" if is_all else "at least "
-    lines = [f"{least}{plural(rows, 'row')}{by} · {plural(len(columns), 'column')}:", *_told(columns)]
+    lines = [f"{least}{plural(rows, 'row')}{by} · {plural(len(columns), 'column')}:"]
+    lines += _told(columns, room.after(lines))
     plain = [name for name, kind in columns if _PLAIN.fullmatch(name) and not kind.endswith(("]", ")", "BLOB"))]
     leads = [Lead("query", {"sql": f"select {', '.join(plain[:6]) or 'count(*)'} from t limit 3"})]  # noqa: S608 - plain names
     if texts := [name for name, kind in columns if kind == "VARCHAR" and name in plain]:
@@ -64,9 +65,15 @@ def table_outline(
     return Outline(label, fitted(lines, room), not is_all, (), leads=tuple(leads))
 
 
-def _told(columns: Sequence[tuple[str, str]]) -> list[str]:
-    lines = [f"{foreign(name)} {foreign(kind)}" for name, kind in columns[:_SHOWN]]
-    return [", ".join(lines) + (f", … ({len(columns) - _SHOWN:,} more)" if len(columns) > _SHOWN else "")]
+def _told(columns: Sequence[tuple[str, str]], room: Room) -> list[str]:
+    """As many as there is room for, on one line."""
+    parts = [f"{foreign(name)} {foreign(kind)}" for name, kind in columns[:_SHOWN]]
+    for shown in range(len(parts), 0, -1):
+        left = len(columns) - shown
+        line = ", ".join(parts[:shown]) + (f", … ({left:,} more)" if left else "")
+        if room.of(line) <= room.size:
+            return [line]
+    return []
 
 
 def parquet_schema(read: Read, total: int) -> tuple[list[tuple[str, str]], int]:
@@ -265,19 +272,38 @@ def sqlite_outline(sample: Sample, room: Room) -> Outline | None:
     others = [one for one in tables if one.rows is None]
     least = "" if is_all else "at least "
     more = f", {len(others):,} views and the like" if others else ""
-    lines = [f"SQLite database: {least}{plural(len(with_rows), 'table')}{more}"]
-    for one in with_rows[:_SHOWN]:
-        left = ("…",) if len(one.columns) > _SHOWN else ()
-        names = ", ".join([*(foreign(name, 40) for name in one.columns[:_SHOWN]), *left])
-        counted = f"{'' if one.is_all else 'at least '}{plural(one.rows or 0, 'row')}"
-        lines.append(f"{foreign(one.name)}  {counted}" + (f"  ({names})" if names else ""))
-    if len(with_rows) > _SHOWN:
-        lines.append(f"… and {len(with_rows) - _SHOWN:,} more tables")
+    head = f"SQLite database: {least}{plural(len(with_rows), 'table')}{more}"
     named = [one.name for one in with_rows if _PLAIN.fullmatch(one.name) and one.rows]
     leads = [Lead("query", {"sql": f"select * from {named[0]} limit 2"})] if named else []  # noqa: S608
     if len(tables) > 1:
         leads.append(Lead("query", {"sql": "select type, name, left(sql, 200) as sql from t limit 5"}))
-    return Outline("SQLite database", fitted(lines, room), not is_all, (), leads=tuple(leads))
+    return Outline("SQLite database", _tables_told(head, with_rows, room), not is_all, (), leads=tuple(leads))
+
+
+def _tables_told(head: str, tables: Sequence[SqliteTable], room: Room) -> tuple[str, ...]:
+    """As many tables as there is room for, and then of each, the largest first, as many names of its columns."""
+    bare = [head, *(_table_told(one, 0) for one in tables[:_SHOWN])]
+    lines = list(fitted(bare, room.after(["… and 12,345 more tables"] if len(tables) > _SHOWN else [])))
+    if len(lines) < len(bare):
+        lines = list(fitted(bare, room.after(["… and 12,345 more tables"])))
+    left = len(tables) - len(lines) + 1
+    more = [f"… and {plural(left, 'more table')}"] if left else []
+    spare = room.size - sum(map(room.of, [*lines, *more]))
+    for at, one in enumerate(tables[: len(lines) - 1], start=1):
+        for most in (_SHOWN, _SHOWN // 2, _SHOWN // 4):
+            line = _table_told(one, most)
+            cost = room.of(line) - room.of(lines[at])
+            if cost <= spare:
+                lines[at], spare = line, spare - cost
+                break
+    return (*lines, *more)
+
+
+def _table_told(one: SqliteTable, most: int) -> str:
+    left = ["…"] if 0 < most < len(one.columns) else []
+    names = ", ".join([*(foreign(name, 40) for name in one.columns[:most]), *left])
+    counted = f"{'' if one.is_all else 'at least '}{plural(one.rows or 0, 'row')}"
+    return f"{foreign(one.name)}  {counted}" + (f"  ({names})" if names else "")
 
 
 def sqlite_schema(read: Read, total: int) -> tuple[list[SqliteTable], bool]:
