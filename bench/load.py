@@ -58,7 +58,10 @@ def main(options: argparse.Namespace) -> int:
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out, prefix="load-") as folder:
         store = _grown(Path(folder) / "home", steps)
-        conversations = [_said("talk", f"{folder}/talk-{most}", str(talks), str(most)) for most in (64, talks)]
+        conversations = [
+            _said("talk", f"{folder}/talk-{count}", str(count), str(most))
+            for count, most in ((talks, 64), (talks // 10, talks // 10))
+        ]
     found = {"machine": machine.facts(), "steps": steps, "store": store, "conversations": conversations}
     (out / "load.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     text = markdown(found)
@@ -70,6 +73,7 @@ def main(options: argparse.Namespace) -> int:
         )
         assert count == 1, f"{page.name} has no place for the tables"
         page.write_text(after, encoding="utf-8")
+        (page.parent / "benchmarks" / "load.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -36,6 +36,6 @@ def test_it_runs_and_writes_its_figures(tmp_path: Path, capsys: pytest.CaptureFi
     found = json.loads((tmp_path / "load.json").read_text("utf-8"))
     assert set(found["store"]) == {*ACTS, "first page of the viewer"}
     assert [len(figures) for figures in found["store"].values()] == [2] * len(found["store"])
-    assert [one["count"] for one in found["conversations"]] == [30, 30]
+    assert [one["count"] for one in found["conversations"]] == [30, 3]
     assert capsys.readouterr().out == markdown(found) + "\n"
     assert [file.name for file in tmp_path.iterdir()] == ["load.json"]  # no store is left
