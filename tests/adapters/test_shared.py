@@ -517,3 +517,16 @@ def test_the_traceback_of_a_tool_is_its_own(tmp_path: Path) -> None:
         names = [frame.name for frame in traceback.extract_tb(caught.tb)]
         ours = names.index("now" if call is now else "later")
         assert names[ours:] in (["now", "fails"], ["later", "fails_later"])
+
+
+@pytest.mark.parametrize("dialect", ["holdall", "clamp", "refs"])
+@pytest.mark.parametrize("more", [{"tools": {"vault": ToolPolicy(store="never")}}, {"session_quota_bytes": 1}])
+def test_what_cannot_be_made_shorter_is_shown_where_no_room_is_left(
+    tmp_path: Path, dialect: Any, more: dict[str, Any]
+) -> None:
+    conversations = of(tmp_path, settings=Settings(window=8_000, dialect=dialect, **more))
+    with conversations.of("c") as bag:
+        conversations._rooms[bag] = 0
+        said = conversations.result_now("c", lambda: "ten words " * 5, tool="vault", running=str)
+    assert said.startswith("ten words ")
+    conversations.close()

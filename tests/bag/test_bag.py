@@ -5,7 +5,7 @@ import contextlib
 import io
 import re
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -480,3 +480,29 @@ async def test_the_home_may_be_a_path(tmp_path: Path) -> None:
     async with Holdall.open(home=tmp_path / "home", session="s") as bag:  # type: ignore[arg-type]
         handle = (await bag.keep("kept")).handle
         assert (await bag.read(handle)).text == "kept"
+
+
+@requirement("store:inside-session", "store:no-acknowledged-loss")
+async def test_what_outlives_its_block_goes_into_its_own_session(tmp_path: Path) -> None:
+    going, go_on = threading.Event(), threading.Event()
+
+    def slow() -> Iterator[str]:
+        yield "first\n"
+        going.set()
+        go_on.wait(100)
+        yield "last\n"
+
+    async with Holdall.open(session="alice", home=str(tmp_path)) as alice:
+        writer = await alice.jobs.begin(tool="t", arguments={"q": "of alice"})
+        writer.write(b"of alice\n")
+        keeping = asyncio.ensure_future(alice.keep(slow(), tool="t"))
+        await asyncio.to_thread(going.wait, 100)
+    async with Holdall.open(session="bob", home=str(tmp_path)) as bob:
+        await bob.keep("mine", tool="t")
+        ended = writer.finish()
+        go_on.set()
+        kept = await keeping
+        assert [one.state for one in await bob.outputs()] == ["ready"]
+    async with Holdall.open(session="alice", home=str(tmp_path)) as alice:
+        for facts, text in ((ended, "of alice\n"), (kept, "first\nlast\n")):
+            assert (await alice.read(facts.handle)).text == text

@@ -289,7 +289,9 @@ def test_sessions_that_were_put_away_hold_no_descriptors(tmp_path: Path) -> None
                     await bag.read(kept.handle)
                 await sessions.tidy()
                 counts.append(len(descriptors()))
-            assert max(counts[20:]) <= max(counts[10:20])
+            threads = threading.active_count()  # each holds on to the folder that it used last
+            assert max(counts[20:]) <= max(counts[10:20]) + threads
+            assert threads < 20, "of the forty sessions since then most hold none"
 
     asyncio.run(main())
 

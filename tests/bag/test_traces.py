@@ -18,7 +18,7 @@ from holdall.bag.take import value_as_text
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.store.bundle import stream
-from holdall.values.chat import Reply, ToolCall
+from holdall.values.chat import Reply, ToolCall, ToolResult
 from holdall.values.errors import BadQuery, ModelOverflow, OutputExpired
 from holdall.values.events import Event, EventKind
 from holdall.verbs.query import SqlRequest
@@ -188,7 +188,10 @@ async def test_recovery_notes_nothing_down_of_it_wherever_it_stands(dialect: str
         Reply(calls=(ToolCall("r", "final_report", {"report": "done"}),)),
     ]
 
-    def answer(_: Request) -> Reply:
+    requests: list[Request] = []
+
+    def answer(request: Request) -> Reply:
+        requests.append(request)
         reply = replies.pop(0)
         if isinstance(reply, ModelOverflow):
             raise reply
@@ -199,6 +202,10 @@ async def test_recovery_notes_nothing_down_of_it_wherever_it_stands(dialect: str
     await run(one, "go")
     assert not replies
     assert traces(here) == []
+    if dialect == "clamp":
+        (told,) = [message.text for message in requests[-1].messages if isinstance(message, ToolResult)]
+        assert "truncated" in told
+        assert "handle: " not in told, "nobody has the rest"
 
 
 async def test_recovery_and_compaction_keep_the_rest_of_the_conversation_only(here: Path) -> None:

@@ -294,9 +294,11 @@ class Conversations:
         bag.core.only_content = True
         while True:
             taken = await bag.take(value, tool=tool, arguments=arguments, call_id=call_id, tokens_left=left)
-            if left is None or self._spend(bag, taken.content) or taken.content is not value:
+            before, left = left, self._rooms.get(bag)
+            if before is None or self._spend(bag, taken.content) or taken.content is not value:
                 return taken.content
-            left = self._rooms.get(bag)  # another call of this turn was faster
+            if left is None or left >= before:  # no other call of this turn was faster: it cannot be shorter
+                return taken.content
 
     async def _error_shown(self, bag: Holdall, error: Exception, origin: Mapping[str, Any]) -> Exception:
         """The same where its text fits and nothing in it is masked: frameworks tell their models what a tool raised."""

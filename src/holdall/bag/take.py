@@ -1581,11 +1581,9 @@ async def notice_of(core: Core, facts: Facts) -> tuple[str, tuple[Span, ...]]:
     return core.issue(text), shown
 
 
-def record_replaced(
-    core: Core, facts: Facts, text: str, shown: Sequence[Span] | None, *, reason: str, noted: bool = True
-) -> None:
+def record_replaced(core: Core, facts: Facts, text: str, shown: Sequence[Span] | None, *, reason: str) -> None:
     """That `text` is now in the place of an output which was in the conversation. `shown` are the bytes of it that the
-    model has seen; None for all. It is not `noted` down where it has words that must not be stored.
+    model has seen; None for all.
     """
     whole = (Span(0, facts.measure.bytes),)
     core.journal.record(
@@ -1593,8 +1591,7 @@ def record_replaced(
         bytes=facts.measure.bytes, tokens=facts.measure.tokens, content_tokens=core.count(text), replaced=True,
         shown=[span.as_list() for span in (whole if shown is None else shown)],
     )  # fmt: skip
-    if noted:
-        note_down(core, facts, text, None)
+    note_down(core, facts, text, None)
 
 
 def _since(prepared: Prepared) -> float:

@@ -12,7 +12,7 @@ from holdall.bag.take import notice_of, record_replaced, shared_beginning, short
 from holdall.policy.decide import Limits
 from holdall.policy.overflow import Overflow, in_one_line, overflow_in, words_in
 from holdall.values.chat import Assistant, Message, System, ToolResult, User
-from holdall.values.errors import HoldallError, ModelOverflow, StoreFault
+from holdall.values.errors import HoldallError, ModelOverflow, NeverStored, StoreFault
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
 from holdall.wire.agent_texts import compacted
@@ -204,8 +204,7 @@ async def _replaced(bag: Holdall, transcript: list[Message], at: int, most: int)
         told[-1] = shorter
         if facts is not None:
             seen = None if at < _last_answer(transcript) else shown
-            noted = one.text_to_save == one.text
-            record_replaced(bag.core, facts, shorter, seen, reason="recovery", noted=noted)
+            record_replaced(bag.core, facts, shorter, seen, reason="recovery")
     text = _with_results(message, told) if members else told[0]
     if len(text) >= len(message.text):
         return 0
@@ -249,7 +248,9 @@ async def _replacement_for(
     With the facts of what was stored, and the bytes that the text shows of it.
     """
     facts, handle, why = None, "", ""
-    if bag.dialect.stores:
+    if bag.dialect.shorten is not None and message.text_to_save != message.text:
+        why = str(NeverStored(message.name))  # a part of it, and who reads the handle would miss that
+    elif bag.dialect.stores:
         try:
             facts = await bag.keep(message.text_to_save, tool=message.name, call_id=message.call_id)
         except StoreFault as fault:

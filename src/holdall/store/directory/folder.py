@@ -32,7 +32,8 @@ class SessionFolder:
         self.descriptor = descriptor
         self._terminal: int | None = None
         self._opened = [descriptor]
-        self.close = weakref.finalize(self, _close_all, self._opened)  # also where nobody uses it any more
+        # Where nobody uses it any more, and not before: its number would be that of another folder by then.
+        weakref.finalize(self, _close_all, self._opened)
 
     def inside(self, file: str) -> tuple[int, str]:
         """The open folder and the plain name of a stored file."""

@@ -59,9 +59,7 @@ class Root:
 
     def close(self) -> None:
         with self._lock:
-            for folder in self._folders.values():
-                folder.close()
-            self._folders.clear()
+            self._folders.clear()  # one that a writer still uses stays open until it has ended
             self._used = threading.local()
             self.catalogue.close()
             self.sessions.close()
@@ -71,9 +69,9 @@ class Root:
 
     def close_folder(self, session: SessionInfo) -> None:
         with self._lock:
-            folder = self._folders.pop(session.id, None)
-            if folder is not None:
-                folder.close()
+            self._folders.pop(session.id, None)
+            if getattr(self._used, "folder", None) is not None and self._used.folder.session.id == session.id:
+                del self._used.folder
 
     def check(self, *, make: bool = False) -> None:
         """The folder that is open must be the one that the name leads to."""
@@ -87,6 +85,8 @@ class Root:
                 self.close()
                 self._open()
                 return
+            if self._descriptor < 0:
+                return  # it was closed, and what still works has its own folder open
             opened = files.fstat(self._descriptor)
             if (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino):
                 return
@@ -104,7 +104,6 @@ class Root:
                 if is_linked(known):
                     return self._in_use(known)
                 del self._folders[session.id]
-                known.close()
             try:
                 descriptor = self.sessions.folder(session)
             except FileNotFoundError:
