@@ -526,7 +526,7 @@ def test_what_cannot_be_made_shorter_is_shown_where_no_room_is_left(
 ) -> None:
     conversations = of(tmp_path, settings=Settings(window=8_000, dialect=dialect, **more))
     with conversations.of("c") as bag:
-        conversations._rooms[bag] = 0
+        conversations._rooms[bag] = 0  # pyright: ignore[reportPrivateUsage]
         said = conversations.result_now("c", lambda: "ten words " * 5, tool="vault", running=str)
     assert said.startswith("ten words ")
     conversations.close()

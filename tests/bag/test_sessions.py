@@ -672,7 +672,7 @@ async def test_a_session_that_is_asked_for_while_others_are_put_away_stays_open(
             async with sessions.of(name) as bag:
                 await bag.take("x", tool="t")
         asked = sessions.of("b")
-        leave = sessions._leave
+        leave = sessions._leave  # pyright: ignore[reportPrivateUsage]
 
         def left(bag: Holdall) -> None:
             if bag.session.name == "a":

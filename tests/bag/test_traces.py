@@ -181,7 +181,7 @@ async def test_an_agent_writes_nothing_of_it_to_its_transcript_and_says_so(here:
 @requirement("way:policy-never-stored")
 @pytest.mark.parametrize("dialect", ["clamp", "holdall"])
 async def test_recovery_notes_nothing_down_of_it_wherever_it_stands(dialect: str, here: Path) -> None:
-    inner = {"tool": "batch", "arguments": {"calls": [{"tool": "vault", "arguments": {}}]}}
+    inner: dict[str, Any] = {"tool": "batch", "arguments": {"calls": [{"tool": "vault", "arguments": {}}]}}
     replies: list[Reply | ModelOverflow] = [
         Reply(calls=(ToolCall("c1", "batch", {"calls": [inner]}),)),
         ModelOverflow("prompt is too long: 99999 tokens > 20000 maximum"),

@@ -5,7 +5,7 @@ import os
 import stat
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,10 @@ from tests.requirements import requirement
 
 PLAIN = '{"mcpServers": {"a": {"command": "npx", "args": ["x"]}}}'
 TOOLS = ("context_read", "context_grep")
+
+
+def asks(_name: str, entry: Mapping[str, Any]) -> str:
+    return ask(entry)
 
 
 def put(folder: Path, servers: dict[str, Any], **choices: Any) -> tuple[Path, Done]:
@@ -249,7 +253,7 @@ def site() -> Iterator[str]:
     ],
 )  # fmt: skip
 def test_a_url_is_asked_whether_its_client_signs_in(tmp_path: Path, site: str, code: int, why: str) -> None:
-    _, done = put(tmp_path, {"w": {"type": "http", "url": f"{site}/{code}"}}, asked=lambda _, entry: ask(entry))
+    _, done = put(tmp_path, {"w": {"type": "http", "url": f"{site}/{code}"}}, asked=asks)
     assert dict(done.edited.left) == ({"w": why} if why else {})
 
 
@@ -258,7 +262,7 @@ def test_a_url_that_does_not_answer_is_left_and_one_with_a_key_is_not_asked(tmp_
     nobody = "http://127.0.0.1:9/mcp"
     servers = {"w": {"url": nobody}, "k": {"url": nobody, "headers": {"Authorization": "Bearer x"}},
                "v": {"url": "http://${HOST}/mcp"}}  # fmt: skip
-    _, done = put(tmp_path, servers, asked=lambda _, entry: ask(entry))
+    _, done = put(tmp_path, servers, asked=asks)
     assert done.edited.changed == ("k", "v")
     assert dict(done.edited.left)["w"].startswith("it does not answer now, so nobody can tell whether")
 
@@ -348,7 +352,12 @@ def test_a_project_gives_holdall_itself_no_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: dict[str, Any], why: str
 ) -> None:
     asked: list[str] = []
-    file, done = put(tmp_path, {"docs": entry}, asked=lambda name, _: asked.append(name) or "")
+
+    def refuses(name: str, _: Mapping[str, Any]) -> str:
+        asked.append(name)
+        return "no"
+
+    file, done = put(tmp_path, {"docs": entry}, asked=refuses)
     assert (done.edited.changed, done.edited.left, asked) == ((), (("docs", why),), [])
     assert json.loads(file.read_text())["mcpServers"] == {"docs": entry}
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -361,7 +370,12 @@ def test_a_project_gives_holdall_itself_no_variables(
 
 def test_who_agrees_to_a_url_is_told_the_name_of_its_server(tmp_path: Path) -> None:
     asked: list[str] = []
-    put(tmp_path, {"docs": {"url": "http://127.0.0.1:9/mcp"}}, asked=lambda name, _: asked.append(name) or "no")
+
+    def refuses(name: str, _: Mapping[str, Any]) -> str:
+        asked.append(name)
+        return "no"
+
+    put(tmp_path, {"docs": {"url": "http://127.0.0.1:9/mcp"}}, asked=refuses)
     assert asked == ["docs"]
     for name in ("docs", "a name that\nis none"):
         assert claims_of(name, {"url": "http://127.0.0.1:9/mcp"}, "file") != Claims("file"), "something is asked"

@@ -546,5 +546,5 @@ def test_two_who_read_one_output_at_once_both_get_its_bytes(
     with closing(folder_store.open(facts)) as reader:
         assert isinstance(reader, FileReader)
         assert reader.read(0, 5) == b"line\n"
-        reader._blocks = Raced(reader._blocks)
+        reader._blocks = Raced(reader._blocks)  # pyright: ignore[reportPrivateUsage]
         assert [reader.read(at, at + 5) for at in (0, 200_000)] == [b"line\n"] * 2

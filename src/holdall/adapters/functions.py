@@ -93,4 +93,5 @@ def _arguments(tool: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         return {**{str(place): value for place, value in enumerate(args)}, **kwargs}
     of_any_name = [one.name for one in signature.parameters.values() if one.kind is one.VAR_KEYWORD]
     more: dict[str, Any] = bound.pop(of_any_name[0], {}) if of_any_name else {}
-    return {**more, **{name: list(value) if isinstance(value, tuple) else value for name, value in bound.items()}}
+    rest = [one.name for one in signature.parameters.values() if one.kind is one.VAR_POSITIONAL]
+    return {**more, **{name: [*value] if name in rest else value for name, value in bound.items()}}

@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from holdall.policy.folds import OF_READERS, WAYS, Counters, Coverage, Ledger
 from holdall.store.ids import new_tag
@@ -183,7 +183,7 @@ class Journal:
         """Whether it is about an output, and may tell what is in it."""
         if event.kind in _OF_NO_CONTENT or not event.handle:
             return False
-        asked = event.data.get("asked") or {}
+        asked = cast("Mapping[str, object]", event.data.get("asked") or {})
         for reference in (event.handle, *_WORDS(str(asked.get("also", "")))):  # what it was asked together with
             self._told.setdefault(reference, event.at - max(event.seconds, _LONGEST_CALL))
         return True
