@@ -257,3 +257,46 @@ def test_the_usual_log_of_a_python_program_is_a_log_though_each_line_has_a_comma
 @pytest.mark.parametrize(("line", "kind"), [("x", "text"), ('{"a": "x', "text"), ("2026-11-15T02:00:00Z up ", "log")])
 def test_a_line_that_never_ends_behind_blank_ones_is_told_like_any_other(blank: str, line: str, kind: str) -> None:
     assert measured(blank + line + "x" * 200_000).kind == kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#!/bin/bash\n" + "".join(f"# step {n}\necho {n} >> out\n\n" for n in range(40)),
+        "".join(f"# section {n}\ndef f{n}(x):\n    return x + {n}\n\n" for n in range(40)),
+        "".join(f"# What it is for,\n# and what it may be.\n#\nNAME_{n} yes\n\n" for n in range(40)),
+        "#ifndef X_H\n" + "".join(f"# define A{n} 1\n# include <a{n}.h>\nint f{n}();\n" for n in range(40)),
+    ],
+    ids=["shell", "python", "settings", "c"],
+)
+def test_comments_and_directives_are_no_headings(text: str) -> None:
+    assert measured(text.encode()).kind == "text"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Title\n\n" + "".join(f"## Part {n}\nIts text.\n\n" for n in range(40)),
+        "# Title\n\n"
+        + "".join("text\n\n```bash\n# one\n# two\nls\n```\n\n~~~\n# a\n```\n# b\n~~~\n" for _ in range(40)),
+        "".join(f"# Part {n}\n\nIts text.\n\n" for n in range(40)),
+        "# Title\n## Part\n### Of it\n\n- one\n- two\n",
+    ],
+)
+def test_headings_beside_comments_in_code_stay_headings(text: str) -> None:
+    assert measured(text.encode()).kind == "markdown"
+
+
+@pytest.mark.parametrize("sign", [",", "\t", ";"])
+def test_a_column_without_a_name_is_an_index_where_it_is_filled(sign: str) -> None:
+    rows = "".join(f"2026-01-{n % 28 + 1:02}{sign}{n / 4}\n" for n in range(60))
+    assert measured(f"{sign}close\n{rows}").kind == ("tsv" if sign == "\t" else "csv")
+    assert measured(f"{sign}go build\n" * 60).kind == "text"
+
+
+def test_a_blame_is_no_list_of_commits() -> None:
+    blame = "".join(
+        f"{n % 5:08x} (A Name 2026-11-{n % 28 + 1:02} 02:36:44 +0000 {n:>3}) line {n} of it\n" for n in range(1, 60)
+    )
+    assert measured(blame.replace("00000001", "^000000a")).kind == "text"
+    assert measured("".join(f"{n * 7919:08x} Mend {n} of them\n" for n in range(11, 60))).kind == "git log"

@@ -46,7 +46,9 @@ def separator_of(text: str, *, whole: bool = True, forced: bool = False) -> str 
             continue
         header = records[0]
         alike = _hits(records, len(header)) / len(records)
-        if not forced and not all(map(_may_be_a_name, header)) and not _is_regular(records, alike):
+        # Above an index there is no name; lines that are further in have no index.
+        names = header[1:] if not header[0].strip() and _are_filled(records[1:]) else header
+        if not forced and not all(map(_may_be_a_name, names)) and not _is_regular(records, alike):
             continue
         if len(header) > 1 and (forced or alike >= _LIKE):
             best = max(best or (0.0, 0, ""), (alike, len(header), sign))
@@ -59,6 +61,11 @@ def _is_regular(records: list[list[str]], alike: float) -> bool:
         return False
     cells = [cell for record in records for cell in record]
     return sum(len(cell) <= _MOST_WIDE for cell in cells) >= _LIKE * len(cells)
+
+
+def _are_filled(records: list[list[str]]) -> bool:
+    """Whether there are several, and nearly all have something in their first cell."""
+    return len(records) >= _REGULAR and sum(bool(record[0].strip()) for record in records) >= _LIKE * len(records)
 
 
 def _may_be_a_name(cell: str) -> bool:

@@ -477,18 +477,24 @@ def is_markdown(ends: Ends) -> bool:
     return len(_MARKDOWN.findall(ends.text)) * 8 >= len(ends.lines) and _are_headings(ends.text.split("\n"))
 
 
+def _level(line: str) -> int:
+    return len(line) - len(line.lstrip("#"))
+
+
 def _are_headings(lines: list[str]) -> bool:
     """Whether most lines with `#` stand as headings do: comments stand in blocks, and close to what they explain."""
     headings = standing = 0
+    fence = ""
     for at, line in enumerate(lines):
-        if _HEADING.match(line) is None:
+        if line.startswith(fence or ("```", "~~~")):
+            fence = "" if fence else line[:3]
+        if fence or _HEADING.match(line) is None:
             continue
         before, after = lines[at - 1] if at else "", lines[at + 1] if at + 1 < len(lines) else ""
-        apart = not before.strip() and not after.strip()
+        level, others = _level(line), (_level(before), _level(after))
         headings += 1
-        standing += not (before.startswith("#") or after.startswith("#")) and (
-            headings == 1 or line.startswith("##") or apart
-        )
+        if level not in others:
+            standing += headings == 1 or level > 1 or not (before.strip() or after.strip())
     return standing * 2 >= headings
 
 
