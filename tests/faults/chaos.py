@@ -395,7 +395,7 @@ class Scene:
             if seconds is not None and not calm.is_set():
                 await asyncio.wait((telling,), timeout=seconds)
                 with contextlib.suppress(ProcessLookupError):
-                    process.send_signal(signal.SIGKILL)
+                    os.kill(process.pid, signal.SIGKILL)  # `send_signal` would take its exit code away, if it has ended
             async with asyncio.timeout(PATIENCE):
                 _, said = await telling
         except TimeoutError:
