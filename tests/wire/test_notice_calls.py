@@ -1,6 +1,7 @@
 """Every call that a notice offers works as it stands: it runs, is taken, and finds something."""
 
 import base64
+import gzip
 import json
 import random
 import re
@@ -24,7 +25,7 @@ _NOTHING = (" 0 match", " 0 rows", " 0 values", "nothing there", "no lines of")
 _COUNT = default_tokenizer().count
 _TOLD = re.compile(r"[^\W_]{2,}")
 _SHOWN_AS_IT_IS = 4_000  # bytes: of what is smaller there is hardly ever a notice
-_NOTHING_NEW = ("blank", "blank lines")
+_NOTHING_NEW = ("blank", "blank lines", "nothing to be seen")
 
 
 async def run_calls(bag: Holdall, output: object, what: str) -> list[str]:
@@ -36,7 +37,7 @@ async def run_calls(bag: Holdall, output: object, what: str) -> list[str]:
     listed = {tool.name: tool.schema["properties"] for tool in bag.tools()}
     known = {*_TOLD.findall(notice), "star"}  # of `count_star()`, a name of DuckDB's
     for name, arguments in calls:
-        assert arguments["handle"] == kept.handle
+        assert arguments["handle"].removesuffix("!") == kept.handle
         assert arguments.keys() <= listed[name].keys(), what
         answer = await bag.call(name, arguments)
         told = f"{what}: {name} {arguments}: {answer.text[:300]}"
@@ -44,7 +45,8 @@ async def run_calls(bag: Holdall, output: object, what: str) -> list[str]:
         assert not any(nothing in answer.text.split("\n")[0] for nothing in _NOTHING), told
         assert "…" not in str(arguments.values()), told
         assert _COUNT(answer.text) < 600, told
-        inside = answer.text.partition(f"\n<{kept.handle}:")[2].rpartition(f"</{kept.handle}:")[0]
+        fence = f"{arguments['handle']}:"
+        inside = answer.text.partition(f"\n<{fence}")[2].rpartition(f"</{fence}")[0]
         assert set(_TOLD.findall(inside)) - known or what in _NOTHING_NEW, told
     return [name for name, _ in calls]
 
@@ -70,6 +72,9 @@ HARD = {
     "long texts": json.dumps({"a": "x y " * 9000, "b": "x z " * 9000, "c": ["u v " * 9000]}),
     "very deep": "[" * 3000 + "]" * 3000,
     "no spaces": "漢字かな" * 20_000,
+    "packed noise": gzip.compress(random.Random(3).randbytes(30_000)),
+    "packed UTF-16": gzip.compress(("日本語" * 9000).encode("utf-16")),
+    "nothing to be seen": "\u200b" * 60_000,
     "base64": base64.encodebytes(random.Random(3).randbytes(60_000)).decode(),
 }
 

@@ -22,7 +22,7 @@ LOOKED = 8 * 1024 * 1024  # unpacked bytes that are looked at
 _MOST_MEMBERS = {"zip": 6_000, "tar": 2_500}  # that are counted: what can be read in the time of a notice
 _SHOWN = 8
 _OPENED = 256 * 1024 * 1024  # bytes of a member that is offered to be read: as many are unpacked by default
-_BEGINNING = "0:800"  # bytes of a member: under 600 tokens, whatever it is
+_BEGINNING, _BEGINNING_HEX = "0:800", "0:128"  # bytes of a member: under 600 tokens, whatever it is
 _UNREADABLE = lazy_pattern(
     r"(?i)\.(?:png|jpe?g|gif|webp|ico|pdf|zip|jar|whl|gz|tgz|bz2|xz|zst|7z|so|dylib|dll|exe|o|a|pyc|class|woff2?|ttf"
     r"|mp[34]|parquet|arrow|db|sqlite3?|bin|npy|pack|idx)\Z"
@@ -100,7 +100,7 @@ def _stream(form: str, read: Read, sample: Sample, room: Room) -> Outline:
             f"L{number}  {cut_bytes(line, 120)}" for number, line in enumerate(data[:4096].split(b"\n")[:3], start=1)
         ]
     leads = (
-        Lead("read", {"bytes": _BEGINNING}, "!"),
+        _beginning(kind),
         Lead("grep", {"pattern": "error", "ignore_case": True, "count": True}, "!"),
     )
     return Outline(f"{form} of {kind}", fitted(lines, room), sampled=True, errors=(), leads=leads)
@@ -118,7 +118,7 @@ def _content(form: str, data: bytes, name: str, room: Room, *, is_cut: bool) -> 
     lines = _newlines(data) + (not data.endswith(b"\n") and bool(data))
     cut_off = "; the packed data end early, the rest is missing" if is_cut else ""
     told = f"{form}{name}: {plural(len(data), 'byte')} unpacked · {plural(lines, 'line')} ({kind}){cut_off}"
-    beginning = Lead("read", {"bytes": _BEGINNING}, "!")
+    beginning = _beginning(kind)
     if kind in PACKED or not data:
         return Outline(f"{form} of {kind}", fitted([told], room), sampled=False, errors=(), leads=(beginning,))
     measure = Measure(bytes=len(data), lines=lines, kind=kind, utf8=valid)
@@ -127,6 +127,10 @@ def _content(form: str, data: bytes, name: str, room: Room, *, is_cut: bool) -> 
     return Outline(
         f"{form} of {inner.label}", fitted([told, *inner.lines], room), inner.sampled, (), leads=(*leads, beginning)
     )
+
+
+def _beginning(kind: str) -> Lead:
+    return Lead("read", {"bytes": _BEGINNING_HEX if registry.format_of(kind).is_binary else _BEGINNING}, "!")
 
 
 def _name(form: str, sample: Sample) -> str:

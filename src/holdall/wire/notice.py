@@ -322,7 +322,10 @@ def _read_beginning(view: View) -> str:
     measure, count = view.facts.measure, counter(view.tokenizer)
     if format_of(measure.kind).is_binary:
         return _call(view, "read", {"bytes": f"0:{min(_READ_HEX, measure.bytes)}"})
-    lines = _fitting(_lines(view.head), count)
+    whole = _lines(view.head)
+    if len(view.head) < measure.bytes and not view.head.endswith(b"\n"):
+        whole.pop()  # it goes on behind the glimpse, nobody knows how far
+    lines = _fitting(whole, count)
     if lines:
         return _call(view, "read", {"lines": f"1:{lines}"})
     size = len(view.head)
