@@ -508,6 +508,14 @@ Next: context_read(handle="h2bb", bytes="300:350")\
         assert bag.core.count(whole.text) <= 4000
 
 
+async def test_binary_with_line_ends_goes_on_by_bytes(tmp_path: Path, fixed: None) -> None:
+    async with opened(tmp_path) as bag:
+        kept = await bag.keep("a\0b\n" * 20_000)
+        for lines, following in ((None, "128:80000"), ("33:", "256:80000"), ("33:1000", "256:4000")):
+            answer = await bag.call("context_read", {"handle": kept.handle} | ({"lines": lines} if lines else {}))
+            assert answer.text.endswith(f'Next: context_read(handle="{kept.handle}", bytes="{following}")')
+
+
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [

@@ -157,14 +157,17 @@ def read(
 ) -> Passage:
     target = locate(reader, lines=lines, bytes=bytes, chars=chars)
     span = target.span
-    if target.unit == "lines" and bounds.most_tokens is not None and format_of(reader.facts.measure.kind).is_binary:
+    is_binary = format_of(reader.facts.measure.kind).is_binary
+    if is_look := target.unit == "lines" and bounds.most_tokens is not None and is_binary:
         # Lines of what is no text are none: a look at their bytes, which cost more tokens than they are.
         span = Span(span.start, min(span.end, span.start + _HEX_LOOK))
     data = beginning_of(reader, span, bounds)
     if span.end < target.span.end and len(data) == span.end - span.start:
         data = data[: len(data) - _split_end(reader, span.end)]
     shown = Span(span.start, span.start + len(data))
-    going_on = _next(reader, target, shown) if shown.end < target.span.end else ""
+    going_on = ""
+    if shown.end < target.span.end:
+        going_on = f"bytes={shown.end}:{target.span.end}" if is_look else _next(reader, target, shown)
     return passage(reader, shown, data, going_on=going_on, past_end=target.past_end)
 
 
