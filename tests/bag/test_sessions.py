@@ -685,3 +685,28 @@ async def test_a_session_that_is_asked_for_while_others_are_put_away_stays_open(
         assert isinstance(await used[0].take(LOG, tool="t"), Kept)
         asked.__exit__(None, None, None)
         assert sessions.open_names == ("b",)
+
+
+@pytest.mark.anyio
+@requirement("api:sessions-close")
+@pytest.mark.parametrize("how", ["run", "race"])
+async def test_who_waits_for_a_call_when_another_ends_the_session_is_told_so(tmp_path: Path, how: str) -> None:
+    began = threading.Event()
+
+    async def never_ends() -> str:
+        began.set()
+        await asyncio.Event().wait()
+        return ""
+
+    settings = Settings(slow_after_seconds=600.0, grace_seconds=0.0)
+    async with Sessions.open(home=str(tmp_path), settings=settings) as sessions:
+
+        async def waits() -> object:
+            async with sessions.of("a") as bag:
+                return await (bag.run if how == "run" else bag.race)(never_ends, tool="t")
+
+        waiting = asyncio.ensure_future(waits())
+        assert await asyncio.to_thread(began.wait, 100)
+        await sessions.end("a")
+        with pytest.raises(SessionClosed):
+            await waiting

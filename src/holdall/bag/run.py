@@ -53,6 +53,7 @@ from holdall.values.errors import (
     HoldallError,
     MissingExtra,
     NeverStored,
+    SessionClosed,
     StoreFault,
     ToolRaised,
     UsageError,
@@ -817,7 +818,14 @@ class Dispatch:
         outcome = one.job.outcome
         if one.job.state == "ready" or not isinstance(outcome, BaseException):
             return Ended(outcome)
-        raise outcome.__cause__ or outcome if isinstance(outcome, ToolRaised) else outcome
+        raise outcome.__cause__ or outcome if isinstance(outcome, ToolRaised) else self._as_told(outcome)
+
+    def _as_told(self, outcome: BaseException) -> BaseException:
+        """What is raised of a call that was cancelled. Who waits for one while somebody else ends the session has not
+        been cancelled, and is not told so."""
+        task, ends = asyncio.current_task(), self._core.is_closed or self._core.ending is not None
+        is_own = task is None or task.cancelling() > 0
+        return SessionClosed() if isinstance(outcome, asyncio.CancelledError) and ends and not is_own else outcome
 
     async def raced(self, one: Dispatched) -> Prepared | Running | Ended:
         """What it gave, measured; or the notice that it continues. A plain text, or a result of one, as it is."""
@@ -898,7 +906,8 @@ class Dispatch:
         if isinstance(outcome, asyncio.CancelledError) and one.job.ending is not None:
             if self.cut_off or not one.sink.is_empty:
                 await asyncio.to_thread(self._keep_cancelled, one, "")
-            raise outcome  # else nobody has cancelled it: the tool itself raised that, and it is an error like others
+            # Else nobody has cancelled it: the tool itself raised that, and it is an error like others.
+            raise self._as_told(outcome)
         if sink.handle:
             await self._ended_text(one)
             state = after("running", "raised" if one.error else _step_of(outcome))
