@@ -183,8 +183,9 @@ class Journal:
         """Whether it is about an output, and may tell what is in it."""
         if event.kind in _OF_NO_CONTENT or not event.handle:
             return False
-        asked = cast("Mapping[str, object]", event.data.get("asked") or {})
-        for reference in (event.handle, *_WORDS(str(asked.get("also", "")))):  # what it was asked together with
+        asked: object = event.data.get("asked")
+        also = cast("Mapping[str, object]", asked).get("also", "") if isinstance(asked, dict) else ""
+        for reference in (event.handle, *_WORDS(str(also))):  # what it was asked together with
             self._told.setdefault(reference, event.at - max(event.seconds, _LONGEST_CALL))
         return True
 

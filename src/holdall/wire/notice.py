@@ -324,7 +324,7 @@ def _read_beginning(view: View) -> str:
         return _call(view, "read", {"bytes": f"0:{min(_READ_HEX, measure.bytes)}"})
     whole = _lines(view.head)
     if len(view.head) < measure.bytes and not view.head.endswith(b"\n"):
-        whole.pop()  # it goes on behind the glimpse, nobody knows how far
+        del whole[-1:]  # it goes on behind the glimpse, nobody knows how far
     lines = _fitting(whole, count)
     if lines:
         return _call(view, "read", {"lines": f"1:{lines}"})
