@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from holdall.policy.overflow import overflow_in, says_rate_limit
 from holdall.text.tokens import Estimate, TokenMeter
@@ -31,9 +31,30 @@ class Request:
 
     def __post_init__(self) -> None:
         """Lone surrogates, wherever they are from, become U+FFFD: no provider takes a text that is not UTF-8."""
-        messages = tuple(map(_valid, self.messages))
+        # Nearly all are plain, and a long conversation is looked through at every turn.
+        messages = tuple([one if _is_plain(one) else _valid(one) for one in self.messages])
         if any(new is not old for new, old in zip(messages, self.messages, strict=True)):
             object.__setattr__(self, "messages", messages)
+
+
+_PLAIN = frozenset((int, float, bool, type(None)))
+
+
+def _is_plain(message: Message) -> bool:
+    """Whether it is of ASCII, at a glance."""
+    return message.text.isascii() and (not isinstance(message, Assistant) or all(map(_is_plain_call, message.calls)))
+
+
+def _is_plain_call(call: ToolCall) -> bool:
+    arguments: object = call.arguments
+    if not isinstance(arguments, dict) or not (call.name.isascii() and call.id.isascii()):
+        return False
+    given = cast("dict[object, object]", arguments)
+    return all(map(_is_ascii, given)) and all(_is_ascii(one) or type(one) in _PLAIN for one in given.values())
+
+
+def _is_ascii(value: object) -> bool:
+    return isinstance(value, str) and value.isascii()
 
 
 def _valid(message: Message) -> Message:
