@@ -1,7 +1,6 @@
 """The load benchmark: its tables, and on tiny sizes that it runs at all."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,6 @@ def test_later_steps_are_told_as_multiples_of_the_first() -> None:
 
 
 @pytest.mark.bench
-@pytest.mark.skipif("HOLDALL_TEST_FULL" not in os.environ, reason="it starts many processes, one after the other")
 def test_it_runs_and_writes_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["load", "--quick", "--out", str(tmp_path)]) == 0
     found = json.loads((tmp_path / "load.json").read_text("utf-8"))

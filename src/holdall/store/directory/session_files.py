@@ -147,10 +147,10 @@ def remove_all(inside: int) -> None:
             files.unlink(name, dir_fd=inside)
 
 
-# What was worked out about an output and would be costly to work out again: small notes beside the outputs.
+# Small notes about outputs: what a model was given in place of one, and answers that would be costly to ask for again.
 #
-# A note is named by the hash of the output's content and a key, both hexadecimal. It goes when the last output with
-# that content does, and can always be computed again.
+# A note is named by the hash of the output's content and a key, both hexadecimal, and goes when the last output with
+# that content does; where the id of an output is one of the two names, it goes with that. Nothing needs one.
 
 
 FOLDER = ANSWERS
