@@ -2,17 +2,13 @@
 real calls are allowed, and what a refusal means. One contract suite runs on every implementation.
 """
 
-import contextlib
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from holdall.policy.overflow import overflow_in, says_rate_limit
 from holdall.text.tokens import Estimate, TokenMeter
-from holdall.text.utf8 import encode
-from holdall.values.chat import Assistant, Message, Reply, ToolCall
+from holdall.values.chat import Message, Reply
 from holdall.values.errors import ModelBusy, ModelCallsDisabled, ModelDenied, ModelFault, ModelOverflow, UsageError
 from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
@@ -28,53 +24,6 @@ class Request:
     tools: tuple[ToolSpec, ...] = ()
     schema: Mapping[str, Any] | None = None
     max_tokens: int | None = None  # of the reply; the model's own most where it is None
-
-    def __post_init__(self) -> None:
-        """Lone surrogates, wherever they are from, become U+FFFD: no provider takes a text that is not UTF-8."""
-        # Nearly all are plain, and a long conversation is looked through at every turn.
-        messages = tuple([one if _is_plain(one) else _valid(one) for one in self.messages])
-        if any(new is not old for new, old in zip(messages, self.messages, strict=True)):
-            object.__setattr__(self, "messages", messages)
-
-
-_PLAIN = frozenset((int, float, bool, type(None)))
-
-
-def _is_plain(message: Message) -> bool:
-    """Whether it is of ASCII, at a glance."""
-    return message.text.isascii() and (not isinstance(message, Assistant) or all(map(_is_plain_call, message.calls)))
-
-
-def _is_plain_call(call: ToolCall) -> bool:
-    arguments: object = call.arguments
-    if not isinstance(arguments, dict) or not (call.name.isascii() and call.id.isascii()):
-        return False
-    given = cast("dict[object, object]", arguments)
-    return all(map(_is_ascii, given)) and all(_is_ascii(one) or type(one) in _PLAIN for one in given.values())
-
-
-def _is_ascii(value: object) -> bool:
-    return isinstance(value, str) and value.isascii()
-
-
-def _valid(message: Message) -> Message:
-    data, replaced = encode(message.text)
-    if replaced:
-        message = replace(message, text=data.decode())
-    if isinstance(message, Assistant) and message.calls:
-        calls = tuple(map(_valid_call, message.calls))
-        if any(new is not old for new, old in zip(calls, message.calls, strict=True)):
-            message = replace(message, calls=calls)
-    return message
-
-
-def _valid_call(call: ToolCall) -> ToolCall:
-    with contextlib.suppress(TypeError, ValueError, RecursionError):  # then they are no JSON, and not sent as such
-        data, replaced = encode(json.dumps([call.name, call.id, call.arguments], ensure_ascii=False))
-        if replaced:
-            name, by, arguments = json.loads(data)
-            return ToolCall(by, name, arguments)
-    return call
 
 
 class Model(Protocol):

@@ -1,12 +1,19 @@
 """A conversation with a language model, as data: what is said to it, what it says, what that took.
 
-No provider's form is known here; `llm` translates.
+No provider's form is known here; `llm` translates. A message is text that can be written as UTF-8, which is all that
+providers take: lone surrogates, wherever they are from, become U+FFFD when it is made, once. A reply's calls stay as
+they came, for the tools.
 """
 
+import contextlib
+import json
+import re
 from dataclasses import field
 from typing import Any, Literal
 
 from holdall.values.record import record
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @record
@@ -24,12 +31,18 @@ class System:
 
     text: str
 
+    def __post_init__(self) -> None:
+        _make_valid(self, "text")
+
 
 @record
 class User:
     """What a person, or the runtime in their place, says."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        _make_valid(self, "text")
 
 
 @record
@@ -38,6 +51,12 @@ class Assistant:
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
+
+    def __post_init__(self) -> None:
+        _make_valid(self, "text")
+        calls = tuple(map(_valid_call, self.calls))
+        if any(new is not old for new, old in zip(calls, self.calls, strict=True)):
+            object.__setattr__(self, "calls", calls)
 
 
 @record
@@ -49,6 +68,9 @@ class ToolResult:
     text: str
     is_error: bool = False
     saved: str | None = None
+
+    def __post_init__(self) -> None:
+        _make_valid(self, "text", "call_id", "name")
 
     @property
     def text_to_save(self) -> str:
@@ -89,6 +111,22 @@ class Usage:
     @property
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
+
+
+def _make_valid(message: object, *names: str) -> None:
+    for name in names:
+        text: str = getattr(message, name)
+        if not text.isascii() and _SURROGATE.search(text):
+            object.__setattr__(message, name, _SURROGATE.sub("\ufffd", text))
+
+
+def _valid_call(call: ToolCall) -> ToolCall:
+    with contextlib.suppress(TypeError, ValueError, RecursionError):  # then they are no JSON, and not sent as such
+        written = json.dumps([call.name, call.id, call.arguments], ensure_ascii=False)
+        if not written.isascii() and _SURROGATE.search(written):
+            name, by, arguments = json.loads(_SURROGATE.sub("\ufffd", written))
+            return ToolCall(by, name, arguments)
+    return call
 
 
 _NO_USAGE = Usage()
