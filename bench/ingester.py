@@ -2,6 +2,7 @@
 
 python -m bench.ingester keep HOME TOKENIZER < pipe     through the library, from the pipe
 python -m bench.ingester floor FOLDER FILE              write and sha256 of bytes that are in memory already
+python -m bench.ingester many HOME NUMBER               outputs of 2 KB; says "ready", and begins when it reads a line
 """
 
 import asyncio
@@ -35,6 +36,21 @@ async def keep(home: str, tokenizer_name: str) -> dict[str, float]:
     return {"seconds": seconds, "cpu": cpu, "growth": growth, "bytes": facts.measure.bytes}
 
 
+async def many(home: str, number: str) -> dict[str, float]:
+    from holdall.bag import Holdall
+    from holdall.text.tokens import Estimate
+
+    async with Holdall.open(home=home, session="bench", tokenizer=Estimate()) as bag:
+        await bag.keep(f"process {os.getpid()} has kept something before")
+        outputs = [f"process {os.getpid()} keeps output {at}\n" * 50 for at in range(int(number))]
+        print("ready", flush=True)
+        sys.stdin.readline()
+        started, used = time.perf_counter(), time.process_time()
+        for output in outputs:
+            await bag.keep(output)
+        return {"seconds": time.perf_counter() - started, "cpu": time.process_time() - used}
+
+
 def floor(folder: str, file: str) -> dict[str, float]:
     """One thread, one pass: what storing and hashing cost with nothing around them."""
     with open(file, "rb", buffering=0) as source:
@@ -55,4 +71,5 @@ def floor(folder: str, file: str) -> dict[str, float]:
 
 if __name__ == "__main__":
     _, mode, *arguments = sys.argv
-    print(json.dumps(floor(*arguments) if mode == "floor" else asyncio.run(keep(*arguments))))
+    modes = {"floor": lambda: floor(*arguments), "many": lambda: asyncio.run(many(*arguments))}
+    print(json.dumps(modes.get(mode, lambda: asyncio.run(keep(*arguments)))()))

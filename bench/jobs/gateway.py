@@ -53,7 +53,7 @@ async def _small(lab: Lab, direct: "Client", through: "Client") -> list[Row]:
     found = await compare(contestants, rounds=lab.sizes.rounds, patience=lab.patience)
     direct_one, through_one = found.median("direct") / _CALLS, found.median("through") / _CALLS
     added = Row("gateway", "the same, added to the direct one", through_one - direct_one, "ms", others=found.others)
-    return [Row("gateway", "a small call", through_one, "ms", direct_one, Gate(1.92), others=found.others), added]
+    return [Row("gateway", "a small call", through_one, "ms", direct_one, Gate(1.4), others=found.others), added]
 
 
 async def _started_up(home: Path, rounds: int) -> list[Row]:

@@ -1,5 +1,6 @@
-"""Keeping: a gigabyte of log lines from a pipe, and many outputs of 100 KB."""
+"""Keeping: a gigabyte of log lines from a pipe, and many small outputs, by one process and by eight."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -63,7 +64,8 @@ async def ingest(lab: Lab) -> Measured:
     return Measured(
         [
             row("1 GB log from a pipe, keep()", "keep", found, share),
-            row("the same, `holdall put`", "put", found),
+            row("the same, `holdall put`", "put", found, Gate(0.9, side="least")),
+            Row("ingest", "the same, processor time", min(cpu["put"]), "s", min(cpu["floor"]), Gate(2.0)),
             row("the same, tokens by o200k", "o200k", also),
             row("1 GB of equal lines, keep()", "equal", also),
             memory("memory growth, estimate", "keep"),
@@ -73,30 +75,71 @@ async def ingest(lab: Lab) -> Measured:
 
 
 async def small(lab: Lab) -> Measured:
-    """Each output durable before the next begins. The floor is write, fsync, rename: what a careful script does."""
-    outputs = _outputs(lab.log(), lab.sizes.small_outputs)
-    times: dict[str, list[float]] = {"estimate": [], "o200k": [], "plain": []}
-    with lab.scratch() as plain:
-        async with lab.bag(Estimate()) as estimate, lab.bag(O200k()) as o200k:
-            await o200k.keep("the vocabulary is loaded and the folders are there")
-            await estimate.keep("the same")
-            watch = Watch()
-            for number, output in enumerate(outputs):
-                times["estimate"].append(await _kept(estimate, output))
-                times["plain"].append(_plain(plain / str(number), output))
-                times["o200k"].append(await _kept(o200k, output))
-            others = watch.others()
+    """Each output durable before the next begins. The floor is what a careful script does for one: write, fsync,
+    rename, fsync of the folder.
+    """
     rows: list[Row] = []
-    for name in ("estimate", "o200k"):
-        for share, label in ((0.5, "p50"), (0.99, "p99")):
+    for size, label in ((100_000, "100 KB"), (2_000, "2 KB")):
+        outputs = _outputs(lab.log(), size, lab.sizes.small_outputs)
+        times: dict[str, list[float]] = {"estimate": [], "o200k": [], "plain": []}
+        with lab.scratch() as plain:
+            async with lab.bag(Estimate()) as estimate, lab.bag(O200k()) as o200k:
+                await o200k.keep("the vocabulary is loaded and the folders are there")
+                await estimate.keep("the same")
+                watch = Watch()
+                for number, output in enumerate(outputs):
+                    times["estimate"].append(await _kept(estimate, output))
+                    times["plain"].append(_plain(plain / str(number), output))
+                    times["o200k"].append(await _kept(o200k, output))
+                others = watch.others()
+        for name, share in itertools.product(("estimate", "o200k"), (0.5, 0.99)):
             figure, floor = percentile(times[name], share), percentile(times["plain"], share)
-            rows.append(Row("small", f"100 KB, fsync, {name}, {label}", figure, "ms", floor, others=others))
-    return Measured(rows)
+            gate = Gate(2.5) if (name, share) == ("estimate", 0.5) else None
+            case = f"{label}, fsync, {name}, p{share * 100:.0f}"
+            rows.append(Row("small", case, figure, "ms", floor, gate, others=others))
+    return Measured([*rows, *await _side_by_side(lab)])
 
 
-def _outputs(file: Path, number: int) -> list[bytes]:
+_PROCESSES = 8
+
+
+async def _side_by_side(lab: Lab) -> list[Row]:
+    """2 KB each into one session, by one process and by eight: seconds for an output, by the clock."""
+    number = lab.sizes.small_outputs
+
+    def run(processes: int) -> Timed:
+        async def once() -> float:
+            with lab.scratch() as folder:
+                return max(_children(processes, str(folder / "home"), number)) / (number * processes)
+
+        return once
+
+    contestants = {"one": run(1), "eight": run(_PROCESSES)}
+    found = await compare(contestants, rounds=min(3, lab.sizes.rounds), patience=lab.patience, warm=False)
+    case = f"2 KB by {_PROCESSES} processes into one session, an output"
+    return [Row("small", case, found.median("eight"), "ms", found.median("one"), Gate(1.0), others=found.others)]
+
+
+def _children(processes: int, home: str, number: int) -> list[float]:
+    """What each took for `number` outputs; they begin together, when all are ready."""
+    command = [sys.executable, "-m", "bench.ingester", "many", home, str(number)]
+    started = [
+        subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(processes)
+    ]
+    for one in started:
+        assert one.stdout is not None
+        one.stdout.readline()
+    for one in started:
+        assert one.stdin is not None
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    return [float(json.loads(one.communicate()[0])["seconds"]) for one in started]
+
+
+def _outputs(file: Path, size: int, number: int) -> list[bytes]:
     with open(file, "rb") as source:
-        return [source.read(100_000) for _ in range(number)]
+        return [source.read(size) for _ in range(number)]
 
 
 async def _kept(bag: Holdall, output: bytes) -> float:
@@ -111,6 +154,9 @@ def _plain(target: Path, output: bytes) -> float:
         file.write(output)
         os.fsync(file.fileno())
     os.rename(f"{target}.part", target)
+    folder = os.open(target.parent, os.O_RDONLY)
+    os.fsync(folder)
+    os.close(folder)
     return time.perf_counter() - started
 
 
