@@ -83,12 +83,16 @@ def _times(output: Output) -> list[tuple[float, ...] | None]:
 
 
 def level_of(line: str) -> str:
-    """The first word among the first of a line that is a level: in capitals, or small in brackets or after `level=`."""
+    """The first word among the first of a line that is a level: in capitals, or small in brackets, after `level=` or
+    behind the time.
+    """
+    time = re.match(r"\W{0,9}\d{4}.\d\d.\d\d.\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\W{1,5}", line)
     for found in re.finditer(r"[A-Za-z]+", line[:110]):
         before, after = line[: found.start()][-1:], line[found.end() : found.end() + 1]
         if found[0].upper() not in _LEVELS or (found.end() == 110 and len(line) > 110):
             continue
         bracketed = before in ("[", "<") or line[: found.start()].endswith(("level=", 'level="')) or not found.start()
+        bracketed = bracketed or (time is not None and found.start() == time.end() and after in ("", *" \t\r]:|,"))
         if found[0].isupper() and before in ("", *' \t[(<|=":') and after in ("", *' \t\r])>|:,"'):
             return found[0]
         if bracketed and not re.match(r"[\w-]", after):

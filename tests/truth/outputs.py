@@ -53,6 +53,8 @@ def log(rng: random.Random) -> bytes:
             "[{d}T{t}.{f:03}Z] {l}: {m}",
             "{d} {t},{f:03} [main-{f}] {l}  a.b.C - {m}",
             '{d}T{t}+02:00 level={s} msg="{m}"',
+            "{d}T{t}Z {s} {m}",
+            "[{d} {t}] {s}: {m}",
         ]
     )
 

@@ -59,6 +59,9 @@ _LEVEL = lazy_pattern(
     rf"|(?:(?<=[\[<])|(?<=level=)|(?<=level=\")|(?<=severity=)|(?<=severity=\")|(?<=^))(?i:(?P<any>{_NAMES}))(?![\w-]))",
     re.ASCII,
 )
+_BEHIND_TIME = lazy_pattern(  # in small letters, many write it there with nothing around it
+    rf"(?i:(?P<any>{_NAMES}))(?=[\s:\]|,]|\Z)", re.ASCII
+)
 _HOST = r"(?P<host>[\w.:-]{1,80}) "
 _PROGRAM = lazy_pattern(
     rf"{_HOST}{{1,2}}(?:-- )?(?P<program>[A-Za-z/_][\w./@+ -]{{0,60}}?(?=\[\d)"
@@ -124,9 +127,13 @@ def _level(line: str) -> str:
 
 
 def _level_in(line: str) -> re.Match[str] | None:
-    upper = line[:_LEVEL_UP_TO].upper()
+    line = line[:_LEVEL_UP_TO]
+    upper = line.upper()
     # Nine of ten lines have none of the words: to look for these costs a tenth of what the pattern does.
-    return _LEVEL.search(line[:_LEVEL_UP_TO]) if any(word in upper for word in _LEVEL_WORDS) else None
+    if not any(word in upper for word in _LEVEL_WORDS):
+        return None
+    lead = _LEAD.match(line)
+    return (lead and _BEHIND_TIME.match(line, lead.end())) or _LEVEL.search(line)
 
 
 def _place(line: str, *, leads: bool = False) -> _Place | None:

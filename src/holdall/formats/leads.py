@@ -59,7 +59,8 @@ def text_leads(mined: Shapes, lines: Lines, tally: Tally | None, sample: Sample)
     leads = [Lead("grep", {"pattern": best.regex, "group": True})] if best else []
     if tally is not None:
         words = _short(best.words) if best and best.weight >= _OF_ERRORS / 2 else ""
-        level = next((level for level in _GRAVE if tally.levels[level] and level.encode() in haystack), "")
+        graves = [way for level in _GRAVE if tally.levels[level] for way in (level, level.lower())]
+        level = next((level for level in graves if level.encode() in haystack), "")
         leads += _over_time(tally, words or level)
     return tuple(leads)
 
