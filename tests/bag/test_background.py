@@ -21,6 +21,7 @@ from holdall.llm.scripted import ScriptedModel
 from holdall.store.directory.live import LiveWriter
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputReader
+from holdall.values.errors import UsageError
 from holdall.values.settings import by_name
 from holdall.verbs import grep as grep_module
 from holdall.verbs.grep import PatternWatch
@@ -282,6 +283,8 @@ async def test_a_command_is_kept_as_it_comes_and_its_exit_code_is_its_end(tmp_pa
         failed = await bag.run(Command([sys.executable, "-c", "print('oh'); raise SystemExit(3)"]), tool="py")
         assert failed.is_error
         assert failed.content == "oh\n\n[exit code 3]"
+        with pytest.raises(UsageError, match="a command is a list of words"):
+            Command("echo hi")
         missing = await bag.run(Command(["/nowhere/at/all"]), tool="py")
         assert missing.is_error
         large = await bag.run(Command([sys.executable, "-c", "print('x' * 200_000)"]), tool="py")
@@ -300,6 +303,31 @@ async def test_abort_ends_a_command_and_keeps_what_it_wrote(tmp_path: Path) -> N
         facts = await bag.show(taken.handle)
         assert (facts.state, facts.error) == ("cancelled", "cancelled")
         assert (await bag.read(taken.handle)).text.strip() == "begun"
+
+
+@requirement("async:abort", "api:stop-abort")
+async def test_one_call_is_cancelled_by_its_handle_and_the_others_go_on(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def held() -> str:
+        await gate.wait()
+        return "done"
+
+    async with fast_clock(tmp_path) as bag:
+        first, second = [await bag.run(held, tool=name) for name in ("a", "b")]
+        assert isinstance(first, Running)
+        assert isinstance(second, Running)
+        await bag.abort(first.handle)
+        await bag.jobs.abort(first.handle)  # it has ended, and stays as it is
+        assert [(await bag.show(one.handle)).state for one in (first, second)] == ["cancelled", "running"]
+        assert not bag.jobs.is_stopping
+        gate.set()
+        assert (await bag.wait(second.handle)).ended[0].state == "ready"
+        async with opened(tmp_path) as other:
+            writer = await bag.jobs.begin(tool="c")
+            with pytest.raises(UsageError, match=f"output {writer.handle} is no call of this process"):
+                await other.abort(writer.handle)
+            writer.finish()
 
 
 async def test_a_command_that_ignores_the_signal_is_ended_all_the_same(tmp_path: Path) -> None:

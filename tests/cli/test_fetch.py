@@ -32,6 +32,18 @@ def test_cat_gives_the_exact_bytes(holdall: Program) -> None:
     assert (ran.code, ran.out, ran.err) == (0, data, "")
 
 
+def test_cat_and_a_count_say_what_is_not_whole(holdall: Program) -> None:
+    packed = gzip.compress(LOG)
+    inside = holdall.put(packed[: len(packed) // 2]) + "!"
+    ran = holdall("cat", inside)
+    assert 0 < len(ran.out) < len(LOG)
+    assert LOG.startswith(ran.out)
+    assert (ran.code, ran.err) == (0, "interrupted: the packed data end early; the rest is missing\n")
+    counted = holdall("grep", "-c", inside, "INFO")
+    assert int(counted.text) == ran.out.count(b" INFO")
+    assert counted.err == "interrupted: the packed data end early; the rest is missing\n"
+
+
 @requirement("cli:read-lines", "cli:about-to-stderr", "cli:exit-0", "cli:plain-pipes")
 def test_read_by_lines_prints_them_and_says_where_they_are(holdall: Program) -> None:
     ran = holdall("read", holdall.put(LOG), "--lines", "8:9")

@@ -55,6 +55,13 @@ def test_a_single_number_is_one_line_byte_or_char() -> None:
     assert parse("-1", unit="chars") == Ask(-1, None)
 
 
+def test_the_range_that_a_passage_names_is_taken_as_it_is() -> None:
+    assert parse("lines=185:", unit="lines") == Ask(185, None)
+    assert parse("bytes=5:9", unit="bytes") == Ask(5, 9)
+    with pytest.raises(BadRange, match="'lines=185:' is not a range of bytes"):
+        parse("lines=185:", unit="bytes")
+
+
 @pytest.mark.parametrize(
     "text",
     ["", " ", "a", "1:b", "1:2:3", "1..2", "10-20", "1 2", "12 -5", "1,2", "1.5", "1e3", "+5:", "--5:", "0x10", "½", "१:२",

@@ -376,8 +376,8 @@ def seconds_of(settings: Settings, verb: str) -> float:
 
 
 def _with_fault(found: Fetched, facts: Facts) -> Fetched:
-    """What is wrong with a member, in every answer about it. A passage of one that is not whole says it already."""
-    if facts.packed is None or not facts.error or (isinstance(found, Passage) and facts.state != "ready"):
+    """What is wrong with a member, once in every answer about it: that one ends early, some say already."""
+    if facts.packed is None or not facts.error or any(facts.error in note for note in found.notes):
         return found
     return replace(found, notes=(*found.notes, facts.error))
 

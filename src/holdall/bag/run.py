@@ -492,6 +492,10 @@ class Command:
     _process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
     _stopped: threading.Event = field(default_factory=threading.Event, repr=False)
 
+    def __post_init__(self) -> None:
+        if isinstance(self.arguments, str | bytes):  # a text is a sequence too, of letters
+            raise UsageError('a command is a list of words, as ["sh", "-c", "…"]: no shell reads it.')
+
     def pour(self, sink: Sink) -> None:
         """Run it to its end, in the calling thread. Raises CommandFailed, or OSError where it cannot be started."""
         with subprocess.Popen(

@@ -160,14 +160,18 @@ class Background:
         for wake in tuple(self._waiting):
             wake()
 
-    async def abort(self, why: str = "") -> None:
+    async def abort(self, handle: str = "", *, why: str = "") -> None:
         """Cancel what runs, at once; what it has written is kept. Returns when all of it has ended.
 
-        With a reason `why`, each call leaves a record that says so, also where it had written nothing.
+        With a handle, that call alone, and the session goes on; one that has ended stays as it is. With a reason `why`
+        for all, each call leaves a record that says so, also where it had written nothing.
         """
+        if handle:
+            await self._core.at_home(self._abort_one(handle))
+            return
         self.is_stopping = True
         self._dispatch.cut_off = why
-        await self._core.at_home(self._abort())
+        await self._core.at_home(self._abort(self.table.unfinished))
 
     def keep_all(self) -> None:
         """From now on results are kept also where they are small: perhaps nobody is left to read them."""
@@ -243,7 +247,7 @@ class Background:
         await self.table.wait(self.table.unfinished, seconds=self._core.settings.grace_seconds, wait_for_all=True)
         if self.table.unfinished:
             self._dispatch.cut_off = why
-            await self._abort()
+            await self._abort(self.table.unfinished)
         await self.table.settled()
 
     async def ended(self, handles: Sequence[str]) -> None:
@@ -278,8 +282,14 @@ class Background:
         if cancelled is not None:
             raise cancelled
 
-    async def _abort(self) -> None:
-        jobs = self.table.unfinished
+    async def _abort_one(self, handle: str) -> None:
+        one = await self._one(handle)
+        if one is not None:
+            await self._abort([] if one.job.has_ended else [one.job])
+        elif (facts := await self._fetch.show(handle)).state == "running":
+            raise UsageError(f"output {facts.handle} is no call of this process: only who started it can end it.")
+
+    async def _abort(self, jobs: Sequence[Job]) -> None:
         self.table.cancel(jobs)
         await self.table.wait(jobs, seconds=None, wait_for_all=True)
 

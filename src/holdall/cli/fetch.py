@@ -285,6 +285,9 @@ async def cat(options: Options, handle: Handle) -> int:
             screen.as_json(found.to_json())
             return 0
         await _stream(bag, "cat", handle, None)
+        notes = (await bag.fetch.find(handle, bytes=":")).notes
+        if notes:  # that it still runs, or ends early: `cat H > file` would look whole
+            screen.about(" · ".join(notes))
         return 0
 
 
@@ -456,6 +459,8 @@ def _print(
     if isinstance(found, Found):
         if not options.as_json and count:
             print(found.total)
+            if found.notes:  # a number of what has been written so far, or is there at all
+                screen.about(" · ".join(found.notes))
         elif not options.as_json:
             screen.groups(found) if group else screen.matches(found)
             shown = stream.number if stream is not None else len(found.matches)

@@ -592,7 +592,8 @@ async def stop(options: Options, handle: Handle) -> int:
     async with options.read_bag() as bag:
         facts = await bag.show(handle)
         if facts.state != "running":
-            raise UsageError(f"output {facts.handle} is not running: it is {facts.state}.")
+            how = "removed" if facts.is_removed else facts.state
+            raise UsageError(f"output {facts.handle} is not running: it is {how}.")
         if not facts.origin.process:
             raise UsageError(f"output {facts.handle} is a call of an agent that runs: only that agent can end it.")
         # It holds the lock of a running output for as long as it lives, so no other has its number meanwhile; not here.

@@ -18,8 +18,11 @@ _HOW = "write A:B, A:, :B or -N: (the last N)"
 
 
 def parse(text: str, *, unit: str) -> Ask:
-    """Read `10:20`, `10:`, `:20`, `-5:` or a single number. A single number means that one line, byte or char."""
-    match = _RANGE.fullmatch(text)
+    """Read `10:20`, `10:`, `:20`, `-5:` or a single number. A single number means that one line, byte or char.
+
+    `lines=10:20` is the same for lines: so a passage names the range that follows it.
+    """
+    match = _RANGE.fullmatch(text.removeprefix(f"{unit}="))
     if match is None or (match["colon"] is None and (match["start"] is None or match["end"] is not None)):
         raise BadRange(f"{text[:60]!r} is not a range of {unit}; {_HOW}.")
     start = None if match["start"] is None else int(match["start"])

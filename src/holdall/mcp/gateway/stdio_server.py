@@ -253,6 +253,6 @@ async def shut_down(front: Front, bag: Holdall, *, why: str = "") -> None:
         await asyncio.wait(under_way, timeout=GRACE_SECONDS)
     with suppress(TimeoutError):
         async with asyncio.timeout(GRACE_SECONDS):
-            await bag.jobs.abort(why)
+            await bag.jobs.abort(why=why)
             if busy := front.client.busy:
                 await asyncio.wait(busy)

@@ -296,7 +296,8 @@ class _Parser:
             raise self._wrong(f"functions such as {match[0]}() are not followed; use SQL for that: {_SQL_HINT}")
         dashed = _DASHED.match(self._text, self._at)
         if dashed and (match is None or dashed.end() > match.end()):
-            raise self._wrong(f"a name with such characters stands in brackets: {normalized_step(dashed[0])}")
+            number = f", a place in an array [{dashed[0]}]" if dashed[0].isdecimal() else ""
+            raise self._wrong(f"a name with such characters stands in brackets: {normalized_step(dashed[0])}{number}")
         if match is None:
             raise self._wrong("a name or * is missing after the dot")
         self._at = match.end()
