@@ -2,6 +2,7 @@
 
 import base64
 import itertools
+import json
 import os
 from typing import Any
 
@@ -488,3 +489,17 @@ def test_no_match_in_a_text_with_other_bytes_says_that_no_pattern_matches_those(
         assert (found.total, note in found.notes) == (0, True)
     assert note not in grep(reader_of(data), "INFO Ger").notes
     assert note not in grep(reader_of(b"plain\n" * 9), "Ger").notes
+
+
+def test_no_match_in_json_that_is_all_ascii_says_how_other_characters_are_written() -> None:
+    note = "this JSON is all ASCII and writes other characters as escapes, such as {}: search for the escape as literal text, or ask by SQL"
+    rows = [{"id": n, "name": name} for n, name in enumerate(["Çelik", "李雷", "Ann"] * 20)]
+    for data in (json.dumps(rows), "".join(json.dumps(row) + "\n" for row in rows)):
+        reader = reader_of(data.encode())
+        assert grep(reader, "Çelik").notes == (note.format("\\u00c7"),)
+        assert grep(reader, "name.*李").notes == (note.format("\\u674e"),)
+        assert grep(reader, "\\u00c7elik", literal=True).total == 20
+        assert not grep(reader, "Berta").notes
+        assert not grep(reader, "Ann|Çelik").notes
+    assert not grep(reader_of(json.dumps(rows, ensure_ascii=False).encode()), "Müller").notes
+    assert not grep(reader_of(b"plain text\n" * 9), "Müller").notes

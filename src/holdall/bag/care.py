@@ -67,7 +67,11 @@ class Care:
             chosen = self._chosen(only_this_session)
             known = {facts.id for _, facts in swept.expired}
             for session in self._store.sessions() if chosen is None else chosen:
-                found, freed = self._expire(session, older_than, known, dry_run=dry_run)
+                try:
+                    found, freed = self._expire(session, older_than, known, dry_run=dry_run)
+                except StoreFault as problem:
+                    swept = replace(swept, held=(*swept.held, (session.name, str(problem))))
+                    continue
                 expired = (*swept.expired, *((session.name, facts) for facts in found))
                 swept = replace(swept, expired=expired, freed_bytes=swept.freed_bytes + freed)
             return swept

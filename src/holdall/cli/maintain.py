@@ -66,9 +66,12 @@ async def gc(
                 "expired": [{"session": name, "handle": facts.handle} for name, facts in swept.expired],
                 "leftovers": list(swept.leftovers),
                 "freed_bytes": swept.freed_bytes,
+                "held": [{"session": name, "why": why} for name, why in swept.held],
             }
         )
         return 0
+    for name, why in swept.held:
+        show.about(f"session {one_line(name, 40)}: {why}")
     for name, facts in swept.expired:
         print(f"{facts.handle}  {one_line(name, 40)}  {one_line(facts.origin.tool, 30)}  {size(facts.measure.bytes)}")
     for name in swept.leftovers:

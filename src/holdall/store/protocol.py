@@ -102,6 +102,7 @@ class Sweep:
     leftovers: tuple[str, ...] = ()  # files that no record names
     freed_bytes: int = 0
     dry_run: bool = False
+    held: tuple[tuple[str, str], ...] = ()  # session name, and why what is over there could not go
 
 
 @record

@@ -6,6 +6,7 @@ ripgrep only says where: every byte that is shown is read again, through the rea
 an answer.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -89,6 +90,7 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     search = _Search(
         reader,
         read_pattern(pattern, literal=literal, ignore_case=ignore_case),
+        wanted=pattern,
         before=around if before is None else _number("before", before, 0, MAX_CONTEXT),
         after=around if after is None else _number("after", after, 0, MAX_CONTEXT),
         limit=None if each or (whole and limit is None) else shown,
@@ -131,6 +133,7 @@ def _seconds(value: object) -> float:
 class _Search:
     reader: OutputReader
     pattern: Pattern
+    wanted: str
     before: int
     after: int
     limit: int | None
@@ -207,6 +210,8 @@ class _Search:
         is_odd = not total and not facts.measure.utf8 and not format_of(facts.measure.kind).is_binary
         stray = f"no pattern matches bytes that are not UTF-8, shown as {REPLACEMENT}: search for what is beside them"
         listed = "" if total or not is_list(self.reader) else _LISTED
+        all_ascii = totals.chars == totals.bytes
+        escaped = "" if total else _escaped_note(self.wanted, facts.measure.kind, all_ascii=all_ascii)
         by_line = "lines are counted, for the pattern can match nothing at all" if self.pattern.can_be_empty else ""
         return Found(
             handle=self.reader.facts.handle,
@@ -225,6 +230,7 @@ class _Search:
                         _packed_note(facts.measure.kind),
                         listed,
                         by_line,
+                        escaped,
                         stray if is_odd else "",
                         *notes,
                     ),
@@ -234,6 +240,17 @@ class _Search:
 
 
 _LISTED = "this is the list of the files, not what is in them: search HANDLE!NAME"
+
+
+def _escaped_note(pattern: str, kind: str, *, all_ascii: bool) -> str:
+    """Many programs write JSON so: a name that is there is not found by its letters."""
+    sign = next((char for char in pattern if not char.isascii()), "")
+    if not sign or not all_ascii or kind not in ("json", "ndjson"):
+        return ""
+    return (
+        f"this JSON is all ASCII and writes other characters as escapes, such as {json.dumps(sign)[1:-1]}: "
+        "search for the escape as literal text, or ask by SQL"
+    )
 
 
 def _packed_note(kind: str) -> str:

@@ -69,7 +69,7 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
     """Tombstones in place of outputs; the bytes that this freed. The caller holds the lock.
 
     First what tells of their content: notes, and what events quote. An output without its tombstone is found again by
-    the next try, and bytes that nobody names by `gc`.
+    the next try, and bytes that nobody names by `gc`. Raises StoreFault where a record cannot be read.
     """
     going = [loaded[0] for handle in handles if (loaded := folder.load(handle)) is not None]
     going = [facts for facts in going if facts.state != "expired" and not _is_running(folder, facts)]
@@ -77,15 +77,25 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
         return 0
     gone = {facts.handle for facts in going}
     every, unreadable = catalogue.survey(folder)
+    check_readable(unreadable)
     staying = [facts for facts in every if facts.handle not in gone and facts.file]
-    # A record that cannot be read may name any file, and have any content.
-    contents = set[str]() if unreadable else {facts.measure.sha256 for facts in going}
+    contents = {facts.measure.sha256 for facts in going}
     contents -= {facts.measure.sha256 for facts in staying}
     session_files.forget(contents, [facts.id for facts in going], inside=folder.descriptor)
     session_files.erase(gone, inside=folder.descriptor, version=folder.session.format)
-    unnamed = set[str]() if unreadable else _unnamed(going, staying)
+    unnamed = _unnamed(going, staying)
     freed = _bury(folder, catalogue, [expired(facts, rule, now) for facts in going], unnamed)
     return freed + sum(folder.remove_bytes(file) for file in unnamed)
+
+
+def check_readable(unreadable: Collection[str]) -> None:
+    """A record that cannot be read may name any file, and have any content: a tombstone beside it would say that bytes
+    are gone which are there."""
+    if unreadable:
+        raise StoreFault(
+            f"the record of {next(iter(unreadable))} cannot be read and may name the same bytes; nothing was removed. "
+            "`holdall verify` tells more; `holdall rm --session` removes a session with all that is in it."
+        )
 
 
 def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] | None, now: float) -> Removal:
@@ -95,11 +105,8 @@ def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] |
     then the tombstones, then what nobody names any more, anyone who left it: a second try finishes the first.
     """
     outputs, unreadable = catalogue.survey(folder)
-    if unreadable and handles is not None:
-        raise StoreFault(
-            f"the record of {next(iter(unreadable))} cannot be read and may name the same bytes; nothing was removed. "
-            "`holdall verify` tells more; `holdall rm --session` removes a session with all that is in it."
-        )
+    if handles is not None:
+        check_readable(unreadable)
     going = [facts for facts in outputs if handles is None or facts.handle in handles]
     for facts in going:
         if _is_running(folder, facts):

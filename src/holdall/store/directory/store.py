@@ -116,8 +116,9 @@ class DirectoryStore(SessionFiles):
 
     def end_session(self, session: SessionInfo) -> None:
         if session.retention.session:
-            ended = [facts for facts in self.outputs(session) if facts.state != "unreadable"]
-            self.expire(session, ended, "kept for its session, which has ended")
+            outputs = self.outputs(session)
+            if all(facts.state != "unreadable" for facts in outputs):  # else none can go, and gc says so
+                self.expire(session, outputs, "kept for its session, which has ended")
 
     def leave_session(self, session: SessionInfo) -> None:
         self._root.close_folder(session)

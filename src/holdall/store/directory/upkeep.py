@@ -11,6 +11,7 @@ from typing import Protocol
 from holdall.store import files
 from holdall.store.directory import disk, publish
 from holdall.store.directory.folder import SessionFolder
+from holdall.store.directory.placement import check_readable
 from holdall.store.directory.sessions import NAMES
 from holdall.store.protocol import Progress, SessionInfo, Sweep, Verdict
 from holdall.store.records import ANSWERS, PREFIX
@@ -68,10 +69,16 @@ def _sweep(store: MaintainedStore, *, dry_run: bool) -> Sweep:
         _mark(store, now)
     expired: list[tuple[str, Facts]] = []
     leftovers: list[str] = []
+    held: list[tuple[str, str]] = []
     freed = 0
     for session in sessions:
-        folder, outputs, _ = store.survey(session)
+        folder, outputs, faults = store.survey(session)
         over = [facts for facts in outputs if is_over(session, facts, now)]
+        try:
+            check_readable(faults if over else ())
+        except StoreFault as problem:
+            held.append((session.name, str(problem)))
+            over = []
         expired += [(session.name, facts) for facts in over]
         if over and not dry_run:
             freed += store.expire(session, over, f"kept for {session.retention.told}")
@@ -87,7 +94,7 @@ def _sweep(store: MaintainedStore, *, dry_run: bool) -> Sweep:
     for name, size in publish.left_over(store.root, remove=not dry_run):
         leftovers.append(name)
         freed += size
-    return Sweep(tuple(expired), tuple(leftovers), freed, dry_run)
+    return Sweep(tuple(expired), tuple(leftovers), freed, dry_run, tuple(held))
 
 
 def verify(
