@@ -886,6 +886,17 @@ async def test_events_wake_whoever_listens_each_exactly_once(tmp_path: Path) -> 
         assert seen == ["running", "ended"]
 
 
+async def test_a_call_of_another_process_that_has_ended_is_not_listed_as_running(tmp_path: Path) -> None:
+    async with opened(tmp_path) as one:
+        writer = await one.jobs.begin(tool="ticker")
+        async with opened(tmp_path) as other:
+            await other.outputs()
+            assert '"ticker" · not measured yet · running' in other.system_notice(turn=1, kept=True)
+            writer.write(b"tick\n")
+            writer.finish()
+            assert '"ticker" · 5 bytes · 1 line (text)' in other.system_notice(turn=1, kept=True)
+
+
 @requirement("async:retrieval-count")
 async def test_the_system_notice_lists_what_runs_what_is_ready_and_what_failed(tmp_path: Path) -> None:
     slow, done, broken = Slow(), Slow(LOG), Slow(ValueError("no"))

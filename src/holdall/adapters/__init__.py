@@ -126,7 +126,8 @@ class Conversations:
         if found is None or found == "":
             raise UsageError(
                 "this conversation has no identity, so its outputs would be open to every other one. "
-                "Give it one as your framework does, or name a session: session=… of the adapter."
+                'Give it one as your framework does, or name a session: session="NAME" of the adapter for one that all '
+                "share, or a function that names it from the call's context."
             )
         text = str(found)
         if len(prefix) + len(text) <= _LONGEST_NAME and text.isprintable():

@@ -286,6 +286,9 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
     """
     in_all = core.dialect.all_kept_is_ready
     now, rule = core.journal.now(), core.session.retention
+    for one in [one for one in core.kept.values() if one.state == "running" and one.handle not in in_background]:
+        with contextlib.suppress(HoldallError, OSError):  # another process has it, and may have ended it
+            core.kept[one.handle] = core.store.resolve(core.session, one.handle)
     kept = [one for one in list(core.kept.values()) if not (rule.is_over(one, now) and _has_expired(core, one))]
     ended = [one for one in kept if one.state not in ("running", "queued") and (in_all or one.handle in in_background)]
     failed = [one for one in ended if one.state != "ready" or one.origin.is_error]

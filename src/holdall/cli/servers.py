@@ -89,6 +89,8 @@ async def install(
     from holdall.mcp.install.installer import Choices, ask, install
 
     program, *leading = _program()
+    if options.home and "://" not in options.home:  # a URL may hold a password, and is not written down
+        leading.append(f"--home={_absolute(options.home)}")
     choices = Choices(tools=_tools(options), add_tools=add_tools)
     agree = agreement(options, trust=trust, asks=not dry_run)
 
@@ -109,7 +111,15 @@ async def install(
             _remember(done)
         return done
 
-    return _edit(options, client, file, work, dry_run=dry_run)
+    code = _edit(options, client, file, work, dry_run=dry_run)
+    if (
+        code == 0
+        and not dry_run
+        and len(leading) == len(_program()) - 1
+        and (options.home or os.environ.get("HOLDALL_HOME"))
+    ):
+        screen.about("HOLDALL_HOME of this shell is not the client's: --home FOLDER writes one into its file.")
+    return code
 
 
 @command(app, session=None)
@@ -140,11 +150,17 @@ def _install_hook(options: Options, client: str | None, file: str | None, *, dry
     if client is None or file is not None:
         raise UsageError(f"--hook is for a client, by its name: {', '.join(HOOKS)}.")
     command = f"{shlex.join(_program())} hook {client}"
+    if options.home or os.environ.get("HOLDALL_HOME"):
+        screen.about(f"Start {client} with the same HOLDALL_HOME: its hook and the commands in notices look there.")
     done = install_hook(client, command, config_folder=_folder(options), dry_run=dry_run)
     _print_hook(options, done, "would be put in" if dry_run else "put in", dry_run=dry_run)
     if done.edited.changed and shutil.which("holdall") is None:
         screen.about("holdall is not on your PATH, and the commands in notices need it there")
     return 0 if done.edited.changed else FOUND_NOTHING
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
 
 
 def _uninstall_hook(options: Options, client: str, *, dry_run: bool) -> bool:
@@ -249,7 +265,7 @@ def _edit(
 
     if (client is None) == (file is None):
         raise UsageError(f"name a client ({', '.join(CLIENTS)}) or a --file, one of the two.")
-    files = [os.path.abspath(os.path.expanduser(file))] if file is not None else files_of(client or "")
+    files = [_absolute(file)] if file is not None else files_of(client or "")
     folder = _folder(options)
     done = [work(one, folder) for one in files]
     if options.as_json:
