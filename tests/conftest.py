@@ -2,7 +2,9 @@
 
 import atexit
 import gc
+import itertools
 import os
+import re
 import signal
 import sys
 from collections.abc import Generator, Iterator
@@ -44,6 +46,8 @@ os.environ["HOLDALL_REAL_MODELS"] = "off"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+_NUMBERS = itertools.count()
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Meter())
@@ -69,6 +73,8 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         note_requirements(item)
+        if isinstance(item, pytest.Function) and item.get_closest_marker("model") is not None:
+            item.fixturenames.insert(0, "real_models")
 
 
 @pytest.fixture
@@ -77,10 +83,13 @@ def real_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDALL_REAL_MODELS", "on")
 
 
-@pytest.fixture(autouse=True)
-def _model_suite(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("model") is not None:
-        request.getfixturevalue("real_models")
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new folder, as pytest's own, which looks through the folders of all tests before to find a number for it."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    made = tmp_path_factory.getbasetemp() / f"{name}{next(_NUMBERS)}"
+    made.mkdir(mode=0o700)
+    return made
 
 
 @pytest.fixture(scope="session", autouse=True)
