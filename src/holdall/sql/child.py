@@ -20,7 +20,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -870,6 +870,7 @@ def one_select(duck: Any, sql: str, tables: Sequence[str] = ("t",)) -> str:
     return shorter if _parsed(duck, shorter) == tree else statement
 
 
+@lru_cache(maxsize=4)  # the same statement is looked at five times
 def _parsed(duck: Any, statement: str) -> str:
     return duck.execute("select json_serialize_sql(?)", [statement]).fetchone()[0]
 
@@ -882,8 +883,8 @@ def _check(node: dict[str, Any], scope: frozenset[str], tables: Sequence[str]) -
             raise NotOneSelect(f"{_ONLY}; a part of this is {kind.removesuffix('_NODE').removesuffix('_QUERY')}")
     elif isinstance(kind, str) and "sample" in node and "class" not in node:
         _check_table(node, kind, scope, tables)
-    if isinstance(function, str) and function.casefold() not in FUNCTIONS | TABLE_FUNCTIONS:
-        near = difflib.get_close_matches(function.casefold(), FUNCTIONS, cutoff=0.7)
+    if isinstance(function, str) and (name := function.casefold()) not in FUNCTIONS and name not in TABLE_FUNCTIONS:
+        near = difflib.get_close_matches(name, FUNCTIONS, cutoff=0.7)
         hint = f"near it: {', '.join(near)}" if near else "the table is t"
         raise NotOneSelect(f"the function {foreign(function)} is not available here; {hint}")
 
