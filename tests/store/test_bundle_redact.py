@@ -19,7 +19,7 @@ import pytest
 from holdall.store.bundle import redact
 from holdall.store.bundle.export import export_session
 from holdall.store.bundle.redact import Redactor, usual_rules
-from holdall.store.bundle.rules import Rules
+from holdall.store.bundle.rules import shared_rules
 from holdall.store.directory import upkeep
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
@@ -32,7 +32,7 @@ from tests.store.bundles import exported, imported, taken_apart, unpacked
 from tests.store.support import keep
 from tests.support import in_effort
 
-RULES = Rules()
+RULES = shared_rules()
 PLANT = Path(__file__).parents[2] / "../shared/redaction/plant.py"
 # None of these is anybody's: each only has the form.
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"

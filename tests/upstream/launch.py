@@ -183,6 +183,7 @@ def _import_everything() -> None:
     for name in holdall.__all__:
         getattr(holdall, name)
     default_tokenizer().count("")  # reads its vocabulary
+    importlib.import_module("holdall.store.bundle.rules").shared_rules()
 
 
 def _received(link: socket.socket) -> tuple[list[int], list[str]]:

@@ -128,7 +128,7 @@ def _unescaped(value: bytes) -> bytes:
 
 def usual_rules() -> Rules:
     try:
-        rules: Rules = importlib.import_module("holdall.store.bundle.rules").Rules()
+        rules: Rules = importlib.import_module("holdall.store.bundle.rules").shared_rules()
     except ModuleNotFoundError as problem:
         packages = {"detect_secrets": "detect-secrets", "re2": "google-re2"}
         package = packages.get((problem.name or "").partition(".")[0])
