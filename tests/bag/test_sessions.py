@@ -17,7 +17,19 @@ from typing import Any
 
 import pytest
 
-from holdall import Command, Ended, Holdall, Kept, Running, SessionClosed, Sessions, Settings, UsageError, blocking
+from holdall import (
+    BadSetting,
+    Command,
+    Ended,
+    Holdall,
+    Kept,
+    Running,
+    SessionClosed,
+    Sessions,
+    Settings,
+    UsageError,
+    blocking,
+)
 from holdall.background import Job, Jobs, Portal
 from tests.bag.shapes import LOG, SMALL
 from tests.requirements import requirement
@@ -711,3 +723,15 @@ async def test_who_waits_for_a_call_when_another_ends_the_session_is_told_so(tmp
         await sessions.end("a")
         with pytest.raises(SessionClosed):
             await waiting
+
+
+def test_a_home_that_only_a_shell_would_expand_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for open_it in (
+        lambda: Holdall.open(home="~/h1"),
+        lambda: Holdall.open(settings=Settings(store_dir="~/h2")),
+        lambda: Sessions.open(home="~/h3"),
+    ):
+        with pytest.raises(BadSetting, match="~ is not expanded here: write a whole path"):
+            open_it()
+    assert list(tmp_path.iterdir()) == []

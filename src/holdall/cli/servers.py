@@ -112,12 +112,8 @@ async def install(
         return done
 
     code = _edit(options, client, file, work, dry_run=dry_run)
-    if (
-        code == 0
-        and not dry_run
-        and len(leading) == len(_program()) - 1
-        and (options.home or os.environ.get("HOLDALL_HOME"))
-    ):
+    is_written = any(word.startswith("--home=") for word in leading)
+    if code == 0 and not dry_run and not is_written and (options.home or os.environ.get("HOLDALL_HOME")):
         screen.about("HOLDALL_HOME of this shell is not the client's: --home FOLDER writes one into its file.")
     return code
 
