@@ -842,3 +842,23 @@ def test_an_output_is_compared_with_another_by_keys_alone(site: Site, watched: W
     watched.visit(page.url)
     page.locator(f"#compare-other option[selected][value={other}]").wait_for(state="attached")
     watched.is_calm()
+
+
+def test_of_two_comparisons_the_one_that_was_chosen_last_is_shown(site: Site, watched: Watched) -> None:
+    page = watched.page
+    first, last = (site.outputs[name].rpartition("/")[2] for name in ("log", "small"))
+    watched.visit(site.address("csv", "?view=compare"))
+    choice = page.locator("#compare-other")
+    choice.select_option(site.outputs["odd"].rpartition("/")[2])
+    page.locator("#panel-compare .note", has_text="holdall diff").wait_for()
+    page.route(f"**/compare?other={first}", lambda _: None)  # it is never answered
+    choice.select_option(first)
+    page.get_by_text("comparing …").wait_for()
+    assert page.locator("#panel-compare .note").evaluate("one => getComputedStyle(one).opacity") == "0.35"
+    choice.select_option(last)
+    page.locator("#panel-compare .note", has_text=f"holdall diff {last}").wait_for()
+    page.get_by_text("comparing …").wait_for(state="hidden")
+    assert choice.input_value() == last
+    assert page.url.endswith(f"?view=compare&other={last}")
+    said = {one.partition(",")[0] for one in watched.troubles}
+    assert said <= {"console: htmx:afterRequest", "console: htmx:sendAbort"}, "the first one was given up"

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, BinaryIO, Literal, TypeVar, cast
 from urllib.parse import quote, unquote
 
 from starlette.requests import Request
@@ -394,6 +394,7 @@ _PIECE = 256 * 1024
 _LONGEST_HANDLE = 300  # of one to compare it with
 _OTHERS = 200  # outputs that it can be compared with by a choice
 _ADDRESS = "/s/{session}/o/{handle}"
+T = TypeVar("T")
 _Ask = Callable[[Request, Holdall, str], Awaitable[dict[str, Any]]]
 
 
@@ -473,7 +474,7 @@ async def compare(request: Request) -> Response:
             if other:
                 pair = sorted((facts, await bag.show(other)), key=lambda one: one.place)
                 skip = _number_asked(request, "skip", 0) or 0
-                found = await asking.difference(bag, pair[0].handle, pair[1].handle, skip)
+                found = await _while_there(request, asking.difference(bag, pair[0].handle, pair[1].handle, skip))
         except HoldallError as problem_found:
             problem = str(problem_found)
         return render(
@@ -549,7 +550,7 @@ async def _bytes(request: Request, facts: Facts, span: Span) -> AsyncIterator[by
             yield chunk
 
 
-async def _while_there(request: Request, work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+async def _while_there(request: Request, work: Awaitable[T]) -> T | None:
     """What is done for one who has left, or asks something else by now, ends: the next question would wait for it."""
 
     async def left() -> None:
@@ -559,7 +560,7 @@ async def _while_there(request: Request, work: Awaitable[dict[str, Any]]) -> dic
     asked, gone = asyncio.ensure_future(work), asyncio.ensure_future(left())
     try:
         await asyncio.wait((asked, gone), return_when=asyncio.FIRST_COMPLETED)
-        return asked.result() if asked.done() else {}
+        return asked.result() if asked.done() else None
     finally:
         for one in (asked, gone):
             one.cancel()
@@ -574,7 +575,7 @@ def _told(ask: _Ask) -> Callable[[Request], Awaitable[Response]]:
         try:
             async with state_of(request).session(request.path_params["session"]) as bag:
                 facts = await bag.show(_handle(request))
-                return _json(await _while_there(request, ask(request, bag, facts.handle)))
+                return _json(await _while_there(request, ask(request, bag, facts.handle)) or {})
         except (NothingFound, UnknownHandle) as problem:
             return _json({"error": str(problem)}, 404)
         except HoldallError as problem:
