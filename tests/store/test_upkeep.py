@@ -50,6 +50,24 @@ def test_after_30_days_and_not_before_an_output_goes(
     assert upkeep.sweep(folder_store) == Sweep()
 
 
+def test_beside_a_record_that_cannot_be_read_nothing_goes_and_gc_says_why(
+    folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock, home: Path
+) -> None:
+    over, hurt = keep(folder_store, folder_session, "over"), keep(folder_store, folder_session, "hurt")
+    before = payload(home, folder_session)
+    (folder_of(home, folder_session) / f"{hurt.handle}.record").write_bytes(b"no record")
+    clock.pass_days(31)
+    for dry_run in (True, False):
+        swept = upkeep.sweep(folder_store, dry_run=dry_run)
+        ((session, why),) = swept.held
+        assert (expired(swept), swept.freed_bytes, session) == ([], 0, "s1")
+        assert why.startswith(f"the record of {hurt.handle} cannot be read and may name the same bytes; nothing was")
+    assert payload(home, folder_session) == before
+    assert [(facts.handle, facts.state) for facts in folder_store.survey(folder_session)[1]] == [(over.handle, "ready")]
+    folder_store.end_session(replace(folder_session, retention=Retention(session=True)))
+    assert payload(home, folder_session) == before
+
+
 @requirement("store:retention-days")
 def test_the_days_of_a_session_are_its_own(folder_store: DirectoryStore, clock: Clock) -> None:
     short = folder_store.open_session("short", retention=Retention(days=0.5))
