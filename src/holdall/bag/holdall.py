@@ -353,7 +353,9 @@ class Holdall(KeptNames):
 
         `kind` says what text is to be read as (csv, log, json …), whatever it looks like. Raises UsageError for others.
         """
-        origin = replace(self._origin(tool, server, arguments, call_id), read_as=checked_kind(kind))
+        origin = self._origin(tool, server, arguments, call_id)
+        if kind:
+            origin = replace(origin, read_as=checked_kind(kind))
         return await keep(self.core, output, origin, progress=progress)
 
     async def forget(self, handle: str) -> Removal:

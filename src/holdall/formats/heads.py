@@ -41,11 +41,13 @@ def _any_of(forms: dict[str, str]) -> str:
 
 
 _SERVICE = r"[\w.-]{1,60}[-_]\d{1,5} {0,30}\| "  # what docker compose writes before a line
-_LEAD = lazy_pattern(
-    rf"(?:{_SERVICE})?\s{{0,8}}(?:\d{{1,7}} {{1,4}})?(?:<\d{{1,3}}>(?:\d )?)?[\[(]? {{0,8}}{_any_of(_FORMS | _FIRST)}"
-    r"[\])]?[ \t:,|-]{0,4}",
-    re.ASCII,
+_TIME = (
+    rf"\s{{0,8}}(?:\d{{1,7}} {{1,4}})?(?:<\d{{1,3}}>(?:\d )?)?[\[(]? {{0,8}}{_any_of(_FORMS | _FIRST)}"
+    r"[\])]?[ \t:,|-]{0,4}"
 )
+_ISO_LEAD = lazy_pattern(_FORMS["iso"], re.ASCII)
+_LEAD = lazy_pattern(_TIME, re.ASCII)
+_LEAD_OF_SERVICE = lazy_pattern(f"(?:{_SERVICE})?{_TIME}", re.ASCII)
 _MAY_LEAD = lazy_pattern(  # whatever follows: a line that begins otherwise has no time there
     rf"[\w.-]+ {{0,30}}(?:\||\Z)|\s{{0,8}}(?:[\d\[(<]|Mon|Tue|Wed|Thu|Fri|Sat|Sun|{_MONTH})".encode(), re.ASCII
 )
@@ -92,7 +94,7 @@ class _Place:
 
 
 def head_of(line: str) -> Head:
-    lead = _LEAD.match(line)
+    lead = _lead(line)
     if not lead:
         return Head("", line)
     rest = line[lead.end() :]
@@ -109,7 +111,12 @@ def is_of_service(line: str) -> bool:
 
 
 def begins_with_time(line: str) -> bool:
-    return _LEAD.match(line) is not None
+    return _ISO_LEAD.match(line) is not None or _lead(line) is not None  # most times are of the first form
+
+
+def _lead(line: str) -> re.Match[str] | None:
+    # Few lines have the sign that a container's name ends with: to look for that name takes twice what the time does.
+    return _LEAD_OF_SERVICE.match(line) if "|" in line else _LEAD.match(line)
 
 
 def has_level(line: str) -> bool:
@@ -138,7 +145,7 @@ def _level_in(line: str) -> re.Match[str] | None:
 
 def _place(line: str, *, leads: bool = False) -> _Place | None:
     """`leads`: only at its beginning."""
-    lead = _LEAD.match(line)
+    lead = _lead(line)
     found = lead or (None if leads else _INSIDE.search(line[:_INSIDE_UP_TO]))
     if not found or not found.lastgroup:
         return None
@@ -335,7 +342,7 @@ def _programs(texts: list[bytes]) -> Counter[str]:
 
 
 def _program_spot(line: str) -> _Spot:
-    lead = _LEAD.match(line)
+    lead = _lead(line)
     found = _program(line[lead.end() :]) if lead else None
     return (lead.end() + found.start("program"), lead.end() + found.end("program")) if lead and found else _NOWHERE
 

@@ -68,14 +68,17 @@ _MAGIC = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
+_MAGIC_BYTES = frozenset(sign[0] for sign, _ in _MAGIC)
 PACKED_STREAMS = ("gzip", "zstd", "bzip2", "xz", "utf-16")  # of one thing
 PACKED = (*PACKED_STREAMS, "zip", "tar")
 _QUOTED_KEY = lazy_pattern(r"(\"[^\"]{1,200}\"|'[^']{1,200}')\s{0,8}:(?:\s+(.*))?")
 _NO_KEY = frozenset("#[]{},&*!|>%@`?")  # signs with which no plain key begins
 _LONGEST_KEY = 120
 TOML_KEY = lazy_pattern(
-    r"((?:[A-Za-z0-9_-]{1,80}|\"[^\"]{1,120}\"|'[^']{1,120}')(?: ?\. ?(?:[A-Za-z0-9_-]{1,80}|\"[^\"]{1,120}\")){0,8})"
-    r"\s{0,40}=\s{0,40}((?:[\"'\[{+-]|\d|true\b|false\b|inf\b|nan\b).*)"
+    # No part can begin with what the part before it may end with: nothing is gained by giving signs back.
+    r"((?:[A-Za-z0-9_-]{1,80}+|\"[^\"]{1,120}+\"|'[^']{1,120}+')"
+    r"(?: ?\. ?(?:[A-Za-z0-9_-]{1,80}+|\"[^\"]{1,120}+\")){0,8})"
+    r"\s{0,40}+=\s{0,40}+((?:[\"'\[{+-]|\d|true\b|false\b|inf\b|nan\b).*)"
 )
 TOML_TABLE = lazy_pattern(r"(\[{1,2})\s{0,8}([A-Za-z0-9_.\"' :/@-]{1,200}?)\s{0,8}\]{1,2}\s{0,8}(?:#.*)?")
 _METRIC = lazy_pattern(
@@ -115,9 +118,12 @@ class Ends:
     @cached_property
     def magic(self) -> str:
         """The kind that its first bytes are the mark of, if any; of some also the end must be as it should."""
-        return next((kind for sign, kind in _MAGIC if self.head.startswith(sign) and self._ends_as(kind)), "") or (
-            "tar" if is_tar(self.head) else ""
-        )
+        head = self.head
+        if head[:1] and head[0] in _MAGIC_BYTES:
+            for sign, kind in _MAGIC:
+                if head.startswith(sign) and self._ends_as(kind):
+                    return kind
+        return "tar" if is_tar(head) else ""
 
     def _ends_as(self, kind: str) -> bool:
         end = self.tail or self.head
@@ -147,9 +153,14 @@ class Ends:
         return self.text.lstrip()
 
     @cached_property
+    def rows(self) -> list[str]:
+        """All of the lines, and what is behind the last newline."""
+        return self.text.split("\n")
+
+    @cached_property
     def lines(self) -> list[str]:
         """Those that are not blank. A last line that is cut off is left out where there is another."""
-        *lines, last = self.text.split("\n")
+        *lines, last = self.rows
         lines = list(filter(str.strip, lines))
         return [*lines, last] if last.strip() and (self.whole or not lines) else lines
 
@@ -235,8 +246,7 @@ def is_blank(ends: Ends) -> bool:
 
 
 def is_ndjson(ends: Ends) -> bool:
-    lines = ends.lines
-    if ends.start[0] not in "{[" or len(lines) < 2:  # one line says nothing of the rest
+    if ends.start[0] not in "{[" or len(lines := ends.lines) < 2:  # one line says nothing of the rest
         return False
     first, broken = lines[:20], 0
     for line in first:  # the first of them is an array or object, the others may be any value
@@ -305,7 +315,7 @@ def is_access_log(ends: Ends) -> bool:
 
 def is_metrics(ends: Ends) -> bool:
     """Lines of Prometheus: samples, and comments that say what they are."""
-    if "# HELP " not in ends.text and "# TYPE " not in ends.text:
+    if stringzilla.find(ends.head, b"# HELP ") < 0 and stringzilla.find(ends.head, b"# TYPE ") < 0:
         return False
     lines = ends.lines[:_KEYED]
     comments = sum(line.startswith(("# HELP ", "# TYPE ")) for line in lines)
@@ -328,14 +338,15 @@ def is_sql_line(line: str) -> bool:
 
 def is_sql(ends: Ends) -> bool:
     """Statements that make tables or fill them, and nothing else."""
-    if not _TABLES.search("\n" + ends.text):
-        return False
     inside, copies = False, False
     fit = total = 0
-    for line in ends.text.split("\n")[:_KEYED]:
+    rows = ends.rows[:_KEYED]
+    for line in rows:
         text = line.strip()
         if not text and not copies:
             continue
+        if (total - fit) * 20 > len(rows):  # most outputs are something else, and their first lines tell
+            return False
         total += 1
         if copies:
             copies, fit = text != "\\.", fit + 1
@@ -343,13 +354,13 @@ def is_sql(ends: Ends) -> bool:
             fit += not inside or text[-1] in ",();" or text.endswith("*/") or text[:1] in "('`\""
             inside = not text.startswith(("--", "/*")) and not text.endswith((";", "*/"))
             copies = text.startswith("COPY ") and text.endswith("FROM stdin;")
-    return total > 2 and fit * 20 >= total * 19
+    return total > 2 and fit * 20 >= total * 19 and _TABLES.search("\n" + ends.text) is not None
 
 
 def is_script(ends: Ends) -> bool:
     """Minified: lines that are very long and full of signs, with what only scripts and style sheets have."""
     text = ends.text
-    if len(text) < _MINIFIED * 2 or len(text) < _MINIFIED * (text.count("\n") + 1):
+    if len(text) < _MINIFIED * 2 or len(text) < _MINIFIED * len(ends.rows):
         return False
     part = text[len(text) // 4 :]
     signs, spaces = sum(map(part.count, "(){};:,.=!?&|")), part.count(" ")
@@ -362,7 +373,7 @@ def is_script(ends: Ends) -> bool:
 
 def is_yaml(ends: Ends) -> bool:
     """Nearly all lines are keys, items or what is below one, and something is nested."""
-    lines = [line.rstrip() for line in ends.text.split("\n")[:_KEYED]]
+    lines = [line.rstrip() for line in ends.rows[:_KEYED]]
     lines = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
     strange = sum(":" not in line and not line.startswith(("-", "  ", "...")) for line in lines)
     bodies = [line.lstrip(" ") for line in lines]
@@ -398,7 +409,7 @@ def yaml_pair(body: str) -> tuple[str, str] | None:
 
 def is_toml(ends: Ends) -> bool:
     """Nearly all lines are tables, keys with values as TOML writes them, or inside of a value that goes on."""
-    lines = ends.text.split("\n", _KEYED)[:_KEYED]
+    lines = ends.rows[:_KEYED]
     fit = total = depth = 0
     quotes = ""
     is_plain = True  # neither a table nor a text in quotes: `x = 1` is written in many languages
@@ -472,9 +483,9 @@ def is_log(ends: Ends) -> bool:
 
 
 def is_markdown(ends: Ends) -> bool:
-    if ends.start.startswith("#!") or not _HEADING.search(ends.text):
+    if stringzilla.find(ends.head, b"# ") < 0 or ends.start.startswith("#!") or not _HEADING.search(ends.text):
         return False
-    return len(_MARKDOWN.findall(ends.text)) * 8 >= len(ends.lines) and _are_headings(ends.text.split("\n"))
+    return len(_MARKDOWN.findall(ends.text)) * 8 >= len(ends.lines) and _are_headings(ends.rows)
 
 
 def _level(line: str) -> int:

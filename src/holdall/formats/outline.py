@@ -5,7 +5,7 @@ one its ends and windows spread evenly. Every cut is marked in the same way.
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Literal, TypeVar
 
@@ -291,7 +291,12 @@ def spread(values: Sequence[_T], most: int) -> list[_T]:
     if len(values) <= most:
         return list(values)
     stride = len(values) / most
-    return [values[int((number + number * _GOLDEN % 1) * stride)] for number in range(most)]
+    return [values[int(place * stride)] for place in _places(most)]
+
+
+@lru_cache(maxsize=16)
+def _places(most: int) -> tuple[float, ...]:
+    return tuple(number + number * _GOLDEN % 1 for number in range(most))
 
 
 def flat(text: str) -> str:

@@ -121,6 +121,7 @@ class Measurer:
         head = bytes(self._head)
         whole = self.bytes <= len(head)
         kind, wrong = self._kind(head, whole)
+        notes = wrong or self._notes(kind, head, whole)
         measure = Measure(
             bytes=self.bytes,
             chars=self.chars,
@@ -132,8 +133,9 @@ class Measurer:
             sha256=sha256,
             kind=kind,
             utf8=self._chars.valid,
+            notes=notes,
         )
-        return replace(measure, notes=wrong or self._notes(kind, head, whole)), self.table
+        return measure, self.table
 
     def _kind(self, head: bytes, whole: bool) -> tuple[Kind, tuple[str, ...]]:
         """A guess: if it fails, the measures are still kept. The tests make an error of the warning."""

@@ -71,7 +71,8 @@ def chmod(name: str, mode: int, *, dir_fd: int) -> None:
 
 
 def fchmod(file: int, mode: int) -> None:
-    if not isinstance(file, Handle):
+    """Nothing where that is its mode already: a change of it, even to the same, is written to the disk."""
+    if not isinstance(file, Handle) and os.fstat(file).st_mode & 0o7777 != mode:
         os.fchmod(file, mode)
 
 

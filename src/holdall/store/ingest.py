@@ -174,14 +174,16 @@ def facts_of(
         state = "failed" if isinstance(taken.failure, Exception) else "cancelled"
         words = str(taken.failure).strip().split("\n", 1)[0][:500]
         error = f"{type(taken.failure).__name__}: {words}" if words else type(taken.failure).__name__
-    measure = replace(of_origin(taken.measure, origin, notes), surrogates=surrogates)
+    measure = of_origin(taken.measure, origin, notes)
+    if surrogates:
+        measure = replace(measure, surrogates=surrogates)
     return Facts(
         handle="",
         id=id,
         session=session,
         created=now,
         ended=now,
-        origin=replace(origin, arguments=storable(origin.arguments)),
+        origin=replace(origin, arguments=storable(origin.arguments)) if origin.arguments is not None else origin,
         measure=measure,
         state=state,
         error=error,

@@ -60,9 +60,17 @@ _NO_PROOF = "it has no checksum"
 _NO_MATCH = "it does not match its checksum"
 
 
-def encode(facts: Facts, table: BlockTable, version: int = VERSION) -> bytes:
-    line = json.dumps(facts.to_json(), ensure_ascii=True, separators=(",", ":"), default=str).encode("ascii")
-    body = line + b"\n" + table.to_bytes()
+_WRITTEN = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str)
+
+
+def text_of(facts: Facts) -> str:
+    """The line of a record that has the facts."""
+    return _WRITTEN.encode(facts.to_json())
+
+
+def encode(facts: Facts, table: BlockTable, version: int = VERSION, text: str = "") -> bytes:
+    """`text`: its facts, where these are written already."""
+    body = (text or text_of(facts)).encode("ascii") + b"\n" + table.to_bytes()
     return _MAGIC + b"%d %016x\n" % (version, checksum(body)) + body
 
 

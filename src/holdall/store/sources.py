@@ -663,6 +663,8 @@ def storable(arguments: object) -> Any:
 
     Records are read often and all of a session at once, so of much there is only the beginning, as text.
     """
+    if arguments is None:
+        return None
     with contextlib.suppress(RecursionError, TypeError, ValueError, UsageError):
         check_repeats(arguments)
         written = json.dumps(arguments, default=Objects().plain)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Protocol
 
+from stringzilla import count as found
+
 # A tokenizer is anything with a name and a `count`. Large texts are counted from samples spread evenly over them, so
 # that no input costs more than a fixed amount of work; the result is then an estimate too.
 
@@ -53,6 +55,7 @@ _CLASSES, _WORDS = _classes(b"aA0_-.x"), _classes(b"aa _-  ")
 _SMALL, _CAPITALS, _DIGITS = _classes(b"a      "), _classes(b" A     "), _classes(b"  0    ")
 _SIGNS, _WHITE = _classes(b"     . "), _classes(b"   __  ")
 _LONGEST_WHITE = b"_" * 80
+_LONG, _LONG_CAPITALS = b"a" * 8, b"A" * 4
 
 
 class Estimate:
@@ -69,19 +72,17 @@ class Estimate:
         small, capitals = data.translate(_SMALL), data.translate(_CAPITALS)
         classes, words = data.translate(_CLASSES), data.translate(_WORDS)
         # A capital alone belongs to the small letters after it, a blank alone to the word after it.
-        count = small.count(b" a") + capitals.count(b" A") - classes.count(b"Aa") + classes.count(b"AAa")
-        count -= words.count(b"_a") - words.count(b"__a") - words.count(b"-_a")
-        count += data.translate(_DIGITS).replace(b"000", b"0 ").count(b" 0")
-        count += data.translate(_SIGNS).replace(b"....", b". ").count(b" .")
-        count += data.translate(_WHITE).replace(_LONGEST_WHITE, b"_ ").count(b" _")
+        count = found(small, b" a") + found(capitals, b" A") - found(classes, b"Aa") + found(classes, b"AAa")
+        count -= found(words, b"_a") - found(words, b"__a") - found(words, b"-_a")
+        count += found(data.translate(_DIGITS).replace(b"000", b"0 "), b" 0")
+        count += found(data.translate(_SIGNS).replace(b"....", b". "), b" .")
+        count += found(data.translate(_WHITE).replace(_LONGEST_WHITE, b"_ "), b" _")
         if not text.isascii():
             count += len(text) - len(text.encode("ascii", "ignore"))
-        # A long word is more than one token: about one more every five small letters, or 2.5 capitals.
-        longer = 0.0
-        if b"aaaaaaaa" in small:
-            longer += sum([len(word) - 6 for word in small.split() if len(word) >= 8]) / 5
-        if b"AAAA" in capitals:
-            longer += sum([len(word) - 2 for word in capitals.split() if len(word) >= 4]) / 2.5
+        # A long word is more than one token: about one more every five small letters, or 2.5 capitals. Of eight letters
+        # or more, all but six count: its places for eight in a row, and one for the word.
+        longer = (found(small, _LONG, allowoverlap=True) + found(small, b" " + _LONG)) / 5
+        longer += (found(capitals, _LONG_CAPITALS, allowoverlap=True) + found(capitals, b" " + _LONG_CAPITALS)) / 2.5
         return ceil(count + longer)
 
 

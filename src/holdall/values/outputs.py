@@ -4,7 +4,8 @@ large to be read into objects. Frozen data; nothing here measures or decides.
 
 import json
 from collections.abc import Mapping
-from dataclasses import field, fields, replace
+from dataclasses import field
+from operator import attrgetter
 from typing import Any, Literal, cast, get_args
 
 from holdall.values.errors import REMOVED, HoldallError
@@ -115,6 +116,9 @@ class Measure:
 
 
 _NOTHING_YET = Measure()
+_OF_ORIGIN: tuple[str, ...] = cast("Any", Origin).__slots__
+_OF_MEASURE: tuple[str, ...] = cast("Any", Measure).__slots__
+_ALL_OF_ORIGIN, _ALL_OF_MEASURE = attrgetter(*_OF_ORIGIN), attrgetter(*_OF_MEASURE)
 
 
 @record
@@ -159,8 +163,8 @@ class Facts:
 
     def to_json(self) -> dict[str, Any]:
         flat: dict[str, Any] = {"handle": self.handle, "id": self.id, "session": self.session}
-        flat |= {f.name: getattr(self.origin, f.name) for f in fields(Origin)}
-        flat |= {f.name: getattr(self.measure, f.name) for f in fields(Measure)}
+        flat |= zip(_OF_ORIGIN, _ALL_OF_ORIGIN(self.origin), strict=True)
+        flat |= zip(_OF_MEASURE, _ALL_OF_MEASURE(self.measure), strict=True)
         flat["notes"] = list(self.measure.notes)
         for name in ("process_mark", "surrogates", "masked", "read_as"):
             if not flat[name]:
@@ -175,9 +179,9 @@ class Facts:
         if not _KIND.fullmatch(flat["kind"]) or flat["state"] not in STATES:
             raise ValueError("unknown kind or state")
         # Records from before there were such fields have none of them.
-        origin = Origin(**{f.name: flat[f.name] for f in fields(Origin) if f.name in flat or f.name not in _LATER})
-        measure = Measure(**{f.name: flat[f.name] for f in fields(Measure) if f.name in flat or f.name not in _LATER})
-        measure = replace(measure, notes=tuple(cast("list[str]", flat["notes"])))
+        flat = flat | {"notes": tuple(cast("list[str]", flat["notes"]))}
+        origin = Origin(**{name: flat[name] for name in _OF_ORIGIN if name in flat or name not in _LATER})
+        measure = Measure(**{name: flat[name] for name in _OF_MEASURE if name in flat or name not in _LATER})
         own = {
             n: flat[n] for n in ("handle", "id", "session", "created", "state", "ended", "file", "error", "exit_code")
         }

@@ -15,7 +15,7 @@ from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.ids import new_handle, new_tag
 from holdall.store.protocol import SessionInfo
-from holdall.store.records import SUFFIX, TERMINAL, decode, encode
+from holdall.store.records import SUFFIX, TERMINAL, decode, encode, text_of
 from holdall.values.errors import OutputDamaged, OutputMissing, StoreFault, StoreUnsafe
 from holdall.values.handles import is_short
 from holdall.values.outputs import Facts
@@ -32,6 +32,7 @@ class SessionFolder:
         self.descriptor = descriptor
         self._terminal: int | None = None
         self._opened = [descriptor]
+        self._last: tuple[Facts | None, str] = None, ""  # the facts of the record that was written last, and their text
         # Where nobody uses it any more, and not before: its number would be that of another folder by then.
         weakref.finalize(self, _close_all, self._opened)
 
@@ -68,7 +69,7 @@ class SessionFolder:
         """A record under a handle that nobody has; then the folder is synced. The caller holds the lock."""
         for attempt in range(64):
             named = replace(facts, handle=new_handle(attempt))
-            data = encode(named, table, self.session.format)
+            data = self._encoded(named, table)
             with contextlib.suppress(FileExistsError):
                 name = named.handle + SUFFIX
                 disk.write_new(name, data, inside=self.descriptor, token=new_tag(), replace=False)
@@ -82,9 +83,18 @@ class SessionFolder:
 
     def rewrite(self, facts: Facts, table: BlockTable) -> None:
         """Another record under the same handle, in one step. The caller holds the lock."""
-        data = encode(facts, table, self.session.format)
+        data = self._encoded(facts, table)
         disk.write_new(facts.handle + SUFFIX, data, inside=self.descriptor, token=new_tag(), replace=True)
         files.fsync(self.descriptor)
+
+    def _encoded(self, facts: Facts, table: BlockTable) -> bytes:
+        self._last = facts, text_of(facts)
+        return encode(facts, table, self.session.format, self._last[1])
+
+    def text_of(self, facts: Facts) -> str:
+        """What the record has of these: it was most often written a moment ago."""
+        last, text = self._last
+        return text if last is facts else text_of(facts)
 
     def load(self, handle: str) -> tuple[Facts, BlockTable] | None:
         """The record of `handle`, or None if there is none."""

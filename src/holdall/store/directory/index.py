@@ -172,10 +172,13 @@ CREATE INDEX IF NOT EXISTS by_sha256 ON outputs (session, sha256);
 
 _LATER = "INSERT INTO latest VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET place = max(place, excluded.place)"
 _LAST_YEAR = 1e11
+# One statement each, so that the file is locked and looked at once. No row: the session is not complete.
+_LATEST = "SELECT place FROM complete LEFT JOIN latest ON latest.session = complete.session WHERE complete.session = ?"
+_HANDLES = "SELECT handle FROM complete LEFT JOIN outputs ON outputs.session = complete.session AND "
 _LOOK_UP = {
-    "id": "SELECT handle FROM outputs WHERE session = ? AND id = ?",
-    "call_id": "SELECT handle FROM outputs WHERE session = ? AND call_id = ?",
-    "sha256": "SELECT handle FROM outputs WHERE session = ? AND sha256 = ? LIMIT 16",
+    "id": _HANDLES + "id = ? WHERE complete.session = ?",
+    "call_id": _HANDLES + "call_id = ? WHERE complete.session = ?",
+    "sha256": _HANDLES + "sha256 = ? WHERE complete.session = ? LIMIT 16",
 }
 
 
@@ -202,28 +205,27 @@ class Index:
         self._file.use(look, None)
         return found
 
-    def handles(self, session: str, *, column: str, value: str) -> list[str]:
-        """The handles whose `id`, `call_id` or `sha256` is `value`. A hint: the caller reads the records."""
+    def handles(self, session: str, *, column: str, value: str) -> list[str] | None:
+        """The handles whose `id`, `call_id` or `sha256` is `value`. A hint: the caller reads the records.
 
-        def look(database: sqlite3.Connection) -> list[str]:
-            found = database.execute(_LOOK_UP[column], (session, _storable(value)))
-            return [handle for (handle,) in found if isinstance(handle, str)]  # a damaged one may be anything
+        None until every record of the session was here once: before that a miss means nothing.
+        """
 
-        return self._file.use(look, [])
+        def look(database: sqlite3.Connection) -> list[str] | None:
+            found = database.execute(_LOOK_UP[column], (_storable(value), session)).fetchall()
+            # A damaged one may be anything.
+            return [handle for (handle,) in found if isinstance(handle, str)] if found else None
 
-    def is_complete(self, session: str) -> bool:
-        """Whether every record of the session was here once; until then a miss means nothing."""
-        query = "SELECT 1 FROM complete WHERE session = ?"
-        return self._file.use(lambda database: database.execute(query, (session,)).fetchone() is not None, False)
+        return self._file.use(look, None)
 
     def mark_complete(self, session: str) -> None:
         self._file.change("INSERT OR IGNORE INTO complete VALUES (?)", [(session,)])
 
-    def save(self, entries: list[tuple[str, Facts]]) -> None:
+    def save(self, entries: list[tuple[str, Facts]], text_of: Callable[[Facts], str]) -> None:
         """(stamp, facts) of records that were just written or read."""
         rows: list[tuple[object, ...]] = []
         for stamp, facts in entries:
-            text = json.dumps(facts.to_json(), default=str)
+            text = text_of(facts)
             rows.append((facts.session, facts.handle, stamp, facts.id, _storable(facts.origin.call_id),
                          facts.measure.sha256, text, proof_of(text, stamp)))  # fmt: skip
 
@@ -234,17 +236,17 @@ class Index:
 
         self._file.use(change, None)
 
-    def latest(self, session: str) -> float:
-        """The last place in the lists of the session that is known here."""
+    def latest(self, session: str) -> float | None:
+        """The last place in the lists of the session that is known here. None until every record was here once."""
 
-        def look(database: sqlite3.Connection) -> float:
-            row = database.execute("SELECT place FROM latest WHERE session = ?", (session,)).fetchone()
-            place = row[0] if row else -math.inf
-            return (
-                place if isinstance(place, float) and place < _LAST_YEAR else -math.inf
-            )  # a damaged one may be anything
+        def look(database: sqlite3.Connection) -> float | None:
+            row = database.execute(_LATEST, (session,)).fetchone()
+            if row is None:
+                return None
+            # A damaged one may be anything.
+            return row[0] if isinstance(row[0], float) and row[0] < _LAST_YEAR else -math.inf
 
-        return self._file.use(look, -math.inf)
+        return self._file.use(look, None)
 
     def forget(self, session: str, handles: list[str]) -> None:
         pairs = [(session, handle) for handle in handles]
@@ -299,7 +301,7 @@ class Catalogue:
                 fresh += [(stamp, loaded[0])] if stamp else []
         with self._lock:
             if fresh:
-                self._index.save(fresh)
+                self._index.save(fresh, folder.text_of)
             if gone := [handle for handle in known if handle not in stamps]:
                 self._index.forget(session, gone)
             self._index.mark_complete(session)
@@ -312,8 +314,7 @@ class Catalogue:
         may be the one, its fault is raised.
         """
         with self._lock:
-            complete = self._index.is_complete(folder.session.id)
-            handles = self._index.handles(folder.session.id, column=column, value=value) if complete else []
+            handles = self._index.handles(folder.session.id, column=column, value=value) or []
         hinted = [_loaded(folder, handle) for handle in handles]
         found = [facts for facts in hinted if facts is not None and _value(facts, column) == value]
         if column == "id" and found:
@@ -330,11 +331,10 @@ class Catalogue:
         A hash is looked up at every `put`, and what a miss costs is a second copy of the same bytes, not a lost handle.
         """
         with self._lock:
-            complete = self._index.is_complete(folder.session.id)
-            handles = self._index.handles(folder.session.id, column="sha256", value=sha256) if complete else []
-        if not complete:
+            handles = self._index.handles(folder.session.id, column="sha256", value=sha256)
+        if handles is None:
             yield from (facts for facts in self.all(folder) if facts.measure.sha256 == sha256)
-        for handle in handles:
+        for handle in handles or ():
             facts = _loaded(folder, handle)
             if facts is not None and facts.measure.sha256 == sha256:
                 yield facts
@@ -342,11 +342,12 @@ class Catalogue:
     def placed(self, folder: SessionFolder, facts: Facts) -> Facts:
         """A new output, behind all others in lists: a clock that went back would put it before them."""
         with self._lock:
-            complete = self._index.is_complete(facts.session)
-        if not complete:
+            known = self._index.latest(facts.session)
+        if known is None:
             self.survey(folder)
         with self._lock:
-            last = max(self._latest.get(facts.session, -math.inf), self._index.latest(facts.session))
+            known = self._index.latest(facts.session) if known is None else known
+            last = max(self._latest.get(facts.session, -math.inf), -math.inf if known is None else known)
             place = facts.created if facts.created >= last else math.nextafter(last, math.inf)
             self._latest[facts.session] = place
         return facts if place == facts.created else replace(facts, order=place)
@@ -359,7 +360,7 @@ class Catalogue:
             return
         if stamp is not None:
             with self._lock:
-                self._index.save([(stamp, facts)])
+                self._index.save([(stamp, facts)], folder.text_of)
 
     def close(self) -> None:
         with self._lock:
