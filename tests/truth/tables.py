@@ -53,10 +53,22 @@ def rows_of_other_lengths(found: re.Match[str], output: Output) -> None:
     agrees(found["rows"], sum(len(row) != len(rows[0]) for row in rows), "rows of another length", exact=False)
 
 
-@claim(_TABLES, rf"… and {NUMBER} more: .*|{NUMBER} columns .*")
+@claim(_TABLES, rf"{NUMBER} columns .*")
 def several_columns(found: re.Match[str], output: Output) -> None:
-    """Their names are those that the header has; where they are cut off, the last one is left out."""
+    """Their names are those that the header has."""
     del found, output
+
+
+@claim(_TABLES, rf"… and (?P<number>{NUMBER}) more: (?P<names>.*)")
+def the_last_columns(found: re.Match[str], output: Output) -> None:
+    """The names that the header ends with; where they are cut off, the last one may be a part."""
+    header = output.once(_rows)[0]
+    number = int(found["number"].replace(",", ""))
+    if found["names"].startswith(("column0", '"column0')) or '"' in found["names"]:
+        return  # it has no header, or names that are written in quotes
+    named = found["names"].removesuffix("…").split(", ")
+    is_so(True, [*map(str.strip, header[-number:])][: len(named) - 1] == named[:-1], "the last columns are these")
+    is_so(found["names"].endswith("…"), len(named) < number or header[-1].strip() != named[-1], "all are named")
 
 
 @claim(_TABLES, rf"(?P<name>{_QUOTED}|[^:\"]+): (?P<what>.*?)(?: · (?P<empty>{FIGURE}) empty)?")

@@ -955,3 +955,23 @@ def test_rows_that_another_run_would_not_have_are_not_counted_by_one(ask: Ask, s
     assert found.notes[0] == (
         "At least 11 rows: the rest is not counted, because this SQL draws by chance and may give other rows each time."
     )
+
+
+def test_a_column_that_is_called_as_something_of_duckdb_is_the_outputs_or_refused(ask: Ask) -> None:
+    lines = [json.dumps({"user": f"u{n % 3}", "ms": n if n != 7 else "slow"}) for n in range(900)]
+    whole, cut_off = ("\n".join(lines) + "\n").encode(), ("\n".join(lines) + '\n{"us').encode()
+    by_user = "select user, count(*) from t group by 1 order by 2 desc, 1 limit 3"
+    for data in (whole, cut_off):
+        assert rows(ask(data, by_user)) == [["u0", 300], ["u1", 300], ["u2", 300]]
+        assert rows(ask(data, 'select "user" from t limit 1')) == [["u0"]]
+        assert any(note.startswith("Not all of ms is numbers") for note in ask(data, "select max(ms) from t").notes)
+        for sql in (
+            "select user from (select ms as user from t) limit 1",
+            "with x(user) as (select ms from t) select user from x limit 1",
+            "select user from (select ms from t) as x(user) limit 1",
+        ):
+            assert rows(ask(data, sql)) == [[0]] or rows(ask(data, sql)) == [["0"]]
+    for name in ("user", "current_user", "current_schema"):
+        with pytest.raises(BadQuery, match=f'Referenced column "{name}" not found'):
+            ask(b"INFO all is well\n" * 99, f"select {name} from t")
+    assert rows(ask(whole, "select current_date > '2020-01-01' from t limit 1")) == [[True]]

@@ -231,6 +231,8 @@ def _fit(told: list[str], runs: list[tuple[int, int]], table: Table, room: Room)
             return tuple(shorter)
     told = [*told[:before], *brief]
     kept = fitted(told, room.less(0.6 if room.is_small else 0.8))
-    names = ", ".join(column(one.name) for one in table.columns[len(kept) - 1 :])
-    more = cut(f"… and {len(told) - len(kept)} more: {names}", 240)
+    if len(kept) == len(told):
+        return kept
+    left = table.columns[runs[max(0, len(kept) - before)][0] :]
+    more = cut(f"… and {len(left)} more: {', '.join(column(one.name) for one in left)}", 240)
     return (*kept, room.after(kept).cut(more, 20))

@@ -753,6 +753,8 @@ class Uses:
     as_json: set[str] = field(default_factory=set[str])
     ordered: set[str] = field(default_factory=set[str])
     names: set[str] = field(default_factory=set[str])  # of all columns, as they are spelled
+    bare: set[str] = field(default_factory=set[str])  # of those without a table before them, in lower case
+    made: set[str] = field(default_factory=set[str])  # that the statement itself gives to columns, in lower case
     whole_rows: bool = False
 
 
@@ -762,6 +764,9 @@ def uses_of(duck: Any, statement: str) -> Uses:
     for node in nodes:
         if node.get("class") == "COLUMN_REF":
             found.names.update(map(str, node["column_names"]))
+            found.bare.update(map(str.casefold, node["column_names"] if len(node["column_names"]) == 1 else ()))
+        found.made.add(str(node.get("alias", "")).casefold())
+        found.made.update(str(one).casefold() for one in (*node.get("aliases", ()), *node.get("column_name_alias", ())))
         named, kind = str(node.get("function_name", "")).casefold(), str(node.get("type", ""))
         parts = list(_operands(node))
         columns = _columns_among(parts)
@@ -1118,7 +1123,7 @@ class Table:
         """That a column which the SQL puts in order is text, though its values look like numbers."""
         if not self.uses.ordered:
             return []
-        if self._shape.form in _FORMATS:
+        if self._shape.form in _FORMATS or (self._way is not None and self._way.members):
             texts = {name for name, kind in columns_of(self._duck, self._select) if kind == "JSON"}
         else:
             found = self._known.get((*self._shape.identity, "csv"), self._shape.columns)  # with all values looked at
@@ -1234,6 +1239,11 @@ def _escaped_or_not(sign: str) -> str:
 _RANDOM = lazy_pattern(r"(?i)\b(?:(?:random|uuid\w*|gen_random_uuid|setseed)\s*\(|(?:tablesample|using\s+sample)\b)")
 
 
+_NAMES_OF_DUCKDB = frozenset(
+    ("user", "current_user", "session_user", "current_role", "current_catalog", "current_schema")
+)
+
+
 class Query:
     """One SELECT over one or several outputs: the first is t, and each is known by its handle."""
 
@@ -1241,6 +1251,7 @@ class Query:
         self, engine: Any, duck: Any, request: dict[str, Any], descriptors: Sequence[int], known: Known
     ) -> None:
         self._fault: type[Exception] = engine.Error
+        self._unknown: type[Exception] = engine.BinderException
         self._duck = duck
         self._max_rows: int | None = request["max_rows"]
         self._max_bytes: int | None = request["max_bytes"]
@@ -1318,6 +1329,8 @@ class Query:
                 for table in self._tables:
                     if (other := table.other_name())[0]:
                         raise Refused("query", _other_name(*other), self._told())
+                if names := self._names_of_duckdb():
+                    raise self._unknown(f'Binder Error: Referenced column "{min(names)}" not found in FROM clause')
                 sampled = [table for table in self._tables if table.is_sampled]
                 used = self._used() if sampled else ()
                 if not all(table.is_as_sampled(used, self._statement) for table in sampled):
@@ -1329,6 +1342,13 @@ class Query:
             except self._fault as fault:
                 if not self._is_read_otherwise(fault):
                     raise self._refused(fault) from None
+
+    def _names_of_duckdb(self) -> set[str]:
+        """Columns that no table has, and of which DuckDB would say something of its own: its user, its schema."""
+        if not self._tables or not (asked := _NAMES_OF_DUCKDB & self._tables[0].uses.bare):
+            return set()
+        columns = {name.casefold() for table in self._tables for name, _ in table.columns()}
+        return asked - columns - self._tables[0].uses.made
 
     def _used(self) -> Collection[str] | None:
         """The columns of JSON whose values the answer depends on, as DuckDB plans it; None for all of them."""
