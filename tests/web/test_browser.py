@@ -1,5 +1,6 @@
 """The pages in a real browser: what a person sees and can do, and that nothing of what is shown ever runs."""
 
+import json
 import re
 import threading
 from collections.abc import Generator
@@ -224,6 +225,37 @@ def test_a_word_in_an_output_of_any_session_is_found_from_the_first_page(
     watched.is_calm()
 
 
+def test_a_word_that_was_said_is_found_from_the_first_page_and_its_message_opens_there(
+    home: Path, watched: Watched
+) -> None:
+    async def fill() -> None:
+        async with Holdall.open(home=str(home), session="long talk") as bag:
+            said = [{"role": "user", "text": f"message {at}\n" * 200} for at in range(30)]
+            said[20]["text"] += "the needle\n" + "and more\n" * 200
+            bag.append_transcript(b"".join(json.dumps(line).encode() + b"\n" for line in said))
+
+    done(fill)
+    page = watched.page
+    with viewer(home) as at:
+        watched.visit(at.address)
+        page.get_by_role("searchbox").fill("NEEDLE")
+        page.keyboard.press("Enter")
+        page.get_by_role("region", name="In calls and messages").get_by_role("link", name="user").click()
+        page.get_by_text("1 message with “NEEDLE”").wait_for()
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        mark = page.locator(".said mark", has_text="needle")
+        mark.wait_for()
+        page.wait_for_function("document.querySelector('.said').scrollTop > 0")
+        box, around = mark.bounding_box(), page.locator(".said").bounding_box()
+        assert box is not None
+        assert around is not None
+        assert around["y"] <= box["y"] < around["y"] + around["height"]
+        page.keyboard.press("u")
+        page.get_by_role("heading", name="long talk").wait_for()
+        watched.is_calm()
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_their_window_and_can_be_read(
@@ -233,7 +265,7 @@ def test_pages_fit_their_window_and_can_be_read(
     watched.page.set_viewport_size({"width": width, "height": 800})
     watched.page.emulate_media(color_scheme=scheme)
     watched.visit(at.address)
-    for path in ("/", f"/s/{told.session}", "/nowhere"):
+    for path in ("/", f"/s/{told.session}", f"/s/{told.session}/messages?q=disk", "/nowhere"):
         watched.page.goto(at.base + path, wait_until="networkidle")
         assert watched.page.evaluate("document.documentElement.scrollWidth") <= width, path
         poor = watched.page.evaluate(CONTRAST)

@@ -94,10 +94,22 @@ async def test_one_search_finds_a_call_and_a_word_in_any_session(home: Path) -> 
         assert 'hx-get="/calls?q=pay-417"' in first
         page = browser.get("/calls?q=pay-417").text
         assert f'href="/s/{session}/calls?q=pay-417"' in page
-        assert f'href="/s/{agents}"' in page
-        assert "it was &lt;PAY-417&gt;" in page
+        assert f'href="/s/{agents}/messages?q=pay-417" data-row>calls final_report</a>' in page
+        assert "it was &lt;<mark>PAY-417</mark>&gt;" in page
         assert "Nothing with “nowhere”" in browser.get("/calls?q=nowhere").text
         assert browser.get("/calls").status_code == 200
+
+
+async def test_words_far_into_the_arguments_of_a_call_and_in_a_notice_are_found(home: Path) -> None:
+    said: list[dict[str, Any]] = [
+        {"role": "request", "notice": "one output is left: k3f9", "tools": []},
+        {"role": "assistant", "text": "", "calls": [{"id": "c", "name": "write", "arguments": {"text": "x " * 900 + "far"}}]},
+    ]  # fmt: skip
+    async with Holdall.open(home=str(home), session="agent") as bag:
+        bag.append_transcript(b"".join(json.dumps(line).encode() + b"\n" for line in said))
+    with client(home) as browser:
+        assert "<mark>far</mark>" in browser.get("/calls?q=far").text
+        assert "one output is <mark>left</mark>: k3f9" in browser.get("/calls?q=left").text
 
 
 async def test_a_call_of_an_agent_is_found_once_and_what_else_a_session_has_is_said(home: Path) -> None:

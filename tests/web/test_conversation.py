@@ -12,9 +12,11 @@ from holdall.agent.loop import run_agent
 from holdall.bag import Holdall
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
+from holdall.policy.folds import Operation
 from holdall.values.chat import Assistant, Reply, ToolCall
 from holdall.values.errors import ModelFault
 from holdall.web.conversation import LONGEST, Asked, exchange
+from holdall.web.timeline import turn_places
 from tests.agent.shapes import acting, agent, report, returned, tool
 from tests.requirements import requirement
 from tests.web.stories import investigation
@@ -207,3 +209,73 @@ def test_a_reply_that_a_killed_process_did_not_save_does_not_shift_the_others() 
         True,
     )
     assert exchange(lines, asked, 0, None) is None
+
+
+def _mentions(page: str) -> list[tuple[str, str, str]]:
+    """Of each message that was found: who said it, the text around the words, its turn."""
+    items = re.findall(r'<li class="op">\n<details.*?</li>', page, re.DOTALL)
+    parts = [re.search(r'op-what">(.*?)</span> <q>(.*?)</q>.*?(?:>turn (\d+)<|$)', one, re.DOTALL) for one in items]
+    return [(one[1], html.unescape(one[2]), one[3] or "") for one in parts if one is not None]
+
+
+@requirement("viewer:search")
+async def test_every_message_that_has_the_words_is_listed_with_its_turn_and_opens_to_all_of_it(home: Path) -> None:
+    async def fetch(id: str) -> str:
+        return f"before\n{id} is <b>paid</b>\nafter"
+
+    model = acting([("fetch", {"id": "x"})], [("fetch", {"id": "PAY-417"})], report("pay-417 and Pay-417 are paid"))
+    one = agent(home.parent, model, tool("fetch", fetch))
+    async with one.open_bag("s1", "", model) as bag:
+        await run_agent(one, bag, "what of PAY-417?")
+        session = bag.session.id
+    with client(home) as browser:
+        timeline = browser.get(f"/s/{session}").text
+        page = browser.get(f"/s/{session}/messages?q=pay-417").text
+        (turn,) = set(re.findall(r'href="/s/[^"#]*#([^"]+)">turn 2<', page))
+        whole = [browser.get(html.unescape(one)).text for one in re.findall(r'hx-get="([^"]+/message\?[^"]+)"', page)]
+        nothing = browser.get(f"/s/{session}/messages?q=nowhere").text
+        empty = browser.get(f"/s/{session}/messages")
+        wrong = [browser.get(f"/s/{session}/message?line={at}").status_code for at in ("999", "x")]
+    assert f'href="/s/{session}/messages"' in timeline
+    assert "4 messages with “pay-417”" in page
+    assert [(who, number) for who, _, number in _mentions(page)] == [
+        ("user", "1"), ("calls fetch", "2"), ("fetch", "2"), ("calls final_report", "3"),
+    ]  # fmt: skip
+    assert _mentions(page)[2][1] == "before <mark>PAY-417</mark> is <b>paid</b> after"
+    assert page.count(">2 times<") == 1
+    assert re.search(rf'<li id="{turn}" class="op is-turn .*?op-name">2<', timeline, re.DOTALL)
+    assert "before\n<mark>PAY-417</mark> is &lt;b&gt;paid&lt;/b&gt;\nafter</pre>" in whole[2]
+    assert "<mark>pay-417</mark> and <mark>Pay-417</mark> are paid" in whole[3]
+    assert "No message of this session has “nowhere”." in nothing
+    assert (empty.status_code, wrong) == (200, [404, 400])
+
+
+async def test_many_messages_come_in_pages_and_what_was_written_anew_is_found_once(home: Path) -> None:
+    said = [{"role": "user", "text": f"needle {at}"} for at in range(100)]
+    lines = [*said, {"again": True}, *said[90:], {"role": "user", "text": "needle " + "x" * LONGEST + " needle"}]
+    async with Holdall.open(home=str(home), session="long") as bag:
+        bag.append_transcript(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        session = bag.session.id
+    found: list[str] = []
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}/messages?q=needle").text
+        assert "101 messages with “needle”" in page
+        while True:
+            found += [text for _, text, _ in _mentions(page)]
+            following = re.search(r'hx-get="([^"]+/messages\?[^"]+)"', page)
+            if following is None:
+                break
+            page = browser.get(html.unescape(following[1])).text
+            assert "<html" not in page
+        last = browser.get(f"/s/{session}/message?line=111&q=needle").text
+        rest = re.search(r'hx-get="([^"]+/said\?[^"]+)"', last)
+        assert rest is not None
+        assert "<mark>needle</mark></pre>" in browser.get(html.unescape(rest[1])).text
+    assert found[:100] == [f"<mark>needle</mark> {at}" for at in range(100)]
+    assert len(found) == 101
+
+
+def test_the_place_of_a_turn_has_the_page_that_its_row_is_on() -> None:
+    turns = [Operation("turn", str(at), float(at), children=[Operation("model", "m", float(at))]) for at in range(101)]
+    places = turn_places(Operation("session", "s", 0.0, children=turns))
+    assert (places[99.0], places[100.0]) == ("#op-99", "?from=200#op-100")

@@ -25,18 +25,19 @@ from holdall.bag.journal import events_in
 from holdall.bag.overview import Mention, Summary
 from holdall.text.escape import one_line
 from holdall.text.numbers import number, whole
-from holdall.values.chat import Assistant, System, ToolResult, User
+from holdall.values.chat import Assistant
 from holdall.values.errors import BadPattern, HoldallError, UsageError
 from holdall.values.events import Event
 from holdall.values.outputs import FAILED, Facts
 from holdall.values.record import record
+from holdall.web.conversation import around, parts_of
+from holdall.web.figures import words_in
 from holdall.web.output_data import RUNNING, UNTIMED, search
 from holdall.web.state import ViewerState, render, state_of
 
 PAGE = 100  # calls of one answer
 _MOST_CALLS = 50_000  # whose arguments a transcript may have
 _SHORT = 500  # characters of arguments and of reasons
-_AROUND = 120  # characters on each side of what was found
 _LONGEST_SEARCH = 200
 _MOST_INSIDE = 20  # outputs of one answer
 _SECONDS_INSIDE = 2.0  # of one answer, and what the last output takes
@@ -297,22 +298,9 @@ def _hit(found: Mention, text: str) -> Hit | None:
         rows = (row_of(event) for event in events_in(found.line))
         row = next((one for one in rows if one is not None and one.has(text, "")), None)
         return Hit(found.session, row) if row is not None else None
-    match entry_in(found.line):
-        case System(words):
-            said = [("system prompt", words)]
-        case User(words):
-            said = [("user", words)]
-        case Assistant(words, made):
-            said = [("model", words), *((f"calls {call.name}", _short(call.arguments)) for call in made)]
-        case ToolResult(_, name, words):
-            said = [(name, words)]
-        case _:
-            said = []
-    for role, words in said:
-        if (at := words.lower().find(text)) >= 0:
-            start = max(0, at - _AROUND)
-            shown = words[start : at + len(text) + _AROUND]
-            return Hit(found.session, None, one_line(role, 80), f"{'… ' if start else ''}{shown}")
+    for role, words in parts_of(entry_in(found.line)):
+        if (hit := words_in(text).search(words)) is not None:
+            return Hit(found.session, None, one_line(role, 80), around(words, hit))
     return None
 
 

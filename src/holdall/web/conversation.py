@@ -1,4 +1,4 @@
-"""What was sent and what came back, for one row of a session's timeline.
+"""What was sent and what came back, for one row of a session's timeline; and every message that has some words.
 
 The transcript has it, to the letter. Where there is none, the record of an output and the note beside it have a part;
 the rest was not recorded, and is said not to be. The logs are gone over once for each answer, and only what is shown of
@@ -9,7 +9,8 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 from urllib.parse import urlencode
 
@@ -20,18 +21,22 @@ from starlette.routing import Route
 
 from holdall.agent.transcript import Beside, Replaced, entry_in
 from holdall.bag import Holdall
+from holdall.policy.folds import Tree
 from holdall.text.escape import named
 from holdall.text.numbers import whole
 from holdall.values.chat import Assistant, Message, System, ToolCall, ToolResult, User
 from holdall.values.errors import HoldallError, UsageError
 from holdall.values.events import Event
 from holdall.values.record import record
-from holdall.web.figures import in_address
+from holdall.web.figures import in_address, words_in
 from holdall.web.output_page import announced_text, noticed_text
 from holdall.web.state import ViewerState, render, state_of
+from holdall.web.timeline import DRAWN_BYTES, turn_places
 
 MESSAGES = 40  # of one answer
 LONGEST = 16_000  # characters of a text that come at once
+_AROUND = 120  # characters on each side of what was found
+_LONGEST_SEARCH = 200
 _LOST = 8  # replies in a row that a killed process did not save
 _Role = Literal["system", "user", "model", "tool", "notice", "arguments"]
 
@@ -211,7 +216,153 @@ def _rest(lines: Iterable[bytes], number: int, part: int, start: int) -> Text:
             raise HTTPException(404)
 
 
-# The pages: one fragment for each kind of row.
+# Searching what was said.
+
+
+@record
+class Turn:
+    number: str
+    href: str  # of its row in the timeline
+
+
+@record
+class Mentioned:
+    """A message that has what was searched for, `count` times. `around` is the text around the first."""
+
+    line: int  # of the transcript
+    who: str
+    around: str
+    count: int
+    turn: Turn | None  # the one that sent it, or in which it came back
+
+
+def parts_of(entry: Message | Beside | Replaced | None) -> list[tuple[str, str]]:
+    """The texts of a line of a transcript, each with whose it is."""
+    match entry:
+        case System(text):
+            return [("system prompt", text)]
+        case User(text):
+            return [("user", text)]
+        case Assistant(text, calls):
+            return [("model", text), *((f"calls {call.name}", written(call.arguments)) for call in calls)]
+        case ToolResult(_, name, text):
+            return [(name, text)]
+        case Beside(notice):
+            return [("notice at the end of a request", notice)]
+        case _:
+            return []
+
+
+def around(text: str, hit: re.Match[str]) -> str:
+    start = max(0, hit.start() - _AROUND)
+    return f"{'… ' if start else ''}{text[start : hit.end() + _AROUND]}"
+
+
+def mentioned(
+    lines: Iterable[bytes], asked: Sequence[tuple[Asked, Turn | None]], words: str, first: int
+) -> tuple[list[Mentioned], int, int | None]:
+    """The messages that have these words from line `first` on; how many there are in all, and the line to go on at.
+
+    Where the conversation was written anew, what it already had is not found twice.
+    """
+    pattern, found, total, following = words_in(words), list[Mentioned](), 0, None
+    earlier, now = set[int](), set[int]()
+    for number, line, entry, turn in _with_turns(lines, asked):
+        if isinstance(entry, Replaced):
+            earlier, now = earlier | now, set[int]()
+            continue
+        hits = [(who, text, hit) for who, text in parts_of(entry) for hit in pattern.finditer(text)]
+        if not hits or hash(line) in earlier:
+            continue
+        now.add(hash(line))
+        total += 1
+        if number >= first and len(found) < MESSAGES:
+            who, text, hit = hits[0]
+            found.append(Mentioned(number, who, around(text, hit), len(hits), turn))
+        elif number >= first and following is None:
+            following = number
+    return found, total, following
+
+
+_Placed = tuple[int, bytes, Message | Beside | Replaced, Turn | None]
+
+
+def _with_turns(lines: Iterable[bytes], asked: Sequence[tuple[Asked, Turn | None]]) -> Iterator[_Placed]:
+    """Each line of a transcript with its turn: of a reply and its results the one that asked, of all else the next."""
+    pending, index, last = 0, 0, None
+    for number, line in enumerate(lines):
+        entry = entry_in(line)
+        turn = asked[pending][1] if pending < len(asked) else last
+        match entry:
+            case None:
+                continue
+            case Replaced():
+                index = 0
+            case Assistant():
+                near = range(pending, min(pending + _LOST, len(asked)))
+                at = next((at for at in near if asked[at][0].is_reply(index, entry)), None)
+                if at is not None:
+                    pending, last = at + 1, asked[at][1]
+                turn = last
+            case ToolResult():
+                turn = last
+            case _:
+                pass
+        yield number, line, entry, turn
+        index += not isinstance(entry, Beside | Replaced)
+
+
+def _asked_in_turns(bag: Holdall) -> list[tuple[Asked, Turn | None]]:
+    """The calls of the model, each with its turn."""
+    drawn = bag.records.with_lost_ends(bag.records.events(DRAWN_BYTES))
+    places = turn_places(Tree.of(bag.session.name, drawn).root)
+    asked: list[tuple[Asked, Turn | None]] = []
+    turn: Turn | None = None
+    for event in bag.records.events():
+        if event.kind == "turn":
+            place = places.get(event.at, "")
+            turn = Turn(named(event.data.get("number", "")), f"/s/{bag.session.id}{place}" if place else "")
+        elif (call := Asked.of(event)) is not None:
+            asked.append((call, turn))
+    return asked
+
+
+# The pages: one fragment for each kind of row, and the messages that have some words.
+
+
+async def messages(request: Request) -> Response:
+    """The list of one session, as a page, or as the part of one that htmx asks for."""
+    words, first = request.query_params.get("q", "")[:_LONGEST_SEARCH], _number(request, "from")
+    async with state_of(request).session(request.path_params["session"]) as bag:
+
+        def look() -> tuple[list[Mentioned], int, int | None]:
+            return mentioned(bag.records.transcript_lines(), _asked_in_turns(bag), words, first)
+
+        found, total, following = await asyncio.to_thread(look) if words.strip() else ([], 0, None)
+        more = urlencode({"q": words, "from": following}) if following is not None else ""
+        return render(
+            request, "messages.html" if not first else "messages_list.html", session=bag.session, found=found,
+            total=total, search=words, more=more, left=total - len(found),
+        )  # fmt: skip
+
+
+async def message(request: Request) -> Response:
+    """One message, whole, with the words marked."""
+    async with state_of(request).session(request.path_params["session"]) as bag:
+        line = _number(request, "line")
+        text = await asyncio.to_thread(lambda: _whole(bag.records.transcript_lines(), line))
+        words = request.query_params.get("q", "")[:_LONGEST_SEARCH]
+        return render(request, "message.html", session=bag.session, text=text, search=words)
+
+
+def _whole(lines: Iterable[bytes], number: int) -> Text:
+    match entry_in(next(itertools.islice(lines, number, None), b"")):
+        case Beside(notice):
+            return _text("notice", notice, number)
+        case System() | User() | Assistant() | ToolResult() as said:
+            return _of_message(said, number)
+        case _:
+            raise HTTPException(404)
 
 
 async def step(request: Request) -> Response:
@@ -233,7 +384,8 @@ async def said(request: Request) -> Response:
     async with state_of(request).session(request.path_params["session"]) as bag:
         line, part, start = (_number(request, name) for name in ("line", "call", "from"))
         text = await asyncio.to_thread(lambda: _rest(bag.records.transcript_lines(), line, part - 1, start))
-        return render(request, "step_more.html", session=bag.session, text=text)
+        words = request.query_params.get("q", "")[:_LONGEST_SEARCH]
+        return render(request, "step_more.html", session=bag.session, text=text, search=words)
 
 
 async def _request(_viewer: ViewerState, bag: Holdall, given: Mapping[str, str]) -> dict[str, Any]:
@@ -349,4 +501,6 @@ def _number(request: Request, name: str) -> int:
 routes = [
     Route("/s/{session}/step", step, name="step"),
     Route("/s/{session}/said", said, name="said"),
+    Route("/s/{session}/messages", messages, name="messages"),
+    Route("/s/{session}/message", message, name="message"),
 ]

@@ -1,6 +1,7 @@
 """Numbers, times and charts as the pages show them. Pure, except for the time zone of this machine."""
 
 import math
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -66,11 +67,26 @@ def in_address(value: object) -> str:
     return quote(str(value), errors="backslashreplace")
 
 
+def words_in(text: str) -> re.Pattern[str]:
+    """What was typed into a search, whatever its case."""
+    return re.compile(re.escape(text), re.IGNORECASE)
+
+
+def marked(text: str, words: str) -> list[tuple[str, bool]]:
+    """In pieces, each with whether it is what was searched for."""
+    pieces, end = list[tuple[str, bool]](), 0
+    for hit in words_in(words).finditer(text) if words else ():
+        pieces += [(text[end : hit.start()], False), (hit[0], True)]
+        end = hit.end()
+    return [one for one in (*pieces, (text[end:], False)) if one[0]]
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "age": age,
     "duration": duration,
     "grouped": grouped,
     "machine_time": machine_time,
+    "marked": marked,
     "moment": moment,
     "money": money,
     "number": number,

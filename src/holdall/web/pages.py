@@ -28,7 +28,18 @@ from holdall.web.calls import SORTS, VERDICTS
 from holdall.web.output_data import RUNNING
 from holdall.web.output_page import Seen, took
 from holdall.web.state import ViewerState, render, state_of
-from holdall.web.timeline import Piece, Proof, Quote, Reported, Row, Said, linked, output_address
+from holdall.web.timeline import (
+    DRAWN_BYTES,
+    TIMELINE_PAGE,
+    Piece,
+    Proof,
+    Quote,
+    Reported,
+    Row,
+    Said,
+    linked,
+    output_address,
+)
 
 # The first page: every session, newest first, a page at a time, with what it kept and what it took.
 
@@ -99,10 +110,8 @@ sessions_routes = [
 # While the session runs, the page asks once a second for what has changed; an unchanged session costs one look.
 
 
-TIMELINE_PAGE = 200  # rows of each list that are shown at once
 _LONGEST_QUOTE = 600  # bytes
 _MAX_QUOTES = 200
-_DRAWN_BYTES = 8 * 1024 * 1024  # of the log; of a longer one, the newest
 
 
 async def timeline(request: Request) -> Response:
@@ -154,8 +163,8 @@ def _total(facts: Facts) -> Totals:
 
 def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_output: int) -> dict[str, Any]:
     """Everything that the log, the transcript and the records say."""
-    left_out = max(0, bag.records.log_bytes() - _DRAWN_BYTES)
-    events = list(bag.records.with_lost_ends(bag.records.events(_DRAWN_BYTES)))
+    left_out = max(0, bag.records.log_bytes() - DRAWN_BYTES)
+    events = list(bag.records.with_lost_ends(bag.records.events(DRAWN_BYTES)))
     wanted = {event.call_id for event in events if event.call_id}
     said = Said.of(each_message(bag.records.transcript_lines()), wanted)
     root = Tree.of(bag.session.name, events).root

@@ -25,6 +25,8 @@ from holdall.web.figures import in_address
 # Times are drawn on a scale from 0 to 1,000, which is the width of every lane. What is shown of arguments is a preview.
 
 
+TIMELINE_PAGE = 200  # rows of each list that are shown at once
+DRAWN_BYTES = 8 * 1024 * 1024  # of the log; of a longer one, the newest
 SCALE = 1000.0
 _LEAST = 3.0  # or a short call could not be seen
 _PREVIEW = 160
@@ -125,6 +127,21 @@ def rows_of(root: Operation, known: Known, *, now: float, is_running: bool) -> l
     total = max(number(root.seconds), 0.001)
     most = max((whole(one.data.get("tokens")) for one in root.children if one.kind == "turn"), default=0)
     return list(_below(root, known, _Place(number(root.at), total, now, max(1, most), is_running), 0))
+
+
+def turn_places(root: Operation) -> dict[float, str]:
+    """By when a turn began: what follows the address of its session to get to its row."""
+    found: dict[float, str] = {}
+    rows = 0
+    for at, one in enumerate(root.children):
+        if one.kind == "turn":
+            page = rows // TIMELINE_PAGE * TIMELINE_PAGE
+            found[one.at] = f"?from={page}#op-{at}" if page else f"#op-{at}"
+        waiting = [one]
+        while waiting:
+            rows += 1
+            waiting += waiting.pop().children
+    return found
 
 
 @record
