@@ -362,6 +362,40 @@ def test_what_is_written_appears_as_it_comes_until_it_has_ended(site: Site, watc
     watched.is_calm()
 
 
+@requirement("viewer:search")
+def test_a_search_in_what_is_being_written_says_of_how_much_it_is_and_goes_on(site: Site, watched: Watched) -> None:
+    page = watched.page
+    status, field = page.locator("[data-part=search-status]"), page.locator("[data-search]")
+
+    def found(wanted: str) -> None:
+        status.filter(has_text=re.compile(f"^{wanted}$")).wait_for()
+
+    with BlockingHoldall.open(home=str(site.home), session="searched") as bag:
+        writer = bag.begin(tool="slow")
+        writer.write(b"ERROR one\n" + b"fine\n" * 200)
+        page.goto(f"{site.viewer.base}/s/{writer.facts.session}/o/{writer.handle}?token={site.viewer.token}")
+        shown(page, "fine")
+        field.fill("error")
+        field.press("Enter")
+        found("1 of 1 in the first 1.0 kB")
+        writer.write(b"ERROR two\n" + b"fine\n" * 200)
+        page.locator("[data-part=size]", has_text="2.0 kB").wait_for()
+        field.press("Enter")
+        found("2 of 2 in the first 2.0 kB")
+        assert page.locator("[data-part=matches] button").count() == 2
+        writer.write(b"ERROR three\n")
+        page.locator("[data-part=lines]", has_text="403 lines").wait_for()
+        found("2 of 2 in the first 2.0 kB")
+        writer.finish("ready")
+        found("2 of 3")
+        assert page.locator("[data-part=matches] [aria-current]").inner_text().startswith("line 202")
+        assert page.locator(".strip .tick").count() == 3
+        field.press("Enter")
+        page.locator("mark.current", has_text="ERROR").wait_for()
+        found("3 of 3")
+    watched.is_calm()
+
+
 @pytest.mark.parametrize("by", ["lines", "bytes", "hex"])
 def test_hostile_output_is_text_and_nothing_runs_or_leaves(site: Site, watched: Watched, by: str) -> None:
     page = watched.page

@@ -114,6 +114,7 @@ async def search(
     following = every[most].byte if len(every) > most else found.next
     return {
         "matches": shown, "total": found.total, "unit": found.unit, "next": following, "notes": list(found.notes),
+        "bytes": found.totals.bytes, "is_running": found.state in RUNNING,
     }  # fmt: skip
 
 

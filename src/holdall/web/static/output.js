@@ -336,6 +336,8 @@ const follow = new Follow(api, {
     one("size").textContent = size(total.bytes);
     one("lines").textContent = plural(total.lines, "line");
     strip.show(answer.seen);
+    strip.showMatches(search.matches, Math.max(1, total.bytes));
+    search.grown(total.bytes, false);
     if (isFollowing) text.scroller.moveTo(Infinity);
     tellPlace();
   },
@@ -346,6 +348,7 @@ const follow = new Follow(api, {
     const badge = one("state");
     badge.textContent = answer.state;
     badge.dataset.state = answer.state;
+    search.grown(total.bytes, true);
     document.body.dispatchEvent(new Event("ended")); // what was told of it while it ran is told again
     say(answer.error ? `It has ended: ${answer.state}, ${answer.error}` : `It has ended: ${answer.state}. Load the page again for its facts.`);
   },

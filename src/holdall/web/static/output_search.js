@@ -1,6 +1,7 @@
-// Searching the whole output: a list of matches that grows on demand, and a way from one to the next.
+// Searching the whole output: a list of matches that grows on demand, and a way from one to the next. Of what is still being
+// written it says how much was searched, and a step searches again when there is more.
 
-import { grouped, make, plural } from "./output_api.js";
+import { grouped, make, plural, size } from "./output_api.js";
 import { fill } from "./output_runs.js";
 
 export class Search {
@@ -41,6 +42,8 @@ export class Search {
     this.matches = [];
     this.current = -1;
     this.total = 0;
+    this.searched = 0; // bytes
+    this.isRunning = false;
     this.next = null;
     this.list.replaceChildren();
     this.more.hidden = true;
@@ -62,31 +65,70 @@ export class Search {
   }
 
   // The next page of matches; false where it was refused or something else was asked meanwhile.
-  async load() {
-    if (this.next === null) return false;
+  load() {
+    return (this.loading = this.next === null ? Promise.resolve(false) : this.loadFrom(this.next));
+  }
+
+  async loadFrom(start) {
+    const found = await this.page(start);
+    if (!found) return false;
+    this.take(found, found.matches);
+    return true;
+  }
+
+  // What the server answers from a byte on; null as above.
+  async page(start) {
     this.running?.abort();
     const running = (this.running = new AbortController());
     const [q, matchCase, pattern] = JSON.parse(this.asked);
-    let found;
     try {
-      found = await this.api.ask("search", { q, case: matchCase, pattern, start: this.next }, running.signal);
+      const found = await this.api.ask("search", { q, case: matchCase, pattern, start }, running.signal);
+      return running.signal.aborted ? null : found;
     } catch (error) {
-      if (running.signal.aborted) return false;
+      if (running.signal.aborted) return null;
       this.status.textContent = "";
       this.error.textContent = error.message;
       this.error.hidden = false;
-      return false;
+      return null;
     }
-    if (running.signal.aborted) return false;
+  }
+
+  take(found, matches) {
     this.total = found.total;
     this.notes = found.notes;
+    this.searched = found.bytes;
+    this.isRunning = found.is_running;
     this.unit = found.unit === "lines" ? "line" : "match";
     this.next = found.next;
     this.more.hidden = this.next === null;
-    for (const match of found.matches) this.add(match);
+    for (const match of matches) this.add(match);
     this.tell();
     this.told(this.matches, this.current);
-    return true;
+  }
+
+  // The same question to what is there now; the match that was gone to stays the one.
+  async renew() {
+    const fresh = [];
+    let found = { next: 0 };
+    while (found.next !== null && (!fresh.length || fresh.length < this.matches.length)) {
+      found = await this.page(found.next);
+      if (!found) return;
+      fresh.push(...found.matches);
+    }
+    const at = this.matches[this.current]?.at;
+    this.matches = [];
+    this.list.replaceChildren();
+    this.current = fresh.findIndex((match) => match.at === at);
+    this.take(found, fresh);
+    this.list.querySelector(`button[data-match="${this.current}"]`)?.setAttribute("aria-current", "true");
+  }
+
+  // It has so many bytes now, and is over if it is.
+  async grown(bytes, hasEnded) {
+    this.known = bytes;
+    if (!hasEnded || !this.asked) return;
+    await this.loading;
+    if (this.isRunning) await this.renew();
   }
 
   add(match) {
@@ -116,6 +158,7 @@ export class Search {
       if (this.field.value) await this.start();
       return;
     }
+    if (this.isRunning && this.known > this.searched) await this.renew();
     let wanted = this.current + by;
     if (wanted >= this.matches.length && this.next !== null) await this.load();
     if (wanted >= this.matches.length) wanted = 0;
@@ -138,8 +181,7 @@ export class Search {
     // What is packed, or in another encoding, was not searched.
     this.error.textContent = this.total ? "" : (this.notes || []).join(" · ");
     this.error.hidden = !this.error.textContent;
-    if (!this.total) this.status.textContent = "nothing found";
-    else if (this.current < 0) this.status.textContent = plural(this.total, this.unit);
-    else this.status.textContent = `${grouped(this.current + 1)} of ${grouped(this.total)}`;
+    const all = this.current < 0 ? plural(this.total, this.unit) : `${grouped(this.current + 1)} of ${grouped(this.total)}`;
+    this.status.textContent = `${this.total ? all : "nothing found"}${this.isRunning ? ` in the first ${size(this.searched)}` : ""}`;
   }
 }
