@@ -574,6 +574,11 @@ def test_a_path_opens_the_tree_at_its_value_and_is_copied(site: Site, watched: W
     page.fill("[name=path]", "$.nowhere")
     page.press("[name=path]", "Enter")
     page.locator("[data-part=path-status].is-wrong").wait_for()
+    page.fill("[data-search]", "deep")
+    page.press("[data-search]", "Enter")
+    page.locator(".tree mark.current", has_text="deep").wait_for()
+    assert page.locator("[name=path]").input_value() == path
+    assert page.locator("[data-part=path-status]").inner_text() == "", "it was about another path"
     watched.is_calm()
 
 

@@ -215,7 +215,9 @@ export class Tree {
   }
 
   tellPath(item) {
-    if (item) this.form.elements.path.value = item.dataset.path;
+    if (!item) return;
+    if (this.form.elements.path.value !== item.dataset.path) this.tell(""); // it was about another path
+    this.form.elements.path.value = item.dataset.path;
   }
 
   tell(words, isWrong = false) {
