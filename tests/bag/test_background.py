@@ -21,7 +21,7 @@ from holdall.llm.scripted import ScriptedModel
 from holdall.store.directory.live import LiveWriter
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputReader
-from holdall.values.errors import UsageError
+from holdall.values.errors import AnchorNotFound, BadQuery, UsageError
 from holdall.values.settings import by_name
 from holdall.verbs import grep as grep_module
 from holdall.verbs.grep import PatternWatch
@@ -884,6 +884,22 @@ async def test_events_wake_whoever_listens_each_exactly_once(tmp_path: Path) -> 
         call.end.set()
         await listening
         assert seen == ["running", "ended"]
+
+
+async def test_what_is_not_found_in_a_running_call_is_told_with_that_it_runs(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        writer = await bag.jobs.begin(tool="export")
+        runs = r" It is still running; {} bytes so far\."
+        with pytest.raises(BadQuery, match=r"the output is empty.*" + runs.format(0)):
+            await bag.query(writer.handle, path="$.a")
+        writer.write(b'[{"a": 1}, {"a"')
+        with pytest.raises(BadQuery, match="is not JSON.*" + runs.format(15)):
+            await bag.query(writer.handle, "select * from t", at="$[1]")
+        with pytest.raises(AnchorNotFound, match=r"Anchor not found in content\." + runs.format(15)):
+            await bag.slice(writer.handle, anchor="b")
+        writer.finish()
+        with pytest.raises(AnchorNotFound, match="Anchor not found in content$"):
+            await bag.slice(writer.handle, anchor="b")
 
 
 async def test_a_call_of_another_process_that_has_ended_is_not_listed_as_running(tmp_path: Path) -> None:

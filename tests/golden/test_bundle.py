@@ -80,4 +80,4 @@ def test_a_bundle_with_one_bit_changed_is_refused_whole(tmp_path: Path, holdall:
     file.write_bytes(data)
     ran = holdall("import", str(file), "--json", home=tmp_path / "home")
     assert ran.code == 3
-    assert holdall("ls", "--sessions", "--json", home=tmp_path / "home").json == {"sessions": []}
+    assert holdall("ls", "--sessions", "--json", home=tmp_path / "home").json == {"sessions": [], "more": False}

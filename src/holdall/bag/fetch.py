@@ -187,7 +187,13 @@ class Fetch:
             empty = not reader.totals.bytes and reader.facts.state != "ready"
             said = self._core.messages_of(reader.facts) if empty and ask.verb in _OF_MESSAGES else b""
             if not said:
-                return _with_fault(work(reader), reader.facts)
+                try:
+                    return _with_fault(work(reader), reader.facts)
+                except (AnchorNotFound, BadQuery) as problem:
+                    if reader.facts.state == "running":  # what is not there, or is no JSON yet, may come
+                        so_far = f"It is still running; {reader.totals.bytes:,} bytes so far."
+                        problem.args = (f"{str(problem).rstrip('.')}. {so_far}",)
+                    raise
             with contextlib.closing(FileReader.of_bytes(said, reader.facts)) as messages:
                 return with_messages_note(cast("Passage | Found", work(messages)))
 

@@ -94,7 +94,8 @@ async def ls(
                 row.facts.to_json() | {"seen": _seen(row.facts, bag.journal.coverage(row.handle))} for row in outputs
             ]
             told = [flat | row.so_far() for flat, row in zip(listed, outputs, strict=True)]
-            screen.as_json({"session": bag.session.name, "outputs": told, "unreadable": faults})
+            more = len(outputs) < len(rows)
+            screen.as_json({"session": bag.session.name, "outputs": told, "unreadable": faults, "more": more})
         elif outputs:
             now = time.time()
             names = ["HANDLE", "TOOL", "STATE", "KIND", "SIZE", "LINES", "SEEN", "AGE"]
@@ -195,7 +196,7 @@ async def _sessions(options: Options, limit: int | None, *, by_size: bool, rever
              "outputs": count, "kept": kept, "bytes": taken}
             for one, count, kept, taken in found
         ]  # fmt: skip
-        screen.as_json({"sessions": rows})
+        screen.as_json({"sessions": rows, "more": len(found) < len(every_one)})
         return 0 if found else FOUND_NOTHING
     if not found:
         screen.about("there is no session yet: some-command | holdall put")

@@ -322,6 +322,7 @@ async def _told(bag: Holdall, facts: Facts) -> dict[str, Any]:
         "facts": facts.to_json(),
         "inline": fits,
         "notice": kept if fits else content,  # nothing stands in the place of what is shown as it is
+        **({"content": content} if fits else {}),
     }
 
 
