@@ -898,7 +898,7 @@ async def test_what_is_not_found_in_a_running_call_is_told_with_that_it_runs(tmp
         with pytest.raises(AnchorNotFound, match=r"Anchor not found in content\." + runs.format(15)):
             await bag.slice(writer.handle, anchor="b")
         writer.finish()
-        with pytest.raises(AnchorNotFound, match="Anchor not found in content$"):
+        with pytest.raises(AnchorNotFound, match=r"Anchor not found in content$"):
             await bag.slice(writer.handle, anchor="b")
 
 

@@ -705,3 +705,20 @@ async def test_the_error_of_a_call_that_wrote_much_and_is_not_stored_is_masked(
             taken = await bag.run(tool, tool="env")
             assert SECRET not in taken.text
             assert "password=*" in taken.text
+
+
+class _Response:
+    """Of which a public field and its words for itself have secrets."""
+
+    def __init__(self) -> None:
+        self.text = "token=ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+        self._raw = "password=Zq8Wr3Lk9Tp2Vx7N"
+
+    def __repr__(self) -> str:
+        return f"<Response {self._raw}>"
+
+
+async def test_an_object_whose_words_have_a_secret_beside_a_masked_field_is_its_fields(tmp_path: Path) -> None:
+    async with opened(tmp_path, tools={"v": ToolPolicy(redact=True)}) as bag:
+        taken = await bag.take({"a": _Response()}, tool="v")
+        assert taken.content == {"a": {"text": "token=" + "*" * 40}}

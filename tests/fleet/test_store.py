@@ -626,6 +626,19 @@ def test_what_a_tool_scans_was_compared_before(fleet: Fleet) -> None:
     reader.close()
 
 
+@requirement("fleet:copies-checked")
+def test_a_copy_that_was_whole_once_is_compared_again_before_a_tool_scans_it(fleet: Fleet) -> None:
+    store = fleet.host()
+    session, data = store.open_session("s1"), b"".join(b"row %d is fine\n" % number for number in range(20_000))
+    facts = keep(store, session, data)
+    with contextlib.closing(store.open(facts)) as reader, reader.local_file():
+        pass
+    (cached,) = [one for one in Path(store.cache.path).iterdir() if one.suffix == ".full"]
+    cached.write_bytes(data.replace(b"row 777 is", b"row 777 WAS"[:10]))
+    with contextlib.closing(store.open(facts)) as reader, reader.local_file() as descriptor:
+        assert os.pread(descriptor, len(data) + 1, 0) == data
+
+
 @requirement("fleet:copies-bounded")
 def test_the_cache_stays_within_its_bound_and_the_oldest_go(fleet: Fleet) -> None:
     store = fleet.host(cache_bytes=16 * 65_536)

@@ -294,7 +294,11 @@ class _Walk:
     def changed(self, value: object, name: str = "", within: str = "") -> object:
         """`within` is the name of a secret that it is a part of, if there is one."""
         new = self._changed(value, name, within)
-        return self._as_said(value, name) if new is value and type(value) not in _PLAIN else new
+        if type(new) in _PLAIN or (said := self._as_said(new, name)) is new:
+            return new
+        # Where a field of it was masked, the fields say more than its words for itself.
+        fields = {} if new is value else {key: one for key, one in vars(new).items() if not key.startswith("_")}
+        return fields or said
 
     def _as_said(self, value: object, name: str) -> object:
         """What passes as it is, a framework may show by its own words for itself: where they have a secret, without it.

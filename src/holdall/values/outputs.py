@@ -176,7 +176,8 @@ class Facts:
     @staticmethod
     def from_json(flat: dict[str, Any]) -> "Facts":
         """Raises KeyError, TypeError, ValueError or OverflowError if `flat` is not what `to_json` wrote."""
-        if not _KIND.fullmatch(flat["kind"]) or flat["state"] not in STATES:
+        # `unreadable` is what we say of a record that cannot be read; none says it of itself.
+        if not _KIND.fullmatch(flat["kind"]) or flat["state"] not in STATES or flat["state"] == "unreadable":
             raise ValueError("unknown kind or state")
         # Records from before there were such fields have none of them.
         flat = flat | {"notes": tuple(cast("list[str]", flat["notes"]))}

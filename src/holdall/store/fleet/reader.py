@@ -13,7 +13,7 @@ from holdall.policy.measure import checksum
 from holdall.store import deadline
 from holdall.store.fleet.cache import CachedFile
 from holdall.store.fleet.objects import SMALL, Objects, in_parallel, name_of, segment_of
-from holdall.store.reader import FileReader, RunningReader
+from holdall.store.reader import FileReader, RunningReader, damage_in
 from holdall.values.errors import OutputDamaged, StoreFault, StoreFull
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK, BlockTable
@@ -88,6 +88,8 @@ class FleetReader(FileReader):
             for _ in in_parallel(self._keep, range(0, len(self.table), _PIECE)):
                 deadline.check()
             self._file.complete(self.totals.bytes)
+        for span in damage_in(self, self._file.descriptor) or ():  # a copy that was whole once: others write here too
+            self._keep(span.start // BLOCK)
         yield self._file.descriptor
 
     def close(self) -> None:
