@@ -498,7 +498,7 @@ class Core:
         and with nothing beside them, say nothing new. In other letter case, or with hidden signs in between, a model
         still reads the mark.
         """
-        if not text or not (self.marks.search(text) or self._reads_as_mark(text)):
+        if not text or not (self._bears_mark(text) or self._reads_as_mark(text)):
             return False
         # One behind the other and nothing between: one that stands inside of another could break its fence.
         issued, at = sorted(self._issued, key=len, reverse=True), len(text) - len(text.lstrip())
@@ -512,7 +512,12 @@ class Core:
 
     def _reads_as_mark(self, text: str) -> bool:
         """In other signs that are written alike: full width, mathematical letters."""
-        return not text.isascii() and self.marks.search(unicodedata.normalize("NFKC", text)) is not None
+        return not text.isascii() and self._bears_mark(unicodedata.normalize("NFKC", text))
+
+    def _bears_mark(self, text: str) -> bool:
+        # Most texts lack a sign of it, and to make the pattern takes half as long as to open a session.
+        signs = (sign for sign in self.signature if not sign.isalnum())
+        return all(sign in text for sign in signs) and self.marks.search(text) is not None
 
     @functools.cached_property
     def marks(self) -> re.Pattern[str]:
