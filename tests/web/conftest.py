@@ -62,10 +62,15 @@ _SIZE: "ViewportSize" = {"width": 1100, "height": 900}
 
 
 @pytest.fixture
-def watched(browser: "Browser") -> Generator[Watched]:
+def alone(browser: "Browser") -> Generator[Watched]:
     """A browser window of its own. Dialogs, errors, refused content and requests that leave the origin are noted."""
     with _opened(browser) as made:
         yield made
+
+
+@pytest.fixture
+def watched(alone: Watched) -> Watched:
+    return alone
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +80,14 @@ def _one_window(browser: "Browser") -> Generator[Watched]:
 
 
 @pytest.fixture
-def window(_one_window: Watched) -> Watched:
-    """A window that other tests have used: for those that only visit a page, which is half as much work without a new one."""
+def window(_one_window: Watched) -> Generator[Watched]:
+    """A window that other tests have used, without what they left: a new one takes more than a second of processor."""
     _one_window.troubles.clear()
     _one_window.page.set_viewport_size(_SIZE)
-    return _one_window
+    yield _one_window
+    if _one_window.page.url.startswith("http"):
+        _one_window.page.evaluate("localStorage.clear()")
+    _one_window.context.clear_permissions()
 
 
 @contextmanager

@@ -109,6 +109,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         yield Site(running, home, addresses | {"story": f"/s/{story.session}/o/{story.handles[0]}"})
 
 
+@pytest.fixture
+def watched(window: Watched) -> Watched:
+    return window
+
+
 def rows(page: "Page") -> "Locator":
     return page.locator("[data-part=text] .row")
 
@@ -138,10 +143,10 @@ def settled(page: "Page", wanted: str) -> None:
     ("name", "last"), [("many", f"row {MANY_LINES}$"), ("large", "says nothing at all"), ("long", '"find me"}]}')]
 )
 def test_web_011_an_output_of_any_shape_is_there_at_once_and_its_end_too(
-    site: Site, watched: Watched, name: str, last: str
+    site: Site, alone: Watched, name: str, last: str
 ) -> None:
-    page = watched.page
-    watched.visit(site.address("csv"))  # with its notice: what every page needs is loaded now
+    page = alone.page
+    alone.visit(site.address("csv"))  # with its notice: what every page needs is loaded now
     page.locator("#panel-notice", has_text="Not recorded").wait_for()
     got, before = _bytes_received(page), _memory(site.viewer.process.pid)
     started = time.perf_counter()
@@ -158,7 +163,7 @@ def test_web_011_an_output_of_any_shape_is_there_at_once_and_its_end_too(
     assert page.evaluate("() => performance.memory.usedJSHeapSize") < 60_000_000
     assert _memory(site.viewer.process.pid) - before < 60_000_000
     assert not FULL or painted < 1.0  # alone, in `./dev test browser`: else other workers have the processor
-    watched.is_calm()
+    alone.is_calm()
 
 
 def _memory(pid: int) -> int:
@@ -769,8 +774,8 @@ def test_a_line_past_the_end_is_said_not_to_be_there(site: Site, watched: Watche
     watched.is_calm()
 
 
-def test_the_main_array_is_open_although_its_end_was_not_reached_in_time(site: Site, watched: Watched) -> None:
-    page = watched.page
+def test_the_main_array_is_open_although_its_end_was_not_reached_in_time(site: Site, alone: Watched) -> None:
+    page = alone.page
     page.add_init_script("""
       const ask = window.fetch;
       window.fetch = async (address, ...rest) => {
@@ -781,9 +786,9 @@ def test_the_main_array_is_open_although_its_end_was_not_reached_in_time(site: S
         return new Response(JSON.stringify(level), { headers: answer.headers });
       };
     """)
-    watched.visit(site.address("json", "?view=tree"))
+    alone.visit(site.address("json", "?view=tree"))
     page.locator("[data-path='$.items[0]']").wait_for()
-    watched.is_calm()
+    alone.is_calm()
 
 
 def test_numbers_are_not_broken_on_a_phone(site: Site, watched: Watched) -> None:
