@@ -301,7 +301,7 @@ def test_the_tools_of_a_real_mcp_server_are_those_of_the_agent(holdall: Program,
         report_when("QUIET.*row 777 of the server", "both are there"),
         more=front, tools="",
     )  # fmt: skip
-    ran = holdall("run", file, "x", "--json")
+    ran = holdall("run", file, "x", "--json", cwd=agents.folder)
     assert events_of(ran)[-1]["report"] == "both are there"
     (pid,) = pids_in(agents.pids())
     assert not lives(pid), "it ends with the run"
@@ -311,7 +311,7 @@ def test_tools_of_several_servers_have_the_names_of_their_servers(holdall: Progr
     front = f"servers: {agents.servers(one={}, two={})}\nslow_after_seconds: 600"  # however busy the machine is
     asked = calls(("one__shout", {"text": "from one"}), ("two__shout", {"text": "from two"}))
     file = agents.agent(asked, report_when("FROM ONE.*FROM TWO", "both"), more=front, tools="")
-    ran = holdall("run", file, "x")
+    ran = holdall("run", file, "x", cwd=agents.folder)
     assert ran.text == "both\n", ran.err
 
 
@@ -330,7 +330,7 @@ def test_a_server_that_does_not_start_is_a_fault_that_names_it(
 ) -> None:
     server.setdefault("command", sys.executable)
     file = agents.agent(report("x"), more=f"servers: {agents.servers(shop=server)}", tools="")
-    ran = holdall("run", file, "x")
+    ran = holdall("run", file, "x", cwd=agents.folder)
     assert (ran.code, ran.out) == (3, b"")
     assert 'MCP server "shop"' in ran.err
     assert said in ran.err
@@ -345,7 +345,7 @@ def test_a_server_that_dies_in_a_call_is_told_to_the_model_and_starts_again(hold
         report_when("out of cheese.*BACK AGAIN", "it came back"),
         more=f"servers: {agents.servers(small={})}", tools="",
     )  # fmt: skip
-    ran = holdall("run", file, "x")
+    ran = holdall("run", file, "x", cwd=agents.folder)
     assert (ran.code, ran.text) == (0, "it came back\n")
     assert len(pids_in(agents.pids())) == 2
 
@@ -356,7 +356,7 @@ def test_a_server_that_hangs_does_not_hold_up_the_run(holdall: Program, agents: 
         report_when("meanwhile", "went on"),
         more=f"servers: {agents.servers(small={})}\nslow_after_seconds: 0.2\ngrace_seconds: 0.2",
     )
-    ran = holdall("run", file, "x")
+    ran = holdall("run", file, "x", cwd=agents.folder)
     assert (ran.code, ran.text) == (0, "went on\n")
     assert "still running: hang " in ran.err
     assert not any(map(lives, pids_in(agents.pids())))
