@@ -35,7 +35,7 @@ SECRET = "correct-horse-7!"
 LINE = f"DB_PASSWORD={SECRET}"
 SMALL = f"first {SECRET} alone\n{LINE}\n"
 LONG = f"{LINE}\n{'x' * 100}\n"
-LARGE = f"first {SECRET} alone\n{LINE}\n" + "an ordinary line of a log\n" * 20_000
+LARGE = f"first {SECRET} alone\n{LINE}\n" + "an ordinary line of a log\n" * 11_000
 SETTINGS = {"tools": {"env": ToolPolicy(redact=True)}}
 
 pytestmark = [pytest.mark.anyio, requirement("store:tool-redacts")]
@@ -638,7 +638,7 @@ async def test_names_that_are_masked_alike_stay_members_of_their_own(tmp_path: P
         assert [*names] == ["*" * 20, f"{'*' * 20} (2)", f"{'*' * 20} (3)"]
 
 
-@pytest.mark.parametrize("count", [10, 30_000, 200_000])
+@pytest.mark.parametrize("count", [10, 30_000, 70_000])
 @pytest.mark.parametrize("way", ["take", "keep", "asynchronous"])
 async def test_a_stream_that_fails_is_kept_up_to_there_and_its_error_is_masked(
     tmp_path: Path, way: str, count: int
