@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import httpx2
-import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +17,8 @@ from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, StoreFul
 from tests.requirements import requirement
 
 if TYPE_CHECKING:
-    import anthropic  # two seconds, which every process that collects the tests would take
+    import anthropic  # these two take seconds, in every process that collects the tests
+    import openai
 
 REQUEST = httpx2.Request("POST", "https://api.example.com/v1/chat/completions")
 
@@ -28,8 +28,10 @@ def response(status: int, body: object) -> httpx2.Response:
     return httpx2.Response(status, content=content, request=REQUEST)
 
 
-def raised_by_openai(status: int, body: Mapping[str, Any]) -> openai.APIStatusError:
+def raised_by_openai(status: int, body: Mapping[str, Any]) -> "openai.APIStatusError":
     """As the client makes it: the body is what stands under `error`."""
+    import openai
+
     return openai.OpenAI(api_key="x")._make_status_error_from_response(response(status, body))  # pyright: ignore[reportPrivateUsage]
 
 
@@ -172,6 +174,8 @@ GROQ = {"error": {"message": "Request too large for model `llama-3.1-8b-instant`
 
 
 def test_other_errors_are_not_taken_for_it() -> None:
+    import openai
+
     for error in (
         raised_by_openai(429, {"error": {"message": "Rate limit reached on tokens per min (TPM): Limit 30000, Requested 342389.", "type": "tokens", "code": "rate_limit_exceeded"}}),
         raised_by_openai(413, GROQ),
