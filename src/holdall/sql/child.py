@@ -671,6 +671,29 @@ def _structures(duck: Any, shape: Shape, kinds: Mapping[str, str], limit: str = 
     return [str(one or False).replace("UBIGINT", "BIGINT") for one in found]
 
 
+# What the text of a value is where its type surely is the column's, and leaves it as it is.
+_PLAIN_VALUES = {
+    "BIGINT": "-?\\d{1,18}",
+    "DOUBLE": "-?\\d{1,15}(?:[.eE].*)?",
+    "BOOLEAN": "true|false",
+    "VARCHAR": '"(?s:.*)',
+}
+
+
+def _are_plain(duck: Any, shape: Shape, kinds: Mapping[str, str]) -> bool:
+    """Whether all values of these columns are what their types say: two thirds of the time of `_structures`, which
+    tells it of the others too."""
+    if not kinds.keys() or not set(kinds.values()) <= _PLAIN_VALUES.keys():
+        return False
+    typed = ", ".join(f"{quoted(name)}: 'JSON'" for name in kinds)
+    asked = [
+        f"bool_and(regexp_full_match({_identifier(name)}::varchar, {quoted(_PLAIN_VALUES[kind])}))"
+        for name, kind in kinds.items()
+    ]
+    rows = f"from {_read_json(shape, 1, f', columns={{{typed}}}')}"
+    return False not in duck.execute(f"select {', '.join(asked)} {rows}").fetchone()
+
+
 def _is_changed(column: str, kind: str) -> str:
     """By the type `kind`, of which it is by its structure. The column is one of JSON."""
     match kind:
@@ -1084,8 +1107,10 @@ class Table:
         if not _has_renamed(columns) and not any(set(kinds[name]) & set("([") for name in names):
             with contextlib.suppress(self._fault):
                 asked = {name: kinds[name] for name in names}
-                first = _structures(self._duck, self._shape, asked, f" limit {SAMPLE}")
-                if first == _structures(self._duck, self._shape, asked):
+                if _are_plain(self._duck, self._shape, asked) or (
+                    _structures(self._duck, self._shape, asked, f" limit {SAMPLE}")
+                    == _structures(self._duck, self._shape, asked)
+                ):
                     self._known[(*key, *names)] = [(name, "") for name in names]
                     return True
         self._needs_all_columns, self._way = True, None
