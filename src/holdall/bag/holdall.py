@@ -251,13 +251,13 @@ class Holdall(KeptNames):
         returns True (it waits for a person), it does not go to the background. What is added to `messages` (progress,
         log lines) can be read under its handle until it has output.
         """
-        self.core.check_open()
         started = time.perf_counter()
         call, arguments = read_call(call, tool, arguments)
         origin, loop = self._origin(tool, server, arguments, call_id), self.core.loop_of_calls()
-        ended = await self.core.at_home(
-            self._dispatch.call(call, origin, schema, background=background, waits=waits, loop=loop, messages=messages)
+        work = self._dispatch.call(
+            call, origin, schema, background=background, waits=waits, loop=loop, messages=messages
         )
+        ended = await (work if self.core.shared.portal is None else self.core.at_home(work))
         if isinstance(ended, Running):
             return ended
         if isinstance(ended, Ended):

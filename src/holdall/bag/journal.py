@@ -244,7 +244,7 @@ def _line(event: "Event | _Whole", by: str) -> bytes:
         named = f'"tool":{_TEXT(tool)},' if tool else ""
         called = f'"call_id":{_TEXT(call_id)},' if call_id else ""
         took = f'"seconds":{seconds!r},' if seconds else ""
-        more = "".join(f',"{name}":{_TEXT(text)}' for name, text in asked.items())
+        more = "".join([f',"{name}":{_TEXT(text)}' for name, text in asked.items()]) if asked else ""
         return f'{{"at":{at!r},"event":"inline",{named}{called}{took}"by":"{by}","chars":{chars}{more}}}\n'.encode()
     return _ENCODE(event.to_json()).encode("ascii") + b"\n"
 

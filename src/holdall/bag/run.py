@@ -96,9 +96,6 @@ class Sink:
         self._lock = threading.Lock()
         self._writer: OutputWriter | None = None
         self._begun: Facts | None = None  # as they were when it got its handle
-        self._lone = Surrogates()
-        self._objects = Objects()
-        self._borders = Borders()
         self._closed = self._finished = self._is_warned = False
         self.has_parts = False  # whether anything was ever written
         self.stores = stores  # whether any of it may reach the store
@@ -233,6 +230,8 @@ class Sink:
             self.fault = problem
             return
         self._begun = self._writer.facts
+        # Only now: most calls return a small text, and write nothing.
+        self._lone, self._objects, self._borders = Surrogates(), Objects(), Borders()
         for part in self._parts:
             self._store(part)
         self._parts.clear()
@@ -766,14 +765,17 @@ class Dispatch:
             arguments = await resolve(self._core, origin.arguments, origin.tool, schema, origin.server)
             return await called(call, arguments, sink)
 
-        def plain() -> Coroutine[Any, Any, object]:
-            return called(call, origin.arguments, sink)
-
         async def unpoured() -> object:
             value = await returned(call)
             return value if one.job.owner is None else await _streamed(value, sink)
 
-        work = unpoured if bare else resolved if is_on(self._core, origin.tool) else plain
+        work: Callable[[], Coroutine[Any, Any, object]] = (
+            unpoured
+            if bare
+            else resolved
+            if is_on(self._core, origin.tool)
+            else partial(called, call, origin.arguments, sink)
+        )
         if isinstance(call, asyncio.Future):  # a task: it runs where it was made
             loop = cast("asyncio.Future[object]", call).get_loop()
         if loop is not None:
@@ -849,11 +851,10 @@ class Dispatch:
         """The notice that it continues; None if it has ended."""
         patience = self._patience(one)
         try:
-            waits = one.waits or (lambda: False)
             waited = False
             while not (ended := await self.jobs.race(one.job, patience)):
                 # A call that is gone would be asking the person; and one that was answered just now needs its time.
-                waited, before = waits(), waited
+                waited, before = one.waits is not None and one.waits(), waited
                 if not (waited or before):
                     break
         except asyncio.CancelledError:

@@ -256,16 +256,19 @@ def _difference(core: Core, reader: OutputReader) -> Difference | None:
 
 def earlier_of(core: Core, facts: Facts, states: Collection[str] = ("ready",)) -> str:
     """The handle of the last output before this one of the same tool and arguments; empty if there is none."""
-    origin, found = facts.origin, ""
+    origin = facts.origin
     if not origin.tool:
         return ""
-    for one in list(core.kept.values()):
-        if one.handle == facts.handle:
-            break
-        same = (one.origin.tool, one.origin.server) == (origin.tool, origin.server) and one.handle not in core.untold
-        if same and one.state in states and _are_same(one.origin.arguments, origin.arguments):
-            found = one.handle
-    return found
+    is_before = facts.handle not in core.kept
+    for one in reversed(list(core.kept.values())):
+        if not is_before:
+            is_before = one.handle == facts.handle
+            continue
+        by = one.origin
+        same = by.tool == origin.tool and by.server == origin.server and one.handle not in core.untold
+        if same and one.state in states and _are_same(by.arguments, origin.arguments):
+            return one.handle
+    return ""
 
 
 def _are_same(one: object, other: object) -> bool:
@@ -289,7 +292,10 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
     for one in [one for one in core.kept.values() if one.state == "running" and one.handle not in in_background]:
         with contextlib.suppress(HoldallError, OSError):  # another process has it, and may have ended it
             core.kept[one.handle] = core.store.resolve(core.session, one.handle)
-    kept = [one for one in list(core.kept.values()) if not (rule.is_over(one, now) and _has_expired(core, one))]
+    kept = list(core.kept.values())
+    # Every turn asks: as long as the time of the first is not over, no other's is.
+    if kept and rule.expires_at(min([one.ended or one.created for one in kept])) <= now:
+        kept = [one for one in kept if not (rule.is_over(one, now) and _has_expired(core, one))]
     ended = [one for one in kept if one.state not in ("running", "queued") and (in_all or one.handle in in_background)]
     failed = [one for one in ended if one.state != "ready" or one.origin.is_error]
     whole = [one for one in ended if one.state == "ready" and not one.origin.is_error]

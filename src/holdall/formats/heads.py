@@ -145,7 +145,10 @@ def _level_in(line: str) -> re.Match[str] | None:
 
 def _place(line: str, *, leads: bool = False) -> _Place | None:
     """`leads`: only at its beginning."""
-    lead = _lead(line)
+    return _place_behind(line, _lead(line), leads=leads)
+
+
+def _place_behind(line: str, lead: re.Match[str] | None, *, leads: bool = False) -> _Place | None:
     found = lead or (None if leads else _INSIDE.search(line[:_INSIDE_UP_TO]))
     if not found or not found.lastgroup:
         return None
@@ -213,12 +216,19 @@ def tally(texts: list[bytes], *, exact: bool = True) -> Tally:
 
 
 def _tally(texts: list[bytes], exact: bool) -> Tally:
-    probe = [text[:_READ].decode("latin-1") for text in spread(texts, _PROBED)]
-    stamps = [place for place in map(_place, probe) if place]
+    heads = [text[:_READ] for text in spread(texts, _PROBED)]
+    probe = [head.decode("latin-1") for head in heads]
+    leads_of = list(map(_lead, probe))
+    stamps = [place for place in map(_place_behind, probe, leads_of) if place]
     found = Tally(len(texts), exact=exact)
-    if sum(_program_spot(line) != _NOWHERE for line in probe) * 2 > max(1, len(stamps)):
+    # Which digits they have tells nothing of programs and levels: most lines are as one that was looked at.
+    shapes = [head.translate(_DIGITS) for head in heads]
+    rests = [shape[lead.end() :] for shape, lead in zip(shapes, leads_of, strict=True) if lead]
+    programs = {rest: _program(rest.decode("latin-1")) is not None for rest in set(rests)}
+    if sum(map(programs.__getitem__, rests)) * 2 > max(1, len(stamps)):
         found.programs = _programs(texts)
-    levels = [level for level in map(_level_in, probe) if level]
+    marked = {shape: _level_in(shape.decode("latin-1")) for shape in set(shapes)}
+    levels = [level for level in map(marked.__getitem__, shapes) if level]
     if len(levels) * 3 <= max(1, len(stamps) or len(probe)):
         levels = []
     form, leads = Counter((place.form, place.leads) for place in stamps).most_common(1)[0][0] if stamps else ("", False)
@@ -354,6 +364,8 @@ _ISO = lazy_pattern(
 
 def _first_and_last(times: list[bytes], form: str) -> tuple[bytes, bytes]:
     """The earliest and the latest, of times in the order of the lines."""
+    if not times:  # the one line of them that was read has a number that is no time
+        return b"", b""
     times = [time for time, _ in groupby(times)]
     return _FIRST_AND_LAST.get(form, _ends)(times, form) or (b"", b"")
 

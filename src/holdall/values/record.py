@@ -207,7 +207,7 @@ def _declared_fields(cls: Any) -> list[_Field]:
 
 def _init_of(cls: Any) -> Callable[..., None]:
     """As `dataclasses` would write it."""
-    scope: dict[str, Any] = {"set_": object.__setattr__, "UNSET": _UNSET}
+    scope: dict[str, Any] = {"UNSET": _UNSET}
     frozen: bool = _vars(cls)[_MARK].frozen
     positional: list[str] = []
     named: list[str] = []
@@ -230,7 +230,9 @@ def _init_of(cls: Any) -> Callable[..., None]:
             value = made
         else:
             continue
-        lines.append(f" set_(self,{one.name!r},{value})" if frozen else f" self.{one.name}={value}")
+        # Past the `__setattr__` that refuses: by the slot itself, in half the time of `object.__setattr__`.
+        scope[f"set_{one.name}"] = getattr(cls, one.name).__set__
+        lines.append(f" set_{one.name}(self,{value})" if frozen else f" self.{one.name}={value}")
     if hasattr(cls, "__post_init__"):
         lines.append(" self.__post_init__()")
     parameters = ",".join(["self", *positional, *(["*", *named] if named else [])])
