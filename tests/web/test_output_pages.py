@@ -872,3 +872,28 @@ def test_what_a_person_kept_on_the_command_line_was_given_to_no_model(home: Path
     assert "got this output whole" not in short
     assert "A model would have been given this:" in long
     assert "that the model was given" not in long
+
+
+def test_a_call_that_was_kept_took_the_same_on_every_page(home: Path) -> None:
+    async def kept() -> tuple[str, str]:
+        async with Holdall.open(home=str(home), session="s") as bag:
+            facts = await bag.keep("x\n", tool="t")
+            bag.journal.record("kept", handle=facts.handle, tool="t", seconds=2.6, bytes=2)
+            return bag.session.id, facts.handle
+
+    session, handle = asyncio.run(kept())
+    with client(home) as browser:
+        pages = [browser.get(f"/s/{session}{path}").text for path in ("", "/calls", f"/o/{handle}")]
+    assert ['class="num">2.6 s<' in page for page in pages[:2]] == [True, True]
+    assert "<dt>took</dt><dd>2.6 s</dd>" in pages[2]
+
+
+@pytest.mark.anyio
+async def test_what_a_command_writes_is_told_to_no_model_while_it_runs(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="s") as bag:
+        writer = await bag.jobs.begin(tool="make")
+        with client(home) as browser:
+            page = browser.get(f"/s/{bag.session.id}/o/{writer.handle}/notice").text
+        writer.finish("ready")
+    assert "It is still being written, by a command or a program: no model was told of it." in page
+    assert "the model" not in page

@@ -63,6 +63,7 @@ class Notice:
     left: int = 0  # characters that are not on the page
     for_person: bool = False  # it was shown to a person, on the command line, and to no model
     announced: str = ""  # what the model was given when the call went to the background
+    for_nobody: bool = False  # it is written by a command or a program: no call of it went to the background
 
 
 async def notice_of(bag: Holdall, facts: Facts) -> Notice:
@@ -77,7 +78,8 @@ async def notice_of(bag: Holdall, facts: Facts) -> Notice:
     try:
         announced = await announced_text(bag, facts)
         if facts.state in asking.RUNNING:
-            return Notice("", "running", announced=announced)
+            went = announced or await asyncio.to_thread(_went_to_background, bag, facts)
+            return Notice("", "running", announced=announced, for_nobody=not went)
         was_whole, for_person = await asyncio.to_thread(_shown_as, bag, facts)
         if noted := await noticed_text(bag, facts):
             return Notice(noted[:_LONGEST], "noted", "", max(0, len(noted) - _LONGEST), for_person, announced)
@@ -92,6 +94,10 @@ def _shown_as(bag: Holdall, facts: Facts) -> tuple[bool, bool]:
     kept = [one for one in bag.records.events() if one.kind == "kept" and one.handle == facts.handle]
     for_person = bool(kept) and all(one.data.get("reader") == PERSON for one in kept)
     return any(not one.data.get("replaced") and one.spans("shown") == whole for one in kept), for_person
+
+
+def _went_to_background(bag: Holdall, facts: Facts) -> bool:
+    return any(one.kind == "running" and one.handle == facts.handle for one in bag.records.events())
 
 
 async def announced_text(bag: Holdall, facts: Facts) -> str:
@@ -380,12 +386,14 @@ class Seen:
 
 
 def took(events: Iterable[Event]) -> dict[str, float]:
-    """By handle: how long calls took that went to the background, and those of an agent."""
-    return {
-        event.handle: number(event.seconds)
-        for event in events
-        if event.kind == "ended" or (event.kind == "called" and event.data.get("outcome") == "kept")
-    }
+    """By handle: how long calls took that went to the background, those of an agent, and all others that were kept."""
+    known, kept = dict[str, float](), dict[str, float]()
+    for event in events:
+        if event.kind == "ended" or (event.kind == "called" and event.data.get("outcome") == "kept"):
+            known[event.handle] = number(event.seconds)
+        elif event.kind == "kept":
+            kept[event.handle] = number(event.seconds)
+    return kept | known
 
 
 _LONG_LINES = 1000  # bytes of an average line from which on an output is shown by bytes
