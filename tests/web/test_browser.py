@@ -313,6 +313,35 @@ def test_names_and_roles_are_there_for_those_who_do_not_see(served: tuple[Viewer
     watched.is_calm()
 
 
+def test_the_list_of_calls_follows_what_a_gateway_does(home: Path, watched: Watched) -> None:
+    """Nothing runs when the page is loaded. What somebody reads is not taken from under their eyes."""
+    bag, page = Holdall.open(home=str(home), session="editor"), watched.page
+
+    def call(tool: str) -> None:
+        bag.journal.record("inline", tool=tool, chars=5)
+
+    call("first_tool")
+    with viewer(home) as at:
+        watched.visit(f"{at.base}/s/{bag.session.id}?token={at.token}")
+        page.get_by_text("first_tool").wait_for()
+        call("second_tool")
+        page.get_by_text("second_tool").wait_for()
+        done(lambda: bag.keep("x\n", tool="export"))
+        page.get_by_role("region", name="Outputs").get_by_text("export").wait_for()
+        link = page.get_by_role("region", name="Calls").get_by_role("link", name="export")
+        link.focus()
+        call("third_tool")
+        page.get_by_role("button", name="There are newer calls").click()
+        page.get_by_text("third_tool").wait_for()
+        page.get_by_label("Search the calls").fill("first")
+        page.wait_for_url("**/calls?q=first")
+        call("first_of_all")
+        page.get_by_text("first_of_all").wait_for()
+        assert page.get_by_text("third_tool").count() == 0
+        watched.is_calm()
+    done(bag.close)
+
+
 def test_a_running_session_is_seen_to_go_on_and_to_end(home: Path, watched: Watched) -> None:
     """The page is not loaded again: what is new comes to it, and it stops asking when the session has ended."""
 

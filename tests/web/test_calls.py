@@ -319,3 +319,39 @@ async def test_what_a_program_keeps_is_kept_and_not_in_the_background(home: Path
         [row] = _rows(browser.get(f"/s/{bag.session.id}/calls").text)
         assert ">kept<" in row
         assert len(_rows(browser.get(f"/s/{bag.session.id}/calls?verdict=kept").text)) == 1
+
+
+async def test_what_was_kept_at_once_was_not_in_the_background_when_it_is_gone(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="mine") as bag:
+        await bag.forget((await bag.keep("x\n" * 40_000, tool="export")).handle)
+    with client(home) as browser:
+        [row] = _rows(browser.get(f"/s/{bag.session.id}/calls").text)
+    assert ">kept<" in row
+    assert "removed" in row
+
+
+async def test_a_call_of_ours_that_names_no_output_has_its_arguments_or_says_why_not(home: Path) -> None:
+    events = [
+        Event(1.0, "retrieved", data={"verb": "wait", "name": "wait_for_tool_output"}),
+        Event(1.0, "called", tool="wait_for_tool_output", call_id="w", seconds=0.5, data={"outcome": "answer"}),
+    ]
+    rows, _ = rows_of(events, {"w": '{"all": true}'}, "", "", None)
+    assert [(row.arguments, row.seconds) for row in rows] == [('{"all": true}', 0.5)]
+    async with Holdall.open(home=str(home), session="gateway") as bag:
+        await bag.call("context_read", {"handle": "zzzz"})
+    with client(home) as browser:
+        [row] = _rows(browser.get(f"/s/{bag.session.id}/calls").text)
+    assert "it named no output that is kept; which one, and what it asked, is not recorded" in row
+
+
+async def test_a_list_that_has_not_changed_is_not_sent_again(home: Path) -> None:
+    session = await _some_calls(home)
+    with client(home) as browser:
+        stamp = re.search(r'data-stamp="([^"]+)"', browser.get(f"/s/{session}/calls").text)
+        assert stamp is not None
+        assert browser.get(f"/s/{session}/calls?v={stamp[1]}", headers=_PART).status_code == 204
+        async with Holdall.open(home=str(home), session="gateway") as bag:
+            await bag.take("short", tool="later")
+        newer = browser.get(f"/s/{session}/calls?v={stamp[1]}", headers=_PART)
+    assert newer.status_code == 200
+    assert "later" in _rows(newer.text)[0]

@@ -42,6 +42,8 @@ _LONGEST_SEARCH = 200
 _MOST_INSIDE = 20  # outputs of one answer
 _SECONDS_INSIDE = 2.0  # of one answer, and what the last output takes
 VERDICTS = ("shown whole", "kept", "in the background", "answered", "refused", "not kept", "passed on", "failed")
+# Its words may be from an output that is gone: they are in no log.
+_OF_NO_OUTPUT = "it named no output that is kept; which one, and what it asked, is not recorded"
 SORTS = ("newest", "longest", "largest")
 _VERDICT = {
     "inline": "shown whole", "kept": "kept", "running": "in the background", "unkept": "not kept",
@@ -89,10 +91,11 @@ def row_of(event: Event) -> Row | None:
         return None
     is_ours = event.kind in ("retrieved", "refused")
     name = str(data.get("name") or data.get("verb") or "") if is_ours else event.tool
+    why = str(data.get("why") or "") or (_OF_NO_OUTPUT if event.kind == "refused" and not event.handle else "")
     return Row(
         event.at - event.seconds, name[:200], verdict, str(data.get("server") or "")[:200], _arguments(data),
         number(event.seconds), whole(data.get("bytes")), whole(data.get("chars")), whole(data.get("tokens")),
-        event.handle, event.call_id[:200], str(data.get("why") or "")[:_SHORT], data.get("is_error") is True,
+        event.handle, event.call_id[:200], why[:_SHORT], data.get("is_error") is True,
     )  # fmt: skip
 
 
@@ -139,14 +142,18 @@ def _joined(events: Iterable[Event], arguments: Mapping[str, str]) -> Iterator[R
         if event.kind in ("called", "ended"):
             at = next((at for at, one in enumerate(waiting) if _is_of(event, one)), None)
             if at is not None:
-                waiting[at] = _completed(waiting[at], event)
+                waiting[at] = _with_arguments(_completed(waiting[at], event), arguments)
                 continue
         row = row_of(event)
         if row is not None:
-            waiting.append(replace(row, arguments=row.arguments or arguments.get(row.call_id, "")))
+            waiting.append(_with_arguments(row, arguments))
         while len(waiting) > PAGE:
             yield waiting.popleft()
     yield from waiting
+
+
+def _with_arguments(row: Row, said: Mapping[str, str]) -> Row:
+    return row if row.arguments else replace(row, arguments=said.get(row.call_id, ""))
 
 
 def _is_of(event: Event, row: Row) -> bool:
@@ -184,12 +191,18 @@ def _said_arguments(bag: Holdall) -> dict[str, str]:
 
 
 async def calls(request: Request) -> Response:
-    """The list of one session, as a page, or as the part of one that htmx asks for."""
+    """The list of one session, as a page, or as the part of one that scripts ask for; nothing where it has not changed
+    since (204).
+    """
     text, verdict, before = _asked(request)
+    viewer, session = state_of(request), str(request.path_params["session"])
     sort = request.query_params.get("sort") or SORTS[0]
     if sort not in SORTS:
         raise UsageError(f"calls are sorted by one of: {', '.join(SORTS)}.")
-    async with state_of(request).session(request.path_params["session"]) as bag:
+    async with viewer.session(session) as bag:
+        stamp = await asyncio.to_thread(viewer.overview.stamp, session)
+        if stamp and request.query_params.get("v") == stamp:
+            return Response(status_code=204)
 
         def look() -> tuple[list[Row], int]:
             kept = {one.handle: one for one in bag.store.outputs(bag.session)}
@@ -201,7 +214,7 @@ async def calls(request: Request) -> Response:
         more = urlencode({"q": text, "verdict": verdict, "sort": sort, "before": older})
         return render(
             request, template, session=bag.session, rows=rows, older=older, more=more, search=text, verdict=verdict,
-            verdicts=VERDICTS, sort=sort, sorts=SORTS, is_rest=before is not None,
+            verdicts=VERDICTS, sort=sort, sorts=SORTS, is_rest=before is not None, stamp=stamp,
         )  # fmt: skip
 
 
@@ -218,8 +231,10 @@ def _with_commands(events: Iterable[Event], kept: Mapping[str, Facts]) -> Iterat
 
 
 def _begun(facts: Facts) -> Event:
-    """What has ended when it began was kept at once, by a program; all else is, or was, written bit by bit."""
-    kind = "kept" if facts.ended == facts.created else "running"
+    """What has ended when it began was kept at once, by a program; all else is, or was, written bit by bit. Of what is
+    gone it is only known that it was kept.
+    """
+    kind = "kept" if facts.ended == facts.created or facts.state == "expired" else "running"
     return Event(facts.created, kind, facts.handle, facts.origin.tool, facts.origin.call_id)
 
 

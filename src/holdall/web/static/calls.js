@@ -1,10 +1,50 @@
-// The address has what was asked of the list of calls: it can be shared, and loading it again shows the same.
+// The address has what was asked of the list of calls: it can be shared, and loading it again shows the same. The list
+// follows what is called; where somebody is in the midst of it, it is not replaced, and says that there is more.
 "use strict";
 (() => {
+  const REST = 2000; // ms
   const form = document.querySelector(".calls-search");
+  if (!form) return; // a session of an agent has a timeline
+  const address = form.getAttribute("action");
+  const asked = () => new URLSearchParams([...new FormData(form)].filter(([, value]) => value && value !== "newest"));
   document.body.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.requestConfig.elt !== form) return;
-    const asked = new URLSearchParams([...new FormData(form)].filter(([, value]) => value && value !== "newest"));
-    history.replaceState(null, "", `${form.getAttribute("action")}${asked.size ? `?${asked}` : ""}`);
+    const query = asked();
+    history.replaceState(null, "", `${address}${query.size ? `?${query}` : ""}`);
   });
+
+  const shown = () => document.getElementById("calls-found");
+  const rows = (list) => list.querySelectorAll("tbody tr:not(.calls-more)").length;
+  const replace = (list, fresh) => {
+    list.replaceWith(fresh);
+    htmx.process(fresh);
+  };
+
+  function follow(list, fresh) {
+    const isRead = list.contains(document.activeElement) || rows(list) > rows(fresh) || list.contains(document.getSelection().focusNode);
+    if (!isRead) {
+      replace(list, fresh);
+    } else if (fresh.dataset.stamp !== list.dataset.stamp && !list.querySelector(".calls-newer")) {
+      const button = Object.assign(document.createElement("button"), { type: "button", className: "calls-newer", textContent: "There are newer calls" });
+      button.addEventListener("click", () => look(true));
+      list.prepend(button);
+    }
+  }
+
+  async function look(isWanted = false) {
+    const list = shown();
+    if (document.visibilityState !== "visible" || list?.dataset.stamp === undefined) return;
+    const query = asked();
+    const before = String(query);
+    if (!isWanted && list.dataset.runs === undefined) query.set("v", list.dataset.stamp);
+    const answer = await fetch(`${address}?${query}`, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
+    if (answer.status !== 200) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("calls-found");
+    if (!fresh || shown() !== list || String(asked()) !== before) return; // something else was asked meanwhile
+    if (isWanted) replace(list, fresh);
+    else follow(list, fresh);
+  }
+
+  const again = () => setTimeout(() => look().catch(() => {}).finally(again), REST); // a viewer that is gone may come back
+  again();
 })();
