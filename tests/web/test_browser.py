@@ -366,6 +366,19 @@ def test_a_running_session_is_seen_to_go_on_and_to_end(home: Path, watched: Watc
             step(bag, "second_tool")
             page.get_by_text("second_tool").wait_for()
             assert page.get_by_text("Came back to the model").is_visible(), "what was opened stays open"
+            told = {"handle": "k3f9", "tool": "crawl", "call_id": "slow"}
+            bag.journal.record("called", **told, seconds=0.1, outcome="running", is_error=False, chars=1)
+            crawl = page.locator("summary", has_text="crawl")
+            crawl.locator(".is-running").wait_for()
+            crawl.click()
+            page.wait_for_function(
+                "before => document.querySelector('summary [data-since]').innerText !== before",
+                arg=crawl.locator("[data-since]").inner_text(),
+            )
+            bag.journal.record("ended", **told, seconds=60.0, state="ready", bytes=7, tokens=3)
+            crawl.locator(".is-running").wait_for(state="detached")
+            assert crawl.locator(".op-figures").inner_text() == "1 min 00 s"
+            assert crawl.locator("xpath=..").get_attribute("open") is not None
             bag.journal.record("reported", status="success", synthetic=False, why="", chars=0, turns=1, seen={})
         page.get_by_text("success").wait_for()
         page.wait_for_function("!document.querySelector('[hx-trigger^=every]')")

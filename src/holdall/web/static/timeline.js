@@ -1,0 +1,31 @@
+// A session that runs: what was opened stays open when the page gets what is new, and what is said of it is the newest; what
+// takes time is counted on.
+"use strict";
+(() => {
+  const duration = (seconds) => {
+    if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
+    const minutes = Math.floor(Math.round(seconds) / 60);
+    if (minutes < 60) return `${minutes} min ${String(Math.round(seconds) % 60).padStart(2, "0")} s`;
+    return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
+  };
+  setInterval(() => {
+    for (const one of document.querySelectorAll("[data-since]")) one.textContent = duration(Math.max(0, Date.now() / 1000 - Number(one.dataset.since)));
+  }, 1000);
+
+  const runs = (head) => head.querySelector(".is-running") !== null;
+
+  // htmx keeps each row that can be opened as it is: its head is replaced here, and what it opens to if it has ended since.
+  document.body.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target.id !== "live" || event.detail.xhr.status !== 200) return;
+    const fresh = new DOMParser().parseFromString(event.detail.serverResponse, "text/html");
+    for (const row of fresh.querySelectorAll("details.op-open")) {
+      const kept = document.getElementById(row.id);
+      if (!kept) continue;
+      const [head, newHead] = [kept, row].map((one) => one.querySelector("summary"));
+      const hasEnded = runs(head) && !runs(newHead);
+      head.replaceChildren(...newHead.childNodes);
+      const body = kept.querySelector(".op-body");
+      if (hasEnded && !body.querySelector(".is-waiting")) htmx.ajax("GET", body.getAttribute("hx-get"), { target: body, swap: "innerHTML" });
+    }
+  });
+})();
