@@ -971,7 +971,16 @@ def test_a_column_that_is_called_as_something_of_duckdb_is_the_outputs_or_refuse
             "select user from (select ms from t) as x(user) limit 1",
         ):
             assert rows(ask(data, sql)) == [[0]] or rows(ask(data, sql)) == [["0"]]
-    for name in ("user", "current_user", "current_schema"):
+    for name in ("user", "current_user", "session_user", "current_role", "current_catalog", "current_schema"):
         with pytest.raises(BadQuery, match=f'Referenced column "{name}" not found'):
             ask(b"INFO all is well\n" * 99, f"select {name} from t")
+    for sql in (
+        "select user, (select max(line_no) as user from t) from t",
+        "select count(*) from t where user <> 'bob'",
+        "select line_no from t order by user",
+    ):
+        with pytest.raises(BadQuery, match='Referenced column "user" not found'):
+            ask(b"INFO all is well\n" * 99, sql)
+    with pytest.raises(BadQuery, match="the function user is not available"):
+        ask(whole, "select user(5) from t")
     assert rows(ask(whole, "select current_date > '2020-01-01' from t limit 1")) == [[True]]

@@ -776,8 +776,6 @@ class Uses:
     as_json: set[str] = field(default_factory=set[str])
     ordered: set[str] = field(default_factory=set[str])
     names: set[str] = field(default_factory=set[str])  # of all columns, as they are spelled
-    bare: set[str] = field(default_factory=set[str])  # of those without a table before them, in lower case
-    made: set[str] = field(default_factory=set[str])  # that the statement itself gives to columns, in lower case
     whole_rows: bool = False
 
 
@@ -787,9 +785,6 @@ def uses_of(duck: Any, statement: str) -> Uses:
     for node in nodes:
         if node.get("class") == "COLUMN_REF":
             found.names.update(map(str, node["column_names"]))
-            found.bare.update(map(str.casefold, node["column_names"] if len(node["column_names"]) == 1 else ()))
-        found.made.add(str(node.get("alias", "")).casefold())
-        found.made.update(str(one).casefold() for one in (*node.get("aliases", ()), *node.get("column_name_alias", ())))
         named, kind = str(node.get("function_name", "")).casefold(), str(node.get("type", ""))
         parts = list(_operands(node))
         columns = _columns_among(parts)
@@ -1264,11 +1259,6 @@ def _escaped_or_not(sign: str) -> str:
 _RANDOM = lazy_pattern(r"(?i)\b(?:(?:random|uuid\w*|gen_random_uuid|setseed)\s*\(|(?:tablesample|using\s+sample)\b)")
 
 
-_NAMES_OF_DUCKDB = frozenset(
-    ("user", "current_user", "session_user", "current_role", "current_catalog", "current_schema")
-)
-
-
 class Query:
     """One SELECT over one or several outputs: the first is t, and each is known by its handle."""
 
@@ -1354,8 +1344,6 @@ class Query:
                 for table in self._tables:
                     if (other := table.other_name())[0]:
                         raise Refused("query", _other_name(*other), self._told())
-                if names := self._names_of_duckdb():
-                    raise self._unknown(f'Binder Error: Referenced column "{min(names)}" not found in FROM clause')
                 sampled = [table for table in self._tables if table.is_sampled]
                 used = self._used() if sampled else ()
                 if not all(table.is_as_sampled(used, self._statement) for table in sampled):
@@ -1364,16 +1352,12 @@ class Query:
                     self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes
                 )
                 return found
-            except self._fault as fault:
+            except self._fault as problem:
+                own = _NAME_OF_DUCKDB.search(str(problem))
+                told = f'Binder Error: Referenced column "{own[1]}" not found in FROM clause' if own else ""
+                fault = self._unknown(told) if told else problem
                 if not self._is_read_otherwise(fault):
                     raise self._refused(fault) from None
-
-    def _names_of_duckdb(self) -> set[str]:
-        """Columns that no table has, and of which DuckDB would say something of its own: its user, its schema."""
-        if not self._tables or not (asked := _NAMES_OF_DUCKDB & self._tables[0].uses.bare):
-            return set()
-        columns = {name.casefold() for table in self._tables for name, _ in table.columns()}
-        return asked - columns - self._tables[0].uses.made
 
     def _used(self) -> Collection[str] | None:
         """The columns of JSON whose values the answer depends on, as DuckDB plans it; None for all of them."""
@@ -1708,6 +1692,8 @@ def _new_database(engine: Any) -> Any:
         duck = engine.connect(config=_CONFIG | {"async_threads": 0})
     except engine.Error:  # before 2.0 there are none
         duck = engine.connect(config=_CONFIG)
+    for name in _NAMES_OF_DUCKDB:
+        duck.execute(f"create macro {_identifier(name)}(missing) as missing")
     return _settled(engine, duck)
 
 
@@ -1717,6 +1703,12 @@ def _settled(engine: Any, duck: Any) -> Any:
         duck.execute("set disabled_optimizers='type_pushdown'")
     duck.execute("set timezone='UTC'")
     return duck
+
+
+# Of a column that is called so and that no table has, DuckDB would say something of its own: its user, its schema. In
+# place of that it finds these, which want an argument, and says so.
+_NAMES_OF_DUCKDB = ("user", "current_user", "session_user", "current_role", "current_catalog", "current_schema")
+_NAME_OF_DUCKDB = lazy_pattern(rf'\ABinder Error: Macro [^\n]*?\b({"|".join(_NAMES_OF_DUCKDB)})\b')
 
 
 def _confine(duck: Any, memory_bytes: int, *paths: str) -> None:
