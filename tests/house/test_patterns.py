@@ -14,8 +14,8 @@ from holdall.values.patterns import _Pattern  # pyright: ignore[reportPrivateUsa
 from tests.requirements import requirement
 from tests.support import in_effort
 
-_LONG = 500  # as often; three runs that can trade places take a third of a second then, two of them milliseconds
-_FEW_SECONDS, _MOST = 0.05, 10  # of the processor, for most of them; and of the effort for the others
+_LONG = 500  # as often; three runs that can trade places with each other take seconds then, two a tenth of one
+_FEW_SECONDS, _MOST = 0.05, 25  # of the processor, for most of them; and of the effort for the others
 _UNITS = (
     " ", "\n", "\t", "a", "A", "0", "\\", '"', "'", "`", "*", "_", "-", "=", "/", ".", ",", ":", "(", "[", "{", "<", "|",
     "#", ">", "%", "a ", "0 ", "a.", "a,", "a=", '\\"', "a/", "<a", "a\n", "\n ", "- ", "1.", "0:", "a-", "a_", "a:", "A_",
