@@ -14,7 +14,7 @@ import mcp.client.session
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.upstream.launch import HOLDALL, forked
+from tests.upstream.launch import HOLDALL, forked, neutral_folder
 
 HERE = Path(__file__).parent
 PLAIN = str(HERE / "servers" / "plain_server.py")
@@ -141,7 +141,7 @@ async def wire(words: Sequence[str], **environment: str) -> AsyncGenerator[Wire]
     clean = surroundings() | environment
     process = await asyncio.create_subprocess_exec(
         *forked(words), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        limit=256 * 1024 * 1024, env=clean,
+        limit=256 * 1024 * 1024, env=clean, cwd=neutral_folder(),
     )  # fmt: skip
     one = Wire(process)
     try:
@@ -167,6 +167,6 @@ async def end(process: asyncio.subprocess.Process) -> None:
 async def official(words: Sequence[str], mode: str = "legacy", **options: Any) -> AsyncGenerator[Client]:
     """The official client in front of this command."""
     command, *arguments = forked(words)
-    params = StdioServerParameters(command=command, args=arguments)
+    params = StdioServerParameters(command=command, args=arguments, cwd=neutral_folder())
     async with Client(stdio_client(params), mode=mode, cache=None, **options) as client:
         yield client

@@ -89,6 +89,11 @@ def unforked(words: Sequence[str]) -> list[str]:
     return ["env", *words]
 
 
+def neutral_folder() -> str:
+    """One in which nothing is, to start a program in: what a configuration names is hashed where it is below that."""
+    return os.path.dirname(_forking()[0])
+
+
 def parent_of_forks() -> int:
     """The process that all programs of `sdk_server` and `forked` have as their parent."""
     return _forking()[1]
