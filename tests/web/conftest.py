@@ -84,6 +84,7 @@ def window(_one_window: Watched) -> Generator[Watched]:
     """A window that other tests have used, without what they left: a new one takes more than a second of processor."""
     _one_window.troubles.clear()
     _one_window.page.set_viewport_size(_SIZE)
+    _one_window.page.emulate_media(color_scheme="light")
     yield _one_window
     if _one_window.page.url.startswith("http"):
         _one_window.page.evaluate("localStorage.clear()")

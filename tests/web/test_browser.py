@@ -156,10 +156,10 @@ def _attack(base: str) -> str:
     </script>"""
 
 
-def test_everything_can_be_done_with_the_keyboard(served: tuple[Viewer, Told], watched: Watched) -> None:
+def test_everything_can_be_done_with_the_keyboard(served: tuple[Viewer, Told], window: Watched) -> None:
     at, _ = served
-    page = watched.page
-    watched.visit(at.address)
+    page = window.page
+    window.visit(at.address)
     page.keyboard.press("Tab")
     assert _focused(page) == "Skip to the content"
     page.keyboard.press("Enter")
@@ -184,34 +184,34 @@ def test_everything_can_be_done_with_the_keyboard(served: tuple[Viewer, Told], w
     page.wait_for_url(re.compile(r"/s/[0-9a-f-]{36}$"))
     page.keyboard.press("u")
     page.wait_for_url(f"{at.base}/")
-    watched.is_calm()
+    window.is_calm()
 
 
 def _focused(page: Any) -> str:
     return str(page.evaluate("document.activeElement.innerText"))
 
 
-def test_the_address_of_the_calls_has_what_was_asked(served: tuple[Viewer, Told], watched: Watched) -> None:
+def test_the_address_of_the_calls_has_what_was_asked(served: tuple[Viewer, Told], window: Watched) -> None:
     at, told = served
-    watched.visit(at.address)
-    watched.visit(f"{at.base}/s/{told.session}/calls")
-    page = watched.page
+    window.visit(at.address)
+    window.visit(f"{at.base}/s/{told.session}/calls")
+    page = window.page
     page.get_by_label("What became of them").select_option("refused")
     page.wait_for_url("**/calls?verdict=refused")
     page.get_by_label("Search the calls").fill("no such call")
     page.wait_for_url("**/calls?q=no+such+call&verdict=refused")
-    watched.visit(page.url)
+    window.visit(page.url)
     assert page.get_by_label("What became of them").input_value() == "refused"
     page.get_by_text("No call is like that.").wait_for()
-    watched.is_calm()
+    window.is_calm()
 
 
 def test_a_word_in_an_output_of_any_session_is_found_from_the_first_page(
-    served: tuple[Viewer, Told], watched: Watched
+    served: tuple[Viewer, Told], window: Watched
 ) -> None:
     at, _ = served
-    watched.visit(at.address)
-    page = watched.page
+    window.visit(at.address)
+    page = window.page
     page.get_by_role("searchbox").fill("SVG/onload")
     page.keyboard.press("Enter")
     page.get_by_role("link", name="Search every byte of all outputs").click()
@@ -222,7 +222,7 @@ def test_a_word_in_an_output_of_any_session_is_found_from_the_first_page(
     page.get_by_text("1 of 100").wait_for()
     page.locator("mark.current").first.wait_for()
     assert "".join(page.locator("mark.current").all_inner_texts()) == "svg/onload", "it may be on two rows"
-    watched.is_calm()
+    window.is_calm()
 
 
 def test_a_word_that_was_said_is_found_from_the_first_page_and_its_message_opens_there(
@@ -259,18 +259,18 @@ def test_a_word_that_was_said_is_found_from_the_first_page_and_its_message_opens
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_their_window_and_can_be_read(
-    served: tuple[Viewer, Told], watched: Watched, width: int, scheme: Any
+    served: tuple[Viewer, Told], window: Watched, width: int, scheme: Any
 ) -> None:
     at, told = served
-    watched.page.set_viewport_size({"width": width, "height": 800})
-    watched.page.emulate_media(color_scheme=scheme)
-    watched.visit(at.address)
+    window.page.set_viewport_size({"width": width, "height": 800})
+    window.page.emulate_media(color_scheme=scheme)
+    window.visit(at.address)
     for path in ("/", f"/s/{told.session}", f"/s/{told.session}/messages?q=disk", "/nowhere"):
-        watched.page.goto(at.base + path, wait_until="networkidle")
-        assert watched.page.evaluate("document.documentElement.scrollWidth") <= width, path
-        poor = watched.page.evaluate(CONTRAST)
+        window.page.goto(at.base + path, wait_until="networkidle")
+        assert window.page.evaluate("document.documentElement.scrollWidth") <= width, path
+        poor = window.page.evaluate(CONTRAST)
         assert poor == [], path
-    assert watched.troubles == [
+    assert window.troubles == [
         "console: Failed to load resource: the server responded with a status of 404 (Not Found)"
     ]
 
@@ -295,12 +295,12 @@ CONTRAST = """() => {
 }"""
 
 
-def test_names_and_roles_are_there_for_those_who_do_not_see(served: tuple[Viewer, Told], watched: Watched) -> None:
+def test_names_and_roles_are_there_for_those_who_do_not_see(served: tuple[Viewer, Told], window: Watched) -> None:
     at, told = served
-    watched.visit(at.address)
-    page = watched.page
+    window.visit(at.address)
+    page = window.page
     assert page.get_by_role("search").get_by_role("searchbox", name=re.compile("^Search")).count() == 1
-    watched.visit(f"{at.base}/s/{told.session}")
+    window.visit(f"{at.base}/s/{told.session}")
     assert page.locator("html").get_attribute("lang") == "en"
     assert page.get_by_role("main").count() == 1
     assert page.locator("h1").count() == 1
@@ -310,7 +310,7 @@ def test_names_and_roles_are_there_for_those_who_do_not_see(served: tuple[Viewer
     assert page.locator("svg[role=img]:not([aria-label]):not([aria-labelledby])").count() == 0
     unnamed = "Array.from(document.querySelectorAll('a,button,input')).filter((one) => !(one.innerText || one.labels?.length)).length"
     assert page.evaluate(unnamed) == 0
-    watched.is_calm()
+    window.is_calm()
 
 
 def test_the_list_of_calls_follows_what_a_gateway_does(home: Path, watched: Watched) -> None:

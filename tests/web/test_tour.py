@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.program import PROGRAM
+from tests.upstream.launch import forked
 from tests.web.conftest import Watched
 from tests.web.support import viewer
 
@@ -31,7 +32,7 @@ _WIDE, _NARROW = {"width": 1180, "height": 800}, {"width": 375, "height": 760}
 def holdall(*arguments: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDALL_")}
     done = subprocess.run(
-        [PROGRAM, *arguments], capture_output=True, text=True, timeout=110, env=environment, check=False
+        forked([PROGRAM, *arguments]), capture_output=True, text=True, timeout=110, env=environment, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
@@ -96,9 +97,11 @@ def test_the_pictures_of_the_documentation(demo: tuple[Path, str], browser: "Bro
     home, name = demo
     keep = tmp_path
     with viewer(home) as shown:
+        context = browser.new_context()
+        page = context.new_page()
         for dress, size, scheme in (("light", _WIDE, "light"), ("dark", _WIDE, "dark"), ("phone", _NARROW, "light")):
-            context = browser.new_context(viewport=size, color_scheme=scheme)  # type: ignore[arg-type] - of two words
-            page = context.new_page()
+            page.set_viewport_size(size)  # type: ignore[arg-type] - of two words
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] - one of three words
             page.goto(shown.address, wait_until="networkidle")
             page.screenshot(path=keep / f"sessions-{dress}.png")
             page.get_by_role("link", name=name, exact=True).click()
@@ -111,7 +114,7 @@ def test_the_pictures_of_the_documentation(demo: tuple[Path, str], browser: "Bro
             page.keyboard.press("Enter")
             page.locator("mark.current").wait_for()
             page.screenshot(path=keep / f"output-{dress}.png")
-            context.close()
+        context.close()
     wanted = set(re.findall(r"screenshots/([\w-]+\.png)", (ROOT / "docs" / "viewer.md").read_text("utf-8")))
     assert wanted
     for picture in wanted:
