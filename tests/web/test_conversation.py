@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from holdall.llm.scripted import ScriptedModel
 from holdall.policy.folds import Operation
 from holdall.values.chat import Assistant, Reply, ToolCall
 from holdall.values.errors import ModelFault
-from holdall.web.conversation import LONGEST, Asked, exchange
+from holdall.web.conversation import LONGEST, MOST_COUNTED, Asked, exchange, mentioned
 from holdall.web.timeline import turn_places
 from tests.agent.shapes import acting, agent, report, returned, tool
 from tests.requirements import requirement
@@ -273,6 +274,16 @@ async def test_many_messages_come_in_pages_and_what_was_written_anew_is_found_on
         assert "<mark>needle</mark></pre>" in browser.get(html.unescape(rest[1])).text
     assert found[:100] == [f"<mark>needle</mark> {at}" for at in range(100)]
     assert len(found) == 101
+
+
+def test_of_a_message_that_is_full_of_the_words_none_but_the_first_is_held() -> None:
+    line = json.dumps({"role": "user", "text": "e" * 2_000_000}).encode()
+    tracemalloc.start()
+    ([one], total, following) = mentioned([line], [], "E", 0)
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (one.count, total, following) == (MOST_COUNTED, 1, None)
+    assert held < 5 * len(line), "the line, its text, and what json makes of them"
 
 
 def test_the_place_of_a_turn_has_the_page_that_its_row_is_on() -> None:

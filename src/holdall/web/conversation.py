@@ -37,6 +37,7 @@ MESSAGES = 40  # of one answer
 LONGEST = 16_000  # characters of a text that come at once
 _AROUND = 120  # characters on each side of what was found
 _LONGEST_SEARCH = 200
+MOST_COUNTED = 1000  # times that a message has the words
 _LOST = 8  # replies in a row that a killed process did not save
 _Role = Literal["system", "user", "model", "tool", "notice", "arguments"]
 
@@ -227,7 +228,9 @@ class Turn:
 
 @record
 class Mentioned:
-    """A message that has what was searched for, `count` times. `around` is the text around the first."""
+    """A message that has what was searched for, `count` times, or `MOST_COUNTED` and more. `around` is the text around
+    the first.
+    """
 
     line: int  # of the transcript
     who: str
@@ -271,14 +274,15 @@ def mentioned(
         if isinstance(entry, Replaced):
             earlier, now = earlier | now, set[int]()
             continue
-        hits = [(who, text, hit) for who, text in parts_of(entry) for hit in pattern.finditer(text)]
-        if not hits or hash(line) in earlier:
+        hits = ((who, text, hit) for who, text in parts_of(entry) for hit in pattern.finditer(text))
+        if (one := next(hits, None)) is None or hash(line) in earlier:
             continue
         now.add(hash(line))
         total += 1
         if number >= first and len(found) < MESSAGES:
-            who, text, hit = hits[0]
-            found.append(Mentioned(number, who, around(text, hit), len(hits), turn))
+            who, text, hit = one
+            count = 1 + sum(1 for _ in itertools.islice(hits, MOST_COUNTED - 1))
+            found.append(Mentioned(number, who, around(text, hit), count, turn))
         elif number >= first and following is None:
             following = number
     return found, total, following
@@ -342,7 +346,7 @@ async def messages(request: Request) -> Response:
         more = urlencode({"q": words, "from": following}) if following is not None else ""
         return render(
             request, "messages.html" if not first else "messages_list.html", session=bag.session, found=found,
-            total=total, search=words, more=more, left=total - len(found),
+            total=total, search=words, more=more, most=MOST_COUNTED,
         )  # fmt: skip
 
 
