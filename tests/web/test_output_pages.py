@@ -24,6 +24,7 @@ from starlette.testclient import TestClient
 
 from holdall.bag import Holdall
 from holdall.bag.records import noticed_key
+from holdall.llm.scripted import ScriptedModel
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.reader import FileReader
 from holdall.store.records import sealed
@@ -618,6 +619,32 @@ def test_a_quote_is_a_link_to_its_bytes_and_one_that_is_nowhere_is_marked(home: 
     assert ">unverified<" in unverified
     assert "href" not in unverified
     assert "which disk?" in page
+
+
+def test_what_a_model_changed_is_beside_what_the_output_has_and_the_answer_is_there(home: Path) -> None:
+    false, real = "FAILED: disk 8 is gone for ever", "FAILED: disk 7 is gone for ever"
+    reply = json.dumps({"quotes": [false], "answer": "It is <b>disk 8</b>.", "found": True, "confidence": 0.9})
+
+    async def asked() -> tuple[str, str]:
+        model = ScriptedModel(lambda _request: reply, keeps_schema=True, window=400_000)
+        async with Holdall.open(home=str(home), session="s", model=model) as bag:
+            handle = (await bag.keep("all is well\n" * 400 + real + "\n" + "all is well\n" * 400, tool="t")).handle
+            await bag.extract(handle, "which disk?", mode="full-chunked")
+            return bag.session.id, handle
+
+    session, handle = asyncio.run(asked())
+    with client(home) as browser:
+        page, quotes = browser.get(f"/s/{session}").text, browser.get(f"/s/{session}/o/{handle}/quotes").text
+        opens = re.search(r'hx-get="([^"]+/step\?extraction=[^"]+)"', page)
+        assert opens is not None
+        opened = browser.get(html.unescape(opens[1])).text
+    assert "It is &lt;b&gt;disk 8&lt;/b&gt;." in opened
+    assert "near: this is what the output has, the model changed it</span>\n<a href" in quotes
+    assert f"The model wrote: <q>{false}</q>" in quotes
+    (row,) = re.findall(r'<li class="quote">(.*?)</li>', page, re.DOTALL)
+    assert "not verified" in row
+    assert f'<q>{false}</q> <span class="muted">is what the model wrote; the output has</span> <a href' in row
+    assert f"<q>{real}</q></a>" in row
 
 
 @requirement("ledger:in-viewer")

@@ -119,6 +119,7 @@ class OutputTools:
 
 Result = TypeVar("Result")
 _PREVIEW = 200  # characters
+_ANSWER = 2000  # likewise; of a longer one its beginning
 _MAX_QUOTES = 100
 _MAX_PATTERNS = 20
 _MAX_QUESTION_BYTES = 32 * 1024
@@ -191,6 +192,7 @@ class Questions:
             calls=spent.calls, cached_calls=spent.cached_calls, retries=spent.retries,
             input_tokens=spent.usage.input_tokens, output_tokens=spent.usage.output_tokens, cost=spent.usage.cost,
             model=found.model, why=found.warning, op=op, question=question[:_PREVIEW],
+            answer="" if found.found is None else found.answer[:_ANSWER],
             quotes=[_quote(one) for one in found.snippets[:_MAX_QUOTES]],
         )  # fmt: skip
         return found
@@ -283,6 +285,7 @@ class Questions:
 
 
 def _quote(snippet: Snippet) -> list[object]:
-    """The place of a quote and how it was checked; the words only if they are the model's own and short."""
+    """The place of a quote and how it was checked; the words only if they are the model's own, and their beginning."""
     where: list[object] = [snippet.span.start, snippet.span.end, snippet.check]
-    return where if snippet.check != "none" else [*where, snippet.text[:_PREVIEW]]
+    said = {"none": snippet.text, "near": snippet.said}.get(snippet.check, "")
+    return [*where, said[:_PREVIEW]] if said else where

@@ -139,8 +139,8 @@ def _in_transcript(bag: Holdall, call_id: str) -> list[str]:
 # What models have quoted from an output, and whether it is there.
 #
 # The events of a session tell of each question where its quotes stand and how sure that is. The words are read from the
-# stored bytes, which are checked: what is shown as verified is there now. Only a quote that is nowhere has the model's
-# own words, from the event.
+# stored bytes, which are checked: what is shown as verified is there now. A quote that is nowhere, or that the model
+# changed, has the model's own words, from the event.
 
 
 Badge = Literal["verified", "near", "unverified"]
@@ -158,6 +158,7 @@ class Quote:
     badge: Badge
     span: Span | None  # None if it is nowhere; then the words are the model's
     left: int = 0  # bytes that are not in `text`
+    said: str = ""  # the model's words, where it changed them
 
 
 @record
@@ -241,10 +242,14 @@ async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Sp
 
 
 def _checked(reader: Reader, told: object) -> Quote | None:
-    """As the event has it: `[start, end, check]`, and the model's words where it is nowhere. None for anything else."""
+    """As the event has it: `[start, end, check]`, and the model's words where it is nowhere, or the model changed it.
+    None for anything else.
+    """
     match told:
         case [int(), int(), "none", str(words)]:
             return Quote(words, "unverified", None)
+        case [int(start), int(end), "near", str(words)] if 0 <= start < end <= reader.totals.bytes:
+            return replace(_read(reader, Span(start, end), "near"), said=words)
         case [int(start), int(end), str(check)] if check in _FOUND and 0 <= start < end <= reader.totals.bytes:
             return _read(reader, Span(start, end), _FOUND[check])
         case _:

@@ -39,8 +39,8 @@ _WHAT = {"turn": "turn", "model": "model", "tool": "tool", "agent": "agent", "ex
 
 @record
 class Quote:
-    """A piece of an output that an answer rests on, as the event has it. `words` are only those of one that is nowhere
-    in the output.
+    """A piece of an output that an answer rests on, as the event has it. `words` are the model's, of one that is
+    nowhere in the output, or that it changed.
     """
 
     handle: str
@@ -297,8 +297,8 @@ def quotes_in(one: Operation) -> Iterator[Quote]:
         match given:
             case [int(start), int(end), str(check)] if 0 <= start <= end:
                 yield Quote(handle, start, end, check)
-            case [int(start), int(end), "none", str(words)] if 0 <= start <= end:
-                yield Quote(handle, start, end, "none", words)
+            case [int(start), int(end), str(check), str(words)] if check in ("none", "near") and 0 <= start <= end:
+                yield Quote(handle, start, end, check, words)
             case _:
                 pass
 
