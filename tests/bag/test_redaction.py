@@ -722,3 +722,21 @@ async def test_an_object_whose_words_have_a_secret_beside_a_masked_field_is_its_
     async with opened(tmp_path, tools={"v": ToolPolicy(redact=True)}) as bag:
         taken = await bag.take({"a": _Response()}, tool="v")
         assert taken.content == {"a": {"text": "token=" + "*" * 40}}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "+ PGPASSWORD={} pg_dump shop",
+        "password: {} (rotated 2026-01-01)",
+        "password={}|user=bob",
+        "DB_PASSWORD={}\tDB_USER=x",
+    ],
+)
+async def test_a_password_with_more_behind_it_on_its_line_is_known_by_itself(tmp_path: Path, line: str) -> None:
+    secret = "Zq8Wr3Lk9Tp2Vx7N"
+    async with opened(tmp_path, tools={"v": ToolPolicy(redact=True)}) as bag:
+        first = await bag.take(f"{line.format(secret)}\nlogin with {secret} refused\n", tool="v")
+        later = await bag.take(f"again with {secret} on 2026-01-01, as bob\n", tool="v")
+    assert secret not in str(first.content)
+    assert str(later.content).startswith(f"again with {'*' * 16} on 2026-01-01, as bob\n")

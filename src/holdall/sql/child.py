@@ -1708,7 +1708,7 @@ def _settled(engine: Any, duck: Any) -> Any:
 # Of a column that is called so and that no table has, DuckDB would say something of its own: its user, its schema. In
 # place of that it finds these, which want an argument, and says so.
 _NAMES_OF_DUCKDB = ("user", "current_user", "session_user", "current_role", "current_catalog", "current_schema")
-_NAME_OF_DUCKDB = lazy_pattern(rf'\ABinder Error: Macro [^\n]*?\b({"|".join(_NAMES_OF_DUCKDB)})\b')
+_NAME_OF_DUCKDB = lazy_pattern(rf"\ABinder Error: Macro [^\n]*?\b({'|'.join(_NAMES_OF_DUCKDB)})\b")
 
 
 def _confine(duck: Any, memory_bytes: int, *paths: str) -> None:

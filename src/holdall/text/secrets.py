@@ -710,3 +710,8 @@ def masked_arguments(arguments: object, *, level: int = 0) -> Any:
     if isinstance(arguments, Sequence) and not isinstance(arguments, str | bytes):
         return [masked_arguments(value, level=level + 1) for value in cast("Sequence[object]", arguments)]
     return arguments
+
+
+def is_no_word(value: bytes) -> bool:
+    """A digit, or small letters and capitals after the first: `incorrect` and `Required` are words."""
+    return any(byte in b"0123456789" for byte in value) or (value[1:].lower() != value[1:] != value[1:].upper())

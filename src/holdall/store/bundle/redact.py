@@ -19,7 +19,7 @@ from typing import Any, Protocol, get_args
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 from holdall.store.records import resealed, whole_lines
-from holdall.text.secrets import HERE_ONLY, NUMBER, Find, Finding, Masker, json_findings, masked, merged
+from holdall.text.secrets import HERE_ONLY, NUMBER, Find, Finding, Masker, is_no_word, json_findings, masked, merged
 from holdall.values.bundles import Bundle, Mask
 from holdall.values.errors import MissingExtra, StoreFault
 from holdall.values.events import EVENT_KINDS
@@ -51,6 +51,10 @@ class Rules(Protocol):
     def literal(self, values: Iterable[bytes]) -> Find: ...
 
 
+# Behind it words, not only numbers in it: a date is none.
+_FIRST_WORD = lazy_pattern(rb"(?![\d:./-]+(?:[\s|]|\Z))([^\s|]+)(?:\s|\|)")
+
+
 class Values:
     """What was found to be secret, as it may stand elsewhere: whole, a key line by line, a cookie value by value.
 
@@ -78,6 +82,9 @@ class Values:
             ]
         else:
             parts = secret.splitlines() if b"\n" in secret else [secret]
+            # Of what goes on behind a blank on its line, the first word may be all of the secret.
+            firsts = [_FIRST_WORD.match(part.strip()) for part in parts]
+            parts += [first[1] for first in firsts if first and is_no_word(first[1])]
         return [form for part in parts for form in self._one(part.strip())]
 
     def _one(self, value: bytes) -> set[bytes]:

@@ -20,7 +20,7 @@ from detect_secrets.plugins import keyword
 from detect_secrets.plugins.base import RegexBasedDetector
 
 from holdall.store import deadline
-from holdall.text.secrets import BARRIER, Find, Finding, json_in_text
+from holdall.text.secrets import BARRIER, Find, Finding, is_no_word, json_in_text
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -613,7 +613,7 @@ def _end_of_bare(data: bytes, name: int, start: int, end: int) -> int:
     line = (line[: after.start()] if after else line).rstrip(b" \t\r\\,;")
     if len(line) <= short or _CODE_OR_WORDS.fullmatch(line):
         return as_told
-    if as_told == start and not (len(line) >= _SHORTEST_BARE and _is_no_word(line)):
+    if as_told == start and not (len(line) >= _SHORTEST_BARE and is_no_word(line)):
         return as_told
     end = start + len(line)
     rest = _GOES_ON.match(data, end) if end == start + _LONGEST_LINE else None  # it is longer than was looked at
@@ -631,18 +631,13 @@ def _by_form(rule: _Rule, data: bytes) -> Iterator[Finding]:
         if rule.kind == _VARIABLE:
             if not _NO_SECRET.fullmatch(data[start:end].strip()) and not _is_folder(data, start):
                 yield from _trimmed(data, start, end, "Secret Keyword")
-        elif rule.kind not in _SENTENCES or _is_no_word(data[start:end]):
+        elif rule.kind not in _SENTENCES or is_no_word(data[start:end]):
             yield from _trimmed(data, start, end, rule.kind)
 
 
 def _is_folder(data: bytes, start: int) -> bool:
     """The working folder, which every shell tells."""
     return data[start : start + 1] == b"/" and _WORKING_FOLDER.search(data, max(0, start - 8), start) is not None
-
-
-def _is_no_word(value: bytes) -> bool:
-    """A digit, or small letters and capitals after the first: `incorrect` and `Required` are words."""
-    return any(byte in b"0123456789" for byte in value) or (value[1:].lower() != value[1:] != value[1:].upper())
 
 
 def _private_keys(data: bytes) -> Iterator[Finding]:
@@ -770,7 +765,7 @@ def _indent(data: bytes, start: int) -> int:
 
 def _is_bare_secret(value: bytes) -> bool:
     """A word that is none of a language."""
-    return len(value) >= _SHORTEST_BARE and _is_no_word(value) and not _WORDS_AROUND.search(value)
+    return len(value) >= _SHORTEST_BARE and is_no_word(value) and not _WORDS_AROUND.search(value)
 
 
 def _of_kubernetes(data: bytes) -> Iterator[Finding]:
