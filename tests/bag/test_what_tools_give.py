@@ -481,7 +481,7 @@ async def test_either_flag_of_an_error_counts(tmp_path: Path, flags: dict[str, b
 )
 async def test_many_blocks_are_summarised(tmp_path: Path, dialect: str, block: dict[str, str]) -> None:
     async with opened(tmp_path, dialect=dialect) as bag:
-        taken = await bag.take([dict(block) for _ in range(20_000 if "text" in block else 3000)])
+        taken = await bag.take([dict(block) for _ in range(10_000 if "text" in block else 3000)])
         assert len(json.dumps(taken.content)) < 100_000
         assert isinstance(taken, Unkept if dialect == "legacy" else Kept)
         if dialect == "clamp":

@@ -109,7 +109,7 @@ def test_an_import_killed_at_any_step_leaves_all_of_the_bundle_or_none_of_it(
     steps = importer(scratch / "0", bundle)["steps"]
     assert set(steps) >= {"write", "fsync", "rename", "unlink", "mkdir", "open"}
     able = [number for number, step in enumerate(steps, start=1) if mode != "partial" or step == "write"]
-    numbers = share(able, 7 if mode == "after" else 4)
+    numbers = share(able, 11 if mode == "after" else 6)
     found: list[str] = []
     for number in numbers:
         home = scratch / str(number)
@@ -133,7 +133,7 @@ def test_a_full_disk_at_any_step_refuses_the_whole_bundle(
     filled(scratch / "0")
     steps = importer(scratch / "0", bundle)["steps"]
     able = [number for number, step in enumerate(steps, start=1) if step in NEEDS_SPACE]
-    numbers = share(able, 3)
+    numbers = share(able, 5)
     found: list[str] = []
     absorbed: list[str] = []
     for number in numbers:

@@ -32,7 +32,7 @@ def test_a_call_that_fails_is_told_as_an_error_of_ours_and_nothing_is_lost(
     cases: list[tuple[int, How]] = [(number, how) for number in range(1, len(counted.calls) + 1) for how in ways]
     found: list[str] = []
     fired = 0
-    for place, (number, how) in enumerate(share(cases, 23)):
+    for place, (number, how) in enumerate(share(cases, 31)):
         errors = Errors(number, ERRORS[(place if FULL else number) % 2 if how == "once" else place % len(ERRORS)], how)
         found += [
             f"{errno.errorcode[errors.error]} {how} at call {number} ({errors.calls[number - 1]}): {one}"

@@ -53,7 +53,7 @@ def test_a_writer_killed_at_any_step_loses_nothing_that_it_was_told_and_shows_no
 ) -> None:
     able = [number for number, step in enumerate(steps, start=1) if mode != "partial" or step == "write"]
     # Just after one step is just before the next: by default a few of these are enough.
-    numbers = share(able, 13 if mode == "after" else 3)
+    numbers = share(able, 13 if mode == "after" else 5)
     found: list[str] = []
     fired = 0
     for number in numbers:

@@ -37,7 +37,7 @@ def test_a_power_cut_does_not_lose_what_was_kept_after_a_writer_was_killed(
     """Whoever comes second builds on folders and names that the first may never have synced."""
     first, second = ("session", "terminal", "small"), ("session", "small", "terminal")
     steps = crew.run(scratch / "0" / "home", first).steps
-    numbers = share(range(1, len(steps) + 1), 4)
+    numbers = share(range(1, len(steps) + 1), 6)
     found: list[str] = []
     for number in numbers:
         base = scratch / f"{number}"

@@ -128,7 +128,7 @@ def test_a_removal_that_is_killed_at_any_step_harms_nobody_and_a_second_one_ends
     assert complaints(scratch / "0", call_ids) == []
     assert set(steps) >= {"write", "fsync", "rename", "unlink"}
     able = [number for number, step in enumerate(steps, start=1) if mode != "partial" or step == "write"]
-    numbers = share(able, 7 if mode == "after" else 3)
+    numbers = share(able, 11 if mode == "after" else 5)
     found: list[str] = []
     for number in numbers:
         home = scratch / str(number)
@@ -147,7 +147,7 @@ def test_a_full_disk_at_any_step_of_a_removal_is_told_and_harms_nobody(remover: 
     steps = remover(scratch / "0", ["a", "b", "t"])["steps"]
     able = [number for number, step in enumerate(steps, start=1) if step in NEEDS_SPACE]
     found: list[str] = []
-    for number in share(able, 3):
+    for number in share(able, 5):
         home = scratch / str(number)
         filled(home)
         said = remover(home, ["a", "b", "t"], number, "full once")

@@ -22,7 +22,7 @@ from tests.upstream.launch import sdk_server
 
 pytestmark = pytest.mark.anyio
 
-HUGE, LARGE, SMALL = 40_000, 4_000, 2  # rows; from a megabyte on a text is taken out of its message
+HUGE, LARGE, SMALL = 40_000, 2_500, 2  # rows; from a megabyte on a text is taken out of its message
 LINES = ("a_text", "wrapped_alone", "wrapped_without_schema", "another_wrapped")
 """Their text is what is kept, and nothing else."""
 JSON = ("a_dictionary", "a_model", "our_names", "summary", "structure_alone")
