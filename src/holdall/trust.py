@@ -16,6 +16,7 @@ beside an agent's file: those that were agreed to, with the content that they ha
 import contextlib
 import errno
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -23,10 +24,12 @@ import re
 import shlex
 import stat
 import sys
+import tokenize
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from importlib.machinery import (
+    BYTECODE_SUFFIXES,
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
     ExtensionFileLoader,
@@ -193,6 +196,10 @@ _INCLUDED = lazy_pattern(  # in a text: what a shell or make reads as a part of 
     rb"[ \t=]{1,9}[\"']?([\w./@+-]{1,300})"
 )
 _NO_VARIABLES = lazy_pattern(r"(?:^|\s)-[a-zA-Z]{0,9}[EI]|pycache_prefix|PYTHONPYCACHEPREFIX|(?:^|[\s/])env\s+-")
+_NO_VARIABLES_IN_TEXT = lazy_pattern(  # the same, where a script starts its Python, or is started by one
+    rb"(?:python|pypy)[0-9.]{0,5}(?:[ \t]{1,9}-\S{1,99}){0,9}?[ \t]{1,9}-[a-zA-Z]{0,9}[EI]|pycache_prefix|"
+    rb"PYTHONPYCACHEPREFIX|\benv[ \t]{1,9}-"
+)
 _ENTERED = lazy_pattern(rb"\bcd[ \t]{1,9}([\w./@+-]{1,300})")
 _SCRIPT_MODULE = lazy_pattern(rb"[\"']([\w.]{1,300}):[\w.]{1,300}[\"']")  # in a pyproject.toml
 _RUNNERS = _words("npm pnpm yarn bun deno make gmake just task uv poetry hatch pdm cargo docker docker-compose podman")
@@ -213,7 +220,8 @@ _RUNNER = lazy_pattern(  # in a text
 )
 _SENT = lazy_pattern(rb"[ \t](?:-C|--prefix)[ \t=]{0,9}([\w./@+-]{1,300})")  # the folder that one is sent to
 _ENTRIES = _words(
-    "__main__.py __init__.py index.js index.mjs index.cjs index.ts package.json pyproject.toml main.go main.rs"
+    "__main__.py __main__.pyc __init__.py __init__.pyc index.js index.mjs index.cjs index.ts package.json "
+    "pyproject.toml main.go main.rs"
 )
 _MAX_WATCHED = 400
 _MAX_WATCHED_BYTES = 256 * 1024 * 1024
@@ -264,6 +272,7 @@ class _Watch:
         self._listed: set[str] = set()
         self._looked_up: set[tuple[str, str]] = set()
         self._tries = _MAX_TRIES
+        self._timed = self._ignores_variables()  # compiled code beside the source may run in its place
         self._scan_bytes = _MAX_SCANNED_TOGETHER
         wide = (os.path.realpath("/"), os.path.realpath(os.path.expanduser("~")))
         self._projects = [one for one in (start, folder) if os.path.realpath(one) not in wide]
@@ -282,7 +291,10 @@ class _Watch:
                 continue
             left -= os.path.getsize(real)
             found.update([file_hash(path)])
+            was_timed = self._timed
             waiting += [*self._of_text(real), *self._added_modules()]
+            if self._timed and not was_timed:  # those of before
+                waiting += [inner for one in found if one.endswith(".py") for inner in _unchecked(one, timed=True)]
         return Watched(tuple(sorted(found.items())), whole=whole and self._tries > 0)
 
     def _ignores_variables(self) -> bool:
@@ -385,6 +397,7 @@ class _Watch:
         with _opened(path) as file:
             text = file.read(min(_MAX_SCANNED_BYTES, self._scan_bytes))
         self._scan_bytes -= len(text)
+        self._timed = self._timed or _NO_VARIABLES_IN_TEXT.search(text) is not None
         if not self._scan_bytes:
             self._tries = 0  # a checkout does not hold up the question for long
         if b"\0" in text:
@@ -403,7 +416,9 @@ class _Watch:
             folders += self._above(folder, max(map(len, _DOTS.findall(text)), default=1) - 1)
             if len(text) == _MAX_SCANNED_BYTES:
                 self._tries = 0  # there may be more of them
-            found += self._modules(_imports(text, []), folders) + _unchecked(path, timed=self._ignores_variables())
+            if _coding(text) is None:
+                self._tries = 0  # what it imports is not known
+            found += self._modules(_imports(text, []), folders) + _unchecked(path, timed=self._timed)
         return found
 
     def _above(self, folder: str, levels: int) -> list[str]:
@@ -422,11 +437,13 @@ class _Watch:
             self._tries -= 1
             if self._tries <= 0:
                 break
-            files = _files_of(name, [folder])
+            files = _files_of(name, [folder], compiled=True)
             packages = [os.path.dirname(one) for one in files if os.path.basename(one).startswith("__init__.")]
             found += files
             found += [
-                inner for one in packages for _, inner in itertools.islice(_package_files(one, name), _MAX_WATCHED)
+                inner
+                for one in packages
+                for _, inner in itertools.islice(_package_files(one, name, compiled=True), _MAX_WATCHED)
             ]
         self._looked_up |= asked
         return found
@@ -491,12 +508,22 @@ def _unchecked(path: str, *, timed: bool) -> list[str]:
 # Modules beside an agent's file: which there are, and importing exactly those.
 
 
-_SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES)  # compiled code without a source is not found
+_SUFFIXES = (
+    *EXTENSION_SUFFIXES,
+    *SOURCE_SUFFIXES,
+)  # compiled code without a source is not found
+_COMPILED = (*_SUFFIXES, *BYTECODE_SUFFIXES)  # what a server's own Python finds
 _MAX_FILES = 2000
 _MAX_SOURCE_BYTES = 32 * 1024 * 1024
 _LONGEST_NAME = 300
-_IMPORT = lazy_pattern(r"\b(?:from[\s\\]+([.\w]+)[\s\\]+)?import[\s\\]+(\((?:[^()#]++|#[^\n]*+)*+\)|[^\n;#()]+)")
-_DOTS = lazy_pattern(rb"\bfrom[\s\\]+(\.{2,99})")
+_IMPORT = lazy_pattern(
+    r"\b(?:from\s*+(\.{1,99}(?=\s*+import\b)|[.\w]{1,300}+)\s*+)?import\b\s*+(\((?:[^()#]++|#[^\n]*+)*+\)|[^\n;#()]++)"
+)
+_GOES_ON = lazy_pattern(r"\\\r?\n|(?<![ \t\f])[ \t\f]++(?=\.)|(?<=\.)[ \t\f]++")  # in a statement, as nothing
+_DOTS = lazy_pattern(rb"\bfrom[\s\\]*((?:\.[ \t]{0,9}){2,99})")
+_CODINGS = lazy_pattern(
+    r"(?:utf|iso|cp|koi8|mac|gb|big5|euc|shift_?jis|latin|ascii|us-ascii|hz|johab|tis|kz)[-_\w]{0,30}"
+)
 _MAX_LEVELS = 20
 _ALIAS = lazy_pattern(r"\bas\s+\w+")
 _NAMES = lazy_pattern(r"[^\W\d][\w.]*")
@@ -575,9 +602,10 @@ def _read_module(name: str, path: str) -> Module:
     return Module(name, path, (os.path.realpath(path), hashlib.sha256(source).hexdigest()), source)
 
 
-def _files_of(module: str, folders: Sequence[str]) -> list[str]:
+def _files_of(module: str, folders: Sequence[str], *, compiled: bool = False) -> list[str]:
     bases = [os.path.join(folder, *module.split(".")) for folder in folders]
-    places = [place + end for one in bases for place in (one, os.path.join(one, "__init__")) for end in _SUFFIXES]
+    ends = _COMPILED if compiled else _SUFFIXES
+    places = [place + end for one in bases for place in (one, os.path.join(one, "__init__")) for end in ends]
     return list({os.path.realpath(one): one for one in places if os.path.isfile(one)}.values())
 
 
@@ -597,7 +625,7 @@ def _sources(module: str, files: Sequence[str]) -> dict[str, str]:
     return sources
 
 
-def _package_files(base: str, package: str) -> Iterator[tuple[str, str]]:
+def _package_files(base: str, package: str, *, compiled: bool = False) -> Iterator[tuple[str, str]]:
     seen: set[str] = set()  # a link may lead back
     for folder, folders, files in os.walk(base, followlinks=True):
         if (real := os.path.realpath(folder)) in seen:
@@ -608,7 +636,8 @@ def _package_files(base: str, package: str) -> Iterator[tuple[str, str]]:
         inner = os.path.relpath(folder, base)
         above = [package, *(inner.split(os.sep) if inner != "." else [])]
         for one in sorted(files):
-            stem = next((one.removesuffix(end) for end in _SUFFIXES if one.endswith(end)), "")
+            ends = _COMPILED if compiled else _SUFFIXES
+            stem = next((one.removesuffix(end) for end in ends if one.endswith(end)), "")
             if stem.isidentifier():
                 yield ".".join(above if stem == "__init__" else [*above, stem]), os.path.join(folder, one)
 
@@ -644,8 +673,9 @@ def _imports(source: bytes, package: Sequence[str]) -> list[str]:
     Whatever looks like an import is one, in a text or a comment too: parsing a module takes 500 times its size.
     """
     names: list[str] = []
+    text = source.decode(_coding(source) or "utf-8", "replace")
     # Python reads names as NFKC writes them.
-    for start, listed in _IMPORT.findall(unicodedata.normalize("NFKC", source.decode("utf-8", "replace"))):
+    for start, listed in _IMPORT.findall(_GOES_ON.sub("", unicodedata.normalize("NFKC", text))):
         ends = _NAMES.findall(_ALIAS.sub("", listed))
         if not start:
             names += ends
@@ -656,6 +686,15 @@ def _imports(source: bytes, package: Sequence[str]) -> list[str]:
         base = [*above, *([module] if module else [])]
         names += [".".join(base), *(".".join([*base, one]) for one in ends)]
     return _with_packages(one for one in dict.fromkeys(names) if 0 < len(one) <= _LONGEST_NAME)
+
+
+def _coding(source: bytes) -> str | None:
+    """How Python reads it, as it says itself; None where it cannot be read here: some codecs take hours."""
+    try:
+        name, _ = tokenize.detect_encoding(io.BytesIO(source[:1000]).readline)
+    except SyntaxError:
+        return None
+    return name if _CODINGS.fullmatch(name) else None
 
 
 def _with_packages(names: Iterable[str]) -> list[str]:

@@ -45,6 +45,16 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
         ("python3 -u lib/serve.py out", {"lib/serve.py": "", "lib/beside.py": ""}, ["out", "helper.py"]),
         ("python3 -Im pack.deep", {"pack/__init__.py": "", "pack/deep.py": "", "random.py": ""}, []),
         ("python3 -c 'import a'", {"a.py": ""}, ["data"]),
+        ("python3 s.py", {"s.py": "import pk.a, ns.b", "pk/__init__.py": "", "pk/a.pyc": "", "ns/b.pyc": ""}, ["ns/c.pyc"]),
+        ("python3 srv", {"srv/__main__.pyc": ""}, ["srv.txt"]),
+        ("python3 s.py", {"s.py": "from ns import(a)\nfrom ns.b import*", "ns/a.py": "", "ns/b.py": ""}, ["ns/c.py"]),
+        ("python3 -m ns.s", {"ns/s.py": "from.a import X\nfrom . b import Y", "ns/a.py": "", "ns/b.py": ""}, ["ns/c.py"]),
+        ("python3 s.py", {"s.py": "from ns\\\n.a import X\nfrom ns import b as q,\\\n c\nimport ns . d\\\n, ns.e",
+                          **dict.fromkeys(("ns/a.py", "ns/b.py", "ns/c.py", "ns/d.py", "ns/e.py"), "")}, ["ns/f.py"]),
+        ("sh run.sh", {"run.sh": "exec python3 -E s.py", "s.py": "import h", "h.py": "",
+                       "__pycache__/h.cpython-311.pyc": "timed\0\0\0"}, []),
+        ("./s.py", {"s.py": "#!/usr/bin/python3 -E\nimport ns.h", "ns/h.py": "",
+                    "ns/__pycache__/h.cpython-311.pyc": "timed\0\0\0"}, []),
         ("node server", {"server.js": "require('./lib/one')", "lib/one.js": "import './two.mjs'", "lib/two.mjs": ""},
          ["lib/three.js"]),
         ("node app ./data.db", {"app/index.js": ""}, ["data.db"]),
@@ -317,3 +327,13 @@ def test_a_linked_folder_of_a_package_is_watched(tmp_path: Path) -> None:
     found = trust.watched_files(["python", "server.py"], {}, str(project), str(project))
     names = {os.path.relpath(one, os.path.realpath(project)) for one, _ in found.files}
     assert {"server.py", "pkg/__init__.py", "lib/hidden/__init__.py", "lib/hidden/more.py"} <= names
+
+
+def test_imports_of_a_source_in_another_encoding_are_read_as_python_reads_them(tmp_path: Path) -> None:
+    write(tmp_path, "mödul/b.py")
+    (tmp_path / "s.py").write_bytes("# coding: latin-1\nimport mödul.b\n".encode("latin-1"))
+    assert watched(tmp_path, "python3", "s.py") == ["mödul/b.py", "s.py"]
+    (tmp_path / "s.py").write_bytes("# coding: utf-7\n+AGk-mport m+APY-dul.b\n".encode("ascii"))
+    assert watched(tmp_path, "python3", "s.py") == ["mödul/b.py", "s.py"]
+    (tmp_path / "s.py").write_bytes(b"# coding: punycode\nimport a\n")
+    assert not trust.watched_files(["python3", "s.py"], {}, str(tmp_path), str(tmp_path)).whole
