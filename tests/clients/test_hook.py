@@ -1,6 +1,6 @@
 """What the models of real agents get with `holdall install AGENT --hook`, read off their requests.
 
-By default those of two: the one whose hook sees files too, and one whose shell adds lines of its own.
+By default those of one, whose hook sees files too; in full also of the one whose shell adds lines of its own, and others.
 """
 
 import json
@@ -21,7 +21,7 @@ from tests.requirements import requirement
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(2 * SECONDS)]
 
 
-@pytest.fixture(scope="module", params=TOOLS if FULL else ["claude", "gemini"])
+@pytest.fixture(scope="module", params=TOOLS if FULL else ["claude"])
 def name(request: pytest.FixtureRequest) -> str:
     if AGENTS[request.param].folder is None:
         pytest.skip(f"{AGENTS[request.param].title} is missing: ./dev test clients installs it where there is one")
