@@ -187,7 +187,6 @@ def prove_s3(told: Told) -> None:
 # What is asked
 
 
-@in_full
 @requirement("extract:auto-fits-chunks", "extract:success-format")
 async def test_a_short_output_is_read_whole(ask: Any, small: GgufModel) -> None:
     told = await ask(small, SHORT, dialect="extract")
