@@ -626,6 +626,18 @@ def test_what_a_tool_scans_was_compared_before(fleet: Fleet) -> None:
     reader.close()
 
 
+def test_bytes_that_are_kept_again_do_not_share_an_object_that_is_damaged(fleet: Fleet) -> None:
+    store = fleet.host()
+    session, data = store.open_session("s1"), b"0123456789abcdef" * 20_000
+    keep(store, session, data)
+    (object,) = fleet.sql("SELECT object::text FROM holdall_outputs")[0]
+    store.objects._store.put(objects.name_of(object), data[:70_000] + b"damaged" + data[70_007:], mode="overwrite")
+    again = keep(store, session, data)
+    assert read_back(fleet.host(), again) == data
+    assert read_back(fleet.host(), keep(store, session, data)) == data
+    assert len(fleet.sql("SELECT DISTINCT object FROM holdall_outputs")) == 2, "the third shares that of the second"
+
+
 @requirement("fleet:copies-checked")
 def test_a_copy_that_was_whole_once_is_compared_again_before_a_tool_scans_it(fleet: Fleet) -> None:
     store = fleet.host()

@@ -175,12 +175,20 @@ class FleetStore(FleetRows):
                 sending.send()
         raise StoreFault("the same bytes were kept and removed again by others, twice. Try again.")
 
-    def is_there(self, object: str, parts: int, length: int) -> bool:
-        """Whether bytes that we might share are still there; of segments, the last one."""
-        if not length:
-            return True
-        there = self.objects.length(segment_of(object, parts - 1) if parts else name_of(object))
-        return there is not None and (parts > 0 or there == length)
+    def is_there(self, object: str, parts: int, length: int, descriptor: int) -> bool:
+        """Whether an object that we might share has these bytes: a damaged copy is no copy. What is read is no more
+        than what would be written else."""
+        at = 0
+        for name in [segment_of(object, number) for number in range(parts)] or [name_of(object)]:
+            end = self.objects.length(name) if length else 0
+            if end is None or at + end > length:
+                return False
+            for start in range(0, end, _PIECE):
+                here = os.pread(descriptor, min(_PIECE, end - start), at + start)
+                if self.objects.get(name, start, start + len(here)) != here:
+                    return False
+            at += end
+        return at == length
 
     def _publish(
         self, session: SessionInfo, facts: Facts, table: BlockTable, object: str | None, bad: list[str]
@@ -571,7 +579,7 @@ class _Sending:
         )
         self._is_intended = True  # also where the answer is lost
         twin = self._intend(always=False)
-        if twin is not None and self._store.is_there(twin[0], twin[1], length):
+        if twin is not None and self._store.is_there(twin[0], twin[1], length, self._file.descriptor):
             self._is_intended = False
             return
         if twin is not None:
