@@ -1,6 +1,9 @@
 """Addresses of stores that are not folders, and how messages show them: never with a password."""
 
-from urllib.parse import SplitResult, urlsplit
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
 
 
 def is_fleet(home: str) -> bool:
@@ -31,8 +34,10 @@ def shown_objects(url: str) -> str:
     return "(not an address)" if parts is None else f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
 
-def _split(address: str) -> SplitResult | None:
+def _split(address: str) -> "SplitResult | None":
     try:
+        from urllib.parse import urlsplit  # noqa: PLC0415 - it takes long to import, and most stores are folders
+
         return urlsplit(address)
     except ValueError:
         return None

@@ -5,7 +5,6 @@ For the store, and for files that say what is run; and which process a number me
 
 import hashlib
 import os
-import platform
 import stat
 import struct
 from collections.abc import Iterator
@@ -63,7 +62,11 @@ def process_mark(process: int) -> str:
             told = f"{boot.read().decode().strip()} {os.readlink('/proc/self/ns/pid')} {start}"
             return hashlib.sha256(told.encode()).hexdigest()[:16]
     except (OSError, IndexError):  # macOS has no such files
-        return "" if os.path.isdir("/proc/self") else platform.node()
+        if os.path.isdir("/proc/self"):
+            return ""
+        import platform  # noqa: PLC0415 - seldom
+
+        return platform.node()
 
 
 def way_to(path: str) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,6 @@ structured content, its schema, links to kept outputs.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from holdall.formats.registry import format_of
 from holdall.text.escape import (
@@ -350,6 +349,8 @@ def _moved(value: object) -> object:
 
 
 def uri_of(facts: Facts) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 - it takes long to import, and only servers give links
+
     return f"{SCHEME}://{facts.session}/{quote(facts.handle, safe='')}"
 
 
@@ -370,6 +371,8 @@ def link(facts: Facts) -> dict[str, Any]:
 
 def link_parts(uri: str) -> tuple[str, str, Mapping[str, str]] | None:
     """Session, handle and range of such a link; None for a link of somebody else's. Raises ValueError for a bad one."""
+    from urllib.parse import parse_qsl, unquote, urlsplit  # noqa: PLC0415 - as above
+
     parts = urlsplit(uri)
     if parts.scheme != SCHEME:
         return None

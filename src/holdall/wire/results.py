@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
-from urllib.parse import unquote_to_bytes
 
 from holdall.text.excerpt import byte_count
 from holdall.values.chat import Assistant, ToolResult
@@ -207,6 +206,8 @@ def payload_of(block: object) -> Payload | None:
     head, comma, rest = text.partition(",") if text.startswith("data:") else ("", "", text)
     media = head[5:].split(";")[0] or media if comma else media
     if comma and not head.endswith(";base64"):
+        from urllib.parse import unquote_to_bytes  # noqa: PLC0415 - seldom
+
         return Payload(media, unquote_to_bytes(rest))
     is_text = media == _UNKNOWN or media.startswith("text/")  # it may well be: words are base64 but for their blanks
     try:
