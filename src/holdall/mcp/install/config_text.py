@@ -4,6 +4,7 @@ some of them put behind it or taken out again. Everything else stays as it is. N
 
 import contextlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from holdall.mcp.client import spec
 from holdall.mcp.client.spec import URLS, parse_servers, variables_in
 from holdall.mcp.install.clients import COMMON, Shape, shape_of
 from holdall.mcp.install.documents import Document, Found, JsonDocument, Path, Server, TomlDocument
+from holdall.text.escape import shell_quoted
 from holdall.text.json.jsonc import Edit, applied
 from holdall.trust import Claims
 from holdall.values.errors import BadServer
@@ -427,7 +429,9 @@ def unwrap(
         elif stands.command_at is not None:
             changes[server.path] = _freed(read, server, stands.command_at, bare=server.path in bare)
         else:
-            left.append((server.label, "nothing here tells what it was before"))
+            home, folder = os.path.split(os.path.dirname(stands.config))
+            elsewhere = f"; `holdall --home {shell_quoted(home)} uninstall` may know" if folder == "clients" else ""
+            left.append((server.label, f"nothing here tells what it was before{elsewhere}"))
         if server.path in changes and server.path in listed:
             changes[server.path] = _listing(read, server, changes[server.path], tools, add=False)
     changed = tuple(server.label for server in found.servers if server.path in changes)
