@@ -20,14 +20,14 @@ from tests.golden.commands import FORKED
 from tests.requirements import load
 from tests.upstream.launch import seconds_of_forks
 
-# Seconds of processor, as measured suite by suite on a machine of two cores with twenty processes that wanted them; a quiet
-# one takes less. Those of clients, config, extract, faults, fleet, guard, model, policy and values are of whole runs or
-# estimates. Of docs, 55 are for mypy without its cache; of house, 130 for pyright; collecting is that of three workers.
+# Seconds of processor and a tenth more: of a whole run with three workers on two cores, less what its suites were then found
+# to do without, which was measured suite by suite on a busier machine. Of docs, 22 are for mypy without its cache; of house,
+# 94 for pyright; of web, 75 for the browser. Together they are more than WHOLE: what is next to be mended is the largest.
 BUDGETS = {
-    "agent": 30, "bag": 135, "bench": 60, "cli": 150, "clients": 50, "collecting": 50, "config": 10, "docs": 80, "extract": 60,
-    "faults": 65, "fleet": 75, "gateway": 185, "golden": 40, "guard": 10, "house": 150, "llm": 20, "model": 40, "policy": 20,
-    "search": 27, "store": 85, "text": 65, "trust": 15, "truth": 12, "upstream": 55, "values": 10, "verbs": 120, "web": 125,
-    "wire": 70,
+    "adapters": 12, "agent": 22, "bag": 145, "bench": 65, "cli": 120, "clients": 35, "collecting": 48, "config": 5, "docs": 45,
+    "extract": 34, "faults": 64, "fleet": 88, "gateway": 195, "golden": 30, "guard": 7, "house": 140, "llm": 7, "model": 33,
+    "policy": 7, "search": 12, "store": 66, "text": 56, "trust": 16, "truth": 15, "upstream": 41, "values": 5, "verbs": 104,
+    "web": 138, "wire": 50,
 }  # fmt: skip
 WHOLE = 1200  # what two cores have in the 10 minutes that a whole run may take
 _DEAREST = 40  # the tests to look at when a suite is over its budget
