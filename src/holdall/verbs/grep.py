@@ -463,11 +463,11 @@ class Windows:
         """The match without lines of context, and without what was shown before it: that goes up to `shown_to`."""
         end = self._line_end(place.start) if self._whole_lines else self.end_of(place)
         found = 0 if self._whole_lines else min(end - place.start, self._size.match)
-        line, begins, ends = self._around(place.start, place.start + found)
+        line, data, begins, ends = self._around(place.start, place.start + found)
         if shown_to > line.start:
+            data = data[shown_to - line.start :]
             line, begins = Span(shown_to, line.end), False
         at = place.start - line.start
-        data = self._reader.read(line.start, line.end)
         line_number, char = self._locate(place.start)
         if begins and ends and len(data) <= self._size.line:
             shown = around(data, at, at, reach=len(data), limit=len(data))
@@ -544,19 +544,18 @@ class Windows:
             yield Span(start, end)
             start = end + 1
 
-    def _around(self, start: int, end: int) -> tuple[Span, bool, bool]:
-        """The line of a match as far as it is near; whether it begins and ends there."""
+    def _around(self, start: int, end: int) -> tuple[Span, bytes, bool, bool]:
+        """The line of a match as far as it is near, and its bytes; whether it begins and ends there."""
         low = max(0, start - self._size.line - 1)
-        before = self._reader.read(low, start)
-        newline = before.rfind(b"\n")
+        near = self._reader.read(low, end + self._size.line + 1)
+        newline = near.rfind(b"\n", 0, start - low)
         line_start, begins = low + newline + 1, newline >= 0 or low == 0
-        after = self._reader.read(end, end + self._size.line + 1)
-        newline = after.find(b"\n")
-        line_end = end + (len(after) if newline < 0 else newline)
+        newline = near.find(b"\n", end - low)
+        line_end = low + (len(near) if newline < 0 else newline)
         ends = newline >= 0 or line_end == self._reader.totals.bytes
-        if newline > 0 and after[newline - 1 : newline] == b"\r":
+        if newline > end - low and near[newline - 1 : newline] == b"\r":
             line_end -= 1
-        return Span(line_start, line_end), begins, ends
+        return Span(line_start, line_end), near[line_start - low : line_end - low], begins, ends
 
     def end_of(self, place: Span) -> int:
         """Without the \\r that `$` took along: it ends the line."""
@@ -568,9 +567,9 @@ class Windows:
     def _locate(self, byte: int) -> tuple[int, int]:
         """Line and char of `byte`, counted on from the last one where both are in the same block."""
         known, line, char = self._place
-        between = self._reader.read(known, byte) if known // BLOCK == byte // BLOCK and known <= byte else None
-        if between is not None and between.isascii() and self._reader.read(byte, byte + 1).isascii():
-            line, char = line + between.count(b"\n"), char + len(between)
+        near = self._reader.read(known, byte + 1) if known // BLOCK == byte // BLOCK and known <= byte else None
+        if near is not None and near.isascii():
+            line, char = line + near.count(b"\n", 0, byte - known), char + byte - known
         else:
             line, char = line_of_byte(self._reader, byte), char_of_byte(self._reader, byte)
         self._place = (byte, line, char)
