@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
+from holdall.formats.heads import tally
 from tests.requirements import requirement
 from tests.text.outline_tools import measured, outlined, text_of
 
@@ -510,3 +511,8 @@ def test_a_diff_with_other_prefixes_or_none_has_the_names_of_its_files(prefixes:
     )
     pattern = str(told.leads[0].arguments["pattern"])
     assert len(re.findall(pattern, "".join([*parts, moved]), re.MULTILINE)) == 3
+
+
+def test_numbers_as_long_as_times_of_which_the_last_is_none_are_no_error() -> None:
+    found = tally([b"2700000000 ERROR x", b"1900000000 a", b"2900000000 a"])
+    assert (found.lines, found.first, found.last) == (3, "", "")
