@@ -710,6 +710,7 @@ def test_what_is_packed_has_pages_of_its_own(home: Path) -> None:
         archive.writestr("#1", "another")
         archive.writestr('logs/"><script>.json', json.dumps([{"a": 1}]))
         archive.writestr("empty/", "")
+        archive.writestr("ü!.txt", "!")
     session, outer = made(home, lambda bag: bag.keep(written.getvalue(), tool="fetch"))
 
     async def read(bag: Holdall) -> object:
@@ -720,12 +721,14 @@ def test_what_is_packed_has_pages_of_its_own(home: Path) -> None:
     with client(home) as browser:
         assert f'hx-get="{output}/parts"' in browser.get(output).text
         parts = browser.get(f"{output}/parts").text
-        assert "3 parts inside" in parts
+        assert "4 parts inside" in parts
         assert "<script>" not in parts
-        first, other, second = (html.unescape(one) for one in re.findall(r'href="([^"]+)"', parts))
+        first, other, second, odd = (html.unescape(one) for one in re.findall(r'href="([^"]+)"', parts))
         page = browser.get(first).text
         assert f'A part of <a href="{output}">{outer.handle}</a>, unpacked.' in page
         assert "5,000 lines" in page
+        assert f"{outer.handle}</a>, unpacked: <code>ü!.txt</code></p>" in browser.get(odd).text
+        assert "ü!.txt · Holdall</title>" in browser.get(odd).text
         rows = told(browser, f"{first}/rows", params={"from": "4999", "count": "1"})
         assert "line 4999 of many" in json.dumps(rows)
         assert told(browser, f"{first}/seen")["share"] > 0
@@ -752,6 +755,7 @@ def test_what_is_packed_has_pages_of_its_own(home: Path) -> None:
         assert '!inner.zip/parts"' in browser.get(links[0]).text
         inner = re.findall(r'href="([^"]+)"', browser.get(f"{links[0]}/parts").text)
         assert browser.get(f"{inner[0]}/raw").text == LINES
+        assert "!inner.zip</a>, unpacked" in browser.get(inner[0]).text, "what it is in, not the outermost"
         packed = kept(home, gzip.compress(LINES.encode()))
         (link,) = re.findall(r'href="([^"]+)"', browser.get(f"{packed}/parts").text)
         assert "5,000 lines" in browser.get(link).text

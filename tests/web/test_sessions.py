@@ -275,5 +275,6 @@ async def test_outputs_that_are_gone_are_counted_beside_those_that_are_kept(home
             await bag.forget((await bag.keep(text, tool="t")).handle)
     with client(home) as browser:
         page = browser.get("/sessions/rows").text
+        assert "holdall rm" not in browser.get(f"/s/{bag.session.id}").text, "nothing is left to remove"
     assert "<li>0 outputs</li>" in page
     assert "<li>2 outputs removed or expired</li>" in page

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO, Literal, TypeVar, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar, cast
 from urllib.parse import quote, unquote
 
 from starlette.requests import Request
@@ -423,8 +423,28 @@ async def page(request: Request) -> Response:
             views=[] if gone else await asking.views(bag, facts), base=_base(request, bag, facts),
             arguments=_written(facts.origin.arguments), expires=_expires(bag, facts),
             other=request.query_params.get("other", "")[:_LONGEST_HANDLE], is_packed=facts.measure.kind in PACKED,
-            outer=facts.handle.partition(MEMBER)[0] if MEMBER in facts.handle else "",
+            part=await _part(request, bag, facts) if MEMBER in facts.handle else None,
         )  # fmt: skip
+
+
+class _Part(NamedTuple):
+    outer: str
+    href: str
+    name: str  # where the handle has only its number
+
+
+async def _part(request: Request, bag: Holdall, facts: Facts) -> _Part:
+    """What a member is in, and its name."""
+    outer, _, member = facts.handle.rpartition(MEMBER)
+    name = ""
+    try:
+        around = await bag.show(outer)
+    except HoldallError:  # the sign is in the name of the member
+        around = await bag.show(outer.partition(MEMBER)[0])
+    if member.startswith("#"):
+        found, _, _ = await asking.members(bag, around)
+        name = next((one.name for one in found if one.member == member), "")
+    return _Part(around.handle, _base(request, bag, around), name)
 
 
 def _expires(bag: Holdall, facts: Facts) -> float:

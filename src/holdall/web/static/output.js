@@ -388,6 +388,7 @@ page.addEventListener("click", (event) => {
 listenToKeys({
   page,
   text,
+  table,
   search,
   goToJump: () => {
     setShown("tools", true);
@@ -437,6 +438,9 @@ async function begin() {
     const at = Number(asked.get("byte")) || 0;
     const { line } = view ? await api.ask("place", { byte: at }) : {};
     await goTo({ at, end: Number(asked.get("to")) || undefined, line });
+  } else if (asked.has("line") && view) {
+    const { byte, line } = await api.ask("place", { line: Math.max(1, parseInt(asked.get("line"), 10) || 1) });
+    await goTo({ at: byte, line });
   } else if (asked.has("line")) {
     await jumpTo(`L${Math.max(1, parseInt(asked.get("line"), 10) || 1)}`);
   } else if (isRunning) {

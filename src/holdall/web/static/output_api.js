@@ -2,6 +2,15 @@
 
 export class Refused extends Error {}
 
+async function reached(address, options) {
+  try {
+    return await fetch(address, { ...options, credentials: "same-origin" });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new Refused("The viewer does not answer any more. If it was ended, start it again: holdall view");
+  }
+}
+
 export class Api {
   constructor(base) {
     this.base = base;
@@ -16,7 +25,7 @@ export class Api {
   }
 
   async ask(what, values = {}, signal = undefined) {
-    const answer = await fetch(this.address(what, values), { signal, credentials: "same-origin" });
+    const answer = await reached(this.address(what, values), { signal });
     let told;
     try {
       told = await answer.json();
@@ -28,7 +37,7 @@ export class Api {
   }
 
   async bytes(from, to) {
-    const answer = await fetch(`${this.base}/raw`, { headers: { Range: `bytes=${from}-${to - 1}` }, credentials: "same-origin" });
+    const answer = await reached(`${this.base}/raw`, { headers: { Range: `bytes=${from}-${to - 1}` } });
     if (!answer.ok) throw new Refused(`The viewer answered ${answer.status}.`);
     return answer.text();
   }

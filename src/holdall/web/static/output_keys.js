@@ -4,40 +4,41 @@ const isTyping = (where) =>
   where.isContentEditable || (/^(INPUT|TEXTAREA|SELECT)$/.test(where.tagName) && !/^(radio|checkbox)$/.test(where.type));
 const EVERYWHERE = /^(g|G|f|w|Page.*)$/; // also where a button or a link has the focus
 
-export function listenToKeys({ page, text, search, goToJump, stopFollowing, toggleFollowing, toggleWrap, toggleSide }) {
-  const { scroller } = text;
+export function listenToKeys({ page, text, table, search, goToJump, stopFollowing, toggleFollowing, toggleWrap, toggleSide }) {
+  const inTable = () => page.dataset.view === "table" && table.scroller;
+  const scroller = () => inTable() || text.scroller;
   const up = (rows) => {
     stopFollowing();
-    scroller.moveBy(-rows);
+    scroller().moveBy(-rows);
   };
   const start = () => {
     stopFollowing();
-    scroller.moveTo(0);
+    scroller().moveTo(0);
   };
-  const end = () => scroller.moveTo(Infinity);
-  const sheet = () => Math.max(1, scroller.visible - 2);
+  const down = (rows) => scroller().moveBy(rows);
+  const end = () => scroller().moveTo(Infinity);
+  const sheet = () => Math.max(1, scroller().visible - 2);
   const always = { n: () => search.step(1), N: () => search.step(-1), ":": goToJump, s: toggleSide };
-  const inText = {
-    ArrowDown: () => scroller.moveBy(1),
+  const inRows = {
+    ArrowDown: () => down(1),
     ArrowUp: () => up(1),
-    PageDown: () => scroller.moveBy(sheet()),
+    PageDown: () => down(sheet()),
     PageUp: () => up(sheet()),
-    " ": (event) => (event.shiftKey ? up(sheet()) : scroller.moveBy(sheet())),
+    " ": (event) => (event.shiftKey ? up(sheet()) : down(sheet())),
     Home: start,
     g: start,
     End: end,
     G: end,
-    f: toggleFollowing,
-    w: toggleWrap,
   };
+  const inText = { ...inRows, f: toggleFollowing, w: toggleWrap };
 
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && event.target.matches("[data-search]")) text.box.focus();
     if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
-    const isText = page.querySelector('[data-view="text"]').getAttribute("aria-selected") === "true";
+    const here = page.dataset.view === "text" ? inText : inTable() ? inRows : {};
     const isTaken = event.target.closest("[role=tablist], button, a, summary, input, [data-own-keys]") && !EVERYWHERE.test(event.key);
-    const keys = Object.hasOwn(always, event.key) ? always : isText && !isTaken ? inText : {};
+    const keys = Object.hasOwn(always, event.key) ? always : isTaken ? {} : here;
     if (!Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     keys[event.key](event);

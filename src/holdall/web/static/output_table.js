@@ -88,7 +88,7 @@ export class TableView {
     element.className = row?.seen ? `row seen-${row.seen}` : "row";
     element.setAttribute("role", "row");
     if (row === null) {
-      element.replaceChildren(make("span", "gutter", ""), make("span", "cell cell-wide", "could not be read"));
+      element.replaceChildren(make("span", "gutter", ""), make("span", "cell cell-wide", "could not be loaded"));
       return;
     }
     if (row.n === this.marked) element.className += " row-found";

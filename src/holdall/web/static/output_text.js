@@ -151,7 +151,7 @@ export class TextView {
   draw(element, row, index) {
     if (row === null) {
       element.className = "row row-failed";
-      element.replaceChildren(make("span", "gutter", ""), make("span", "text", "could not be read"));
+      element.replaceChildren(make("span", "gutter", ""), make("span", "text", "could not be loaded"));
       return;
     }
     const level = this.hasLevels && this.by === "lines" ? levelOf(row.t) : "";

@@ -78,7 +78,9 @@ export class Tree {
       const more = answer.children.at(-1).i + 1;
       put(this.button(list, { ...values, after: answer.next[0], index: answer.next[1] }, path, `more, from ${grouped(more)} on`), more);
     }
-    if (answer.fault) list.append(make("li", "tree-note is-wrong", answer.fault));
+    // What breaks a value breaks those that it is in: it is said once.
+    const isTold = [...this.root.querySelectorAll(".tree-note")].some((one) => one.textContent === answer.fault);
+    if (answer.fault && !isTold) list.append(make("li", "tree-note is-wrong", answer.fault));
     if (answer.out_of_time) {
       const told = "This is large: not all of it could be stepped over in time.";
       list.append(make("li", "tree-note", told), this.button(list, { ...values, patient: true }, path, "take more time", true));
