@@ -703,6 +703,21 @@ def test_a_download_is_never_something_that_a_browser_would_show(home: Path) -> 
         assert browser.head(f"{output}/raw").content == b""
 
 
+def test_a_download_of_damaged_bytes_is_broken_off_and_the_log_says_why(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    session, facts = made(home, lambda bag: bag.keep(LINES, tool="t"))
+    file = home / f"session-{session}" / facts.file
+    data = bytearray(file.read_bytes())
+    data[-8:] = b"XXXXXXXX"
+    file.write_bytes(data)
+    with caplog.at_level("ERROR", logger="holdall.web"), client(home) as browser:
+        browser.get(f"/s/{session}/o/{facts.handle}/raw")
+    (line,) = (one.getMessage() for one in caplog.records if one.levelname == "ERROR")
+    assert "/raw failed: ConnectionAbortedError: " in line
+    assert "damaged" in line
+
+
 @requirement("viewer:pages")
 def test_what_is_packed_has_pages_of_its_own(home: Path) -> None:
     with zipfile.ZipFile(written := io.BytesIO(), "w") as archive:

@@ -1,6 +1,8 @@
 """The first page: every session, newest first, with what it kept; from a cache that is never wrong for long."""
 
 import os
+import time
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -11,6 +13,7 @@ from holdall.bag import Holdall
 from holdall.bag.holdall import open_read_only
 from holdall.bag.overview import Overview
 from holdall.store.directory.summaries import NAME
+from holdall.store.opening import open_store
 from holdall.values.errors import NothingFound, UsageError
 from tests.requirements import requirement
 from tests.web.stories import LOG, investigation, plain
@@ -278,3 +281,21 @@ async def test_outputs_that_are_gone_are_counted_beside_those_that_are_kept(home
         assert "holdall rm" not in browser.get(f"/s/{bag.session.id}").text, "nothing is left to remove"
     assert "<li>0 outputs</li>" in page
     assert "<li>2 outputs removed or expired</li>" in page
+
+
+async def test_what_expires_is_no_longer_counted_though_no_file_changes(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await _kept(home, "old")
+    _aged(home)
+    now = [time.time()]
+    monkeypatch.setattr("holdall.bag.overview.open_store", partial(open_store, clock=lambda: now[0]))
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    overview = Overview(str(home))
+    before = overview.one(id)
+    now[0] += 40 * 86_400
+    after = overview.one(id)
+    overview.close()
+    assert before is not None
+    assert after is not None
+    assert [(one.outputs, one.bytes > 0, one.gone) for one in (before, after)] == [(1, True, 0), (0, False, 1)]

@@ -57,6 +57,7 @@ class Summary:
     task: str = ""  # what its agent was asked first, the beginning
     model: str = ""  # that was asked last
     seconds: float = 0.0  # from its first event to its last
+    expires: float = 0.0  # when the next of its outputs does, which changes no file; 0 if none will
 
     @property
     def is_running(self) -> bool:
@@ -223,7 +224,8 @@ class Overview:
 
     def _is_stale(self, one: Summary, stamps: Mapping[str, Stamp]) -> bool:
         """One that is gone is not: there is nothing to look at."""
-        return one.id in stamps and (self._rows()[one.id][0] != stamps[one.id].text or one.is_running)
+        is_over = 0.0 < one.expires <= time.time()
+        return one.id in stamps and (self._rows()[one.id][0] != stamps[one.id].text or one.is_running or is_over)
 
     def _refresh(self, found: list[Summary], stale: Sequence[int], stamps: Mapping[str, Stamp], by: float) -> None:
         known, store = self._rows(), self._store
@@ -331,8 +333,14 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
         turns=counters.turns, agents=counters.agents, tools=_tools(outputs), running=running,
         last=last if math.isfinite(last) else info.created,
         status=status, is_open=is_open, model=model, task=_task(store, info),
-        seconds=last - first if math.isfinite(last - first) else 0.0,
+        seconds=last - first if math.isfinite(last - first) else 0.0, expires=_expires(info, outputs),
     )  # fmt: skip
+
+
+def _expires(info: SessionInfo, outputs: Sequence[Facts]) -> float:
+    ended = (facts.ended or facts.created for facts in outputs if facts.state != "running")
+    first = min(map(info.retention.expires_at, ended), default=math.inf)
+    return first if math.isfinite(first) else 0.0
 
 
 def _task(store: OutputStore, info: SessionInfo) -> str:

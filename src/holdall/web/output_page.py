@@ -579,8 +579,11 @@ def _file_name(handle: str, facts: Facts) -> str:
 
 async def _bytes(request: Request, facts: Facts, span: Span) -> AsyncIterator[bytes]:
     async with state_of(request).session(request.path_params["session"]) as bag:
-        async for chunk in bag.fetch.stream(facts.handle, span):
-            yield chunk
+        try:
+            async for chunk in bag.fetch.stream(facts.handle, span):
+                yield chunk
+        except HoldallError as problem:  # the answer has begun: it can only be broken off, and the log says why
+            raise ConnectionAbortedError(str(problem)) from None
 
 
 async def _while_there(request: Request, work: Awaitable[T]) -> T | None:
