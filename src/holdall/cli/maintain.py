@@ -48,7 +48,7 @@ async def gc(
         str | None, typer.Option("--older-than", metavar="AGE", help="Also outputs that are older: 12h, 7d, 2w.")
     ] = None,
 ) -> int:
-    """Remove what has expired, and what killed writers left behind an hour ago or earlier. Expired outputs leave a tombstone.
+    """Remove what has expired and, after an hour, what killed writers left behind. Expired outputs leave a tombstone.
 
     All sessions; with --session that one and those of its agents. What is still being written stays.
 
