@@ -338,6 +338,8 @@ def test_the_list_of_calls_follows_what_a_gateway_does(home: Path, watched: Watc
         call("first_of_all")
         page.get_by_text("first_of_all").wait_for()
         assert page.get_by_text("third_tool").count() == 0
+        page.go_back()
+        page.get_by_text("third_tool").wait_for()
         watched.is_calm()
     done(bag.close)
 

@@ -901,6 +901,23 @@ def test_the_address_leads_to_the_view_that_is_looked_at(site: Site, watched: Wa
     watched.is_calm()
 
 
+def test_back_leads_to_the_view_before(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("small"))
+    page.get_by_role("tab", name="SQL").click()
+    page.locator("table.answer td").first.wait_for(timeout=60_000)
+    page.fill("[name=sql]", "select * from t where text = 'line 42'")
+    page.locator(".sql button[type=submit]").click()
+    page.locator("table.answer td a", has_text=re.compile("^42$")).click()
+    page.locator("mark.landed", has_text="line 42").wait_for()
+    page.go_back()
+    page.locator("table.answer td a", has_text=re.compile("^42$")).wait_for(timeout=60_000)
+    assert page.get_by_role("tab", name="SQL").get_attribute("aria-selected") == "true"
+    page.go_forward()
+    page.locator("mark.landed", has_text="line 42").wait_for()
+    watched.is_calm()
+
+
 def test_a_table_is_one_for_a_screen_reader_too(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("csv", "?view=table"))

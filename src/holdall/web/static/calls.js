@@ -7,10 +7,16 @@
   if (!form) return; // a session of an agent has a timeline
   const address = form.getAttribute("action");
   const asked = () => new URLSearchParams([...new FormData(form)].filter(([, value]) => value && value !== "newest"));
+  let path = location.pathname;
   document.body.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.requestConfig.elt !== form) return;
     const query = asked();
-    history.replaceState(null, "", `${address}${query.size ? `?${query}` : ""}`);
+    const isHere = location.pathname === address;
+    history[isHere ? "replaceState" : "pushState"](null, "", `${address}${query.size ? `?${query}` : ""}`);
+    path = location.pathname;
+  });
+  addEventListener("popstate", () => {
+    if (location.pathname !== path) location.reload(); // back to the page of the session
   });
 
   const shown = () => document.getElementById("calls-found");

@@ -69,13 +69,23 @@ function showText() {
   if (tab.getAttribute("aria-selected") !== "true") chooseTab(tab);
 }
 
-// The address leads to what is looked at: it can be copied, and loading it again shows the same.
+// The address leads to what is looked at: it can be copied, and loading it again shows the same. Back leads to the view
+// before this one.
+
+let isReady = false;
+let here = location.pathname + location.search;
 
 function keepAddress(values) {
   if (!hasBegun) return;
+  const isOther = isReady && (new URLSearchParams(location.search).get("view") ?? "text") !== (values.view ?? "text");
   const asked = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== false && value !== ""));
-  history.replaceState(null, "", `${location.pathname}${asked.size ? `?${asked}` : ""}`);
+  history[isOther ? "pushState" : "replaceState"](null, "", `${location.pathname}${asked.size ? `?${asked}` : ""}`);
+  here = location.pathname + location.search;
 }
+
+addEventListener("popstate", () => {
+  if (location.pathname + location.search !== here) location.reload();
+});
 
 function opened(view) {
   place.hidden = view !== "text" && view !== "table";
@@ -446,6 +456,7 @@ async function begin() {
   } else if (isRunning) {
     setFollowing(true);
   }
+  isReady = true;
   followButton.hidden = !isRunning;
   await text.scroller.row(Math.floor(text.scroller.top));
   besides();
