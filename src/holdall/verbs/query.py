@@ -176,7 +176,7 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
         case "memory":
             raise WorkerFault(
                 f"the query needs more than the {size(memory_bytes)} of memory that it may take. Ask for less: "
-                "fewer columns or rows, at for a part of the JSON, or allow it more."
+                "fewer columns or rows, at for a part of the JSON; query_memory_bytes allows it more."
             )
         case "missing" if "pyarrow" in message:
             raise MissingExtra("pyarrow", "arrow", "SQL over Arrow data")
