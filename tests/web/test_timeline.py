@@ -48,6 +48,10 @@ async def test_an_extraction_shows_its_quotes_with_their_bytes_and_whether_they_
     assert page.rindex('<span class="pill is-bad">not verified</span>', 0, unproved) > verified
     assert "which disk?" in page
     assert "1 of 2 quotes verified" in page
+    assert (
+        'title="as counted here before it was sent; below is what the model\'s provider counted">900 tokens in it<'
+        in page
+    )
 
 
 async def test_a_call_id_that_is_no_text_does_not_hide_its_session(home: Path) -> None:
