@@ -190,7 +190,7 @@ def _about(name: str, value: object) -> list[str]:
         for n, m in inspect.getmembers(typing.cast("object", value))
         if not n.startswith("_") and inspect.isfunction(m)
     ]
-    told = [f"- `{n}`: {_first(one)}" for n, one in _properties(value) if _first(one)]
+    told = [f"- `{n}`: {_first(one)}" for n, one in _properties(typing.cast("type", value)) if _first(one)]
     told += [f"- `{n}{signature_text(m)}`" + (f": {_first(m)}" if _first(m) else "") for n, m in members]
     return [*_said(typing.cast("object", value)), *([""] if told else []), *told]
 

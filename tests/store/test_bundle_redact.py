@@ -703,3 +703,17 @@ def test_a_string_of_json_that_ends_in_such_a_name_stays_and_so_does_what_follow
 def test_a_value_that_begins_like_the_end_of_a_list_is_masked(value: str) -> None:
     assert value not in _masked(f'password="{value}"\n')
     assert value not in _masked(f'{{"password": "{value}"}}\n')
+
+
+def test_a_secret_is_masked_as_a_notice_writes_it_with_its_numbers_left_out_or_cut_off() -> None:
+    redactor = redact.Redactor(redact.usual_rules())
+    secret = "Tr0ub4dor-zebra-Xk9-quagga-zorilla-zebu"
+    for _ in redactor.learn([f"user=app password={secret}\n".encode()]):
+        pass
+    redactor.learned([])
+    told = '9,000 × user=app password=Tr<n>ub<n>dor-zebra-Xk<n>-quagga-zorilla-zebu\nstr "Tr0ub4dor-zeb…"\n'
+    told += "of Tr0ub4dor-zebra alone and password in words nothing is known\n"
+    masked = b"".join(redactor.stream([told.encode()], "f", "h")).decode()
+    assert "zebra-Xk" not in masked
+    assert f'str "{"*" * 13}…"' in masked
+    assert "of Tr0ub4dor-zebra alone" in masked

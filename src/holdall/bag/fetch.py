@@ -28,6 +28,7 @@ from holdall.values.settings import Settings
 from holdall.values.spans import Range, Span
 from holdall.verbs.read import Bounds, locate, passage
 from holdall.wire.answers import with_messages_note
+from holdall.wire.notes import with_running
 from holdall.wire.tool import Ask
 from holdall.wire.verbs import DEFAULT_LINES, DEFAULT_WINDOW, VERBS
 
@@ -191,8 +192,7 @@ class Fetch:
                     return _with_fault(work(reader), reader.facts)
                 except (AnchorNotFound, BadQuery) as problem:
                     if reader.facts.state == "running":  # what is not there, or is no JSON yet, may come
-                        so_far = f"It is still running; {reader.totals.bytes:,} bytes so far."
-                        problem.args = (f"{str(problem).rstrip('.')}. {so_far}",)
+                        problem.args = (with_running(str(problem), reader.totals.bytes),)
                     raise
             with contextlib.closing(FileReader.of_bytes(said, reader.facts)) as messages:
                 return with_messages_note(cast("Passage | Found", work(messages)))

@@ -35,6 +35,7 @@ from holdall.web.timeline import DRAWN_BYTES, turn_places
 
 MESSAGES = 40  # of one answer
 LONGEST = 16_000  # characters of a text that come at once
+_MOST_INDENTED = 4_000_000  # characters times brackets
 _AROUND = 120  # characters on each side of what was found
 _LONGEST_SEARCH = 200
 MOST_COUNTED = 1000  # times that a message has the words
@@ -178,7 +179,14 @@ def answers_of(lines: Iterable[bytes], call_id: str) -> tuple[Text | None, list[
 def written(arguments: object) -> str:
     if arguments is None:
         return ""
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, indent=2, ensure_ascii=False, default=str)
+    if isinstance(arguments, str):
+        return arguments
+    flat = json.dumps(arguments, ensure_ascii=False, default=str)
+    # A line for each value, each as far in as it is deep: of some, a thousand times as long.
+    deep = flat.count("[") + flat.count("{")
+    return (
+        flat if len(flat) * deep > _MOST_INDENTED else json.dumps(arguments, indent=2, ensure_ascii=False, default=str)
+    )
 
 
 def _of_message(said: Message, line: int) -> Text:

@@ -380,3 +380,8 @@ def link_parts(uri: str) -> tuple[str, str, Mapping[str, str]] | None:
     if parts.fragment or ranges.keys() - {"lines", "bytes", "chars"} or len(ranges) > 1:
         raise ValueError("a link takes one of ?lines=A:B, ?bytes=A:B and ?chars=A:B")
     return parts.netloc, unquote(parts.path.removeprefix("/")), ranges
+
+
+def with_running(problem: str, so_far: int) -> str:
+    """What is not in an output, or wrong with it, where more of it may come."""
+    return f"{problem.rstrip('.')}. It is still running; {so_far:,} bytes so far."

@@ -145,6 +145,44 @@ def usual_rules() -> Rules:
     return rules
 
 
+def _as_in_shapes(value: bytes) -> Iterator[bytes]:
+    """As a notice has it that tells the shapes of lines: numbers are not told, and what is left can be guessed."""
+    for numbers in (_WHOLE_NUMBERS, _NUMBERS):
+        shape = numbers.sub(b"<n>", value)
+        if shape != value and sum(map(len, _LETTERS.findall(shape.replace(b"<n>", b"")))) >= _TELLING:
+            yield shape
+
+
+def _beginnings(rules: Rules, values: Iterable[bytes]) -> Find:
+    """Finds those that are cut off, as notices cut what is long: at least eight bytes, and the sign for that behind."""
+    known: dict[bytes, list[bytes]] = {}
+    for value in values:
+        if len(value) > _BEGINNING:
+            known.setdefault(value[:_BEGINNING], []).append(value)
+    if not known:
+        return lambda _: []
+    literal = rules.literal(known)
+
+    def find(data: bytes) -> list[Finding]:
+        found: list[Finding] = []
+        for start, end, kind in literal(data):
+            for value in known.get(data[start:end], ()):
+                here = data[start : start + len(value)]
+                length = next((at for at, (a, b) in enumerate(zip(value, here, strict=False)) if a != b), len(here))
+                if data.startswith(_CUT_OFF, start + length):
+                    found.append((start, start + length, kind))
+        return found
+
+    return find
+
+
+_BEGINNING = 8
+_CUT_OFF = ("…".encode(), b"\\u2026")
+_WHOLE_NUMBERS, _NUMBERS = lazy_pattern(rb"[0-9]+"), lazy_pattern(rb"[0-9]+(?:\.[0-9]+)?")
+_LETTERS = lazy_pattern(rb"[A-Za-z]+")
+_TELLING = 4  # letters
+
+
 class Redactor:
     """For one export. Sessions come one after the other, each with its outputs before all else."""
 
@@ -176,8 +214,9 @@ class Redactor:
         values = self._known.found - {one.encode() for one in ours}
         self._values = None
         if values:
-            literal, find = self._rules.literal(values), self._rules.find
-            self._find = lambda data: [*find(data), *literal(data)]
+            values |= {shape for one in values for shape in _as_in_shapes(one)}
+            literal, find, cut_off = self._rules.literal(values), self._rules.find, _beginnings(self._rules, values)
+            self._find = lambda data: [*find(data), *literal(data), *cut_off(data)]
 
     def _seen(self, secret: bytes, kind: str) -> None:
         self._known.add(secret, kind)
