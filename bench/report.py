@@ -98,4 +98,8 @@ def _markdown(told: Told) -> str:
         f"|{'---|' * len(heads)}",
     ]
     lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in _cells(row))} |" for row in told.rows]
+    missed = [row for row in told.rows if row.verdict == "fail" and row.gate is not None and row.gate.left]
+    why = {row.gate.left: row.job for row in missed if row.gate is not None}
+    lines += ["", "Where the time is in what misses its gate, by profiles:", ""] if why else []
+    lines += [f"- **{job}**: {left}" for left, job in why.items()]
     return "\n".join(lines)

@@ -15,6 +15,7 @@ class Gate:
     bound: float
     on: Literal["ratio", "figure"] = "ratio"
     side: Literal["most", "least"] = "most"
+    left: str = ""  # where the time is, by a profile: published where it is missed
 
     def used(self, value: float) -> float:
         """How much of the bound is used up: over 1 means that it is broken."""

@@ -19,6 +19,7 @@ from holdall.values.events import Event
 from holdall.values.outputs import Running
 from holdall.values.settings import Settings
 
+_RUN = "the event in the log takes 7 µs, the task and its turn of the loop 17, origin, sink and result 4, coroutines 3."
 _BATCH = 500
 _BATCHES = 20  # a batch is ten milliseconds: the best of many is one that nothing else disturbed
 _MB = 1_000_000
@@ -86,7 +87,7 @@ async def _overhead(lab: Lab) -> list[Row]:
     floor = best["floor"]
     return [
         Row("slow", "the race alone, for a call that returns at once", best["race"], "µs", floor),
-        Row("slow", "all of run() for it: raced, decided, logged", best["run"], "µs", floor, Gate(1.35)),
+        Row("slow", "all of run() for it: raced, decided, logged", best["run"], "µs", floor, Gate(1.35, left=_RUN)),
     ]
 
 

@@ -12,7 +12,8 @@ from bench.lab import Lab, holdall_command
 from bench.result import Gate, Measured, Row
 from bench.rounds import Timed, compare
 
-_HELP, _LIBRARY, _COMMAND = Gate(1.5), Gate(1.7), Gate(2.5)
+_LEFT = "asyncio alone is as much as typer, half of our import; no module of ours takes more than 2.8 ms, of 83."
+_HELP, _LIBRARY, _COMMAND = Gate(1.5, left=_LEFT), Gate(1.7, left=_LEFT), Gate(2.5, left=_LEFT)
 _LOG = b"2026-11-02T06:00:00Z ERROR worker-3 GET /api/v2/orders/4711 status=500 took=12ms\n" * 12_500
 
 

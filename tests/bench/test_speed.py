@@ -112,7 +112,10 @@ def test_the_data_is_the_same_every_time_and_as_large_as_asked_for(tmp_path: Pat
 def test_the_page_gets_the_table_and_keeps_its_text(tmp_path: Path) -> None:
     page = tmp_path / "benchmarks.md"
     page.write_text("Before.\n<!-- speed: begin -->\nold\n<!-- speed: end -->\nAfter.\n", encoding="utf-8")
-    rows = [Row("grep", "a|b", 1.0, "s", 2.0, Gate(1.15))]
+    rows = [
+        Row("grep", "a|b", 1.0, "s", 2.0, Gate(1.15, left="not told, for it holds.")),
+        Row("small", "slow", 4.0, "s", 1.0, Gate(2.5, left="the disk takes 3 s.")),
+    ]
     machine = {"cores": 2, "cpu": "CPU", "memory_bytes": 8 * 10**9, "system": "Linux", "python": "3", "date": "today"}
     report.publish(speed.Outcome(rows, [], machine, 60.0, judged=True), tmp_path)
     text = page.read_text("utf-8")
@@ -120,6 +123,8 @@ def test_the_page_gets_the_table_and_keeps_its_text(tmp_path: Path) -> None:
     assert text.endswith("After.\n")
     assert "old" not in text
     assert r"| grep | a\|b | 1.00 s | 2.00 s | 0.50 × | ≤ 1.15 × | pass | – |" in text
+    assert "\n- **small**: the disk takes 3 s.\n<!-- speed: end -->" in text
+    assert "not told" not in text
     assert (tmp_path / "benchmarks" / "speed.svg").exists()
 
 
