@@ -158,3 +158,12 @@ def test_a_call_that_went_to_the_background_is_there_though_its_agent_was_killed
     first, _second = tree["children"]
     assert [(one["handle"], one.get("state")) for one in first["children"]] == [("p8x2", None), ("k3f9", "interrupted")]
     assert tree["totals"]["tool_calls"] == 2
+
+
+def test_what_is_removed_later_does_not_make_the_run_longer() -> None:
+    events = [Event(1.0, "turn", data={"number": 1}), Event(5.5, "reported", data={"status": "success"})]
+    assert (
+        Tree.of("s1", [*events, Event(3600.0, "removed", "k3f9")]).root.seconds
+        == Tree.of("s1", events).root.seconds
+        == 4.5
+    )

@@ -314,7 +314,7 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     for event in logged_events(store, info):
         with contextlib.suppress(ValueError, OverflowError):  # a number in a damaged log that is none
             counters.add(event)
-        if math.isfinite(event.at):
+        if math.isfinite(event.at) and event.kind != "removed":
             first, last = min(first, event.at - max(0.0, event.seconds)), max(last, event.at)
         if event.kind == "asked" and event.data.get("purpose") == "turn":
             model = str(event.data.get("model") or "")[:100]

@@ -338,7 +338,8 @@ class Tree:
         return tree or Tree(Operation("session", name, 0.0))
 
     def add(self, event: Event) -> None:
-        self.root.seconds = max(self.root.seconds, event.at - self.root.at)
+        if event.kind != "removed":  # by a person, perhaps days later: the run took what it took
+            self.root.seconds = max(self.root.seconds, event.at - self.root.at)
         began, data = event.at - event.seconds, dict(event.data)
         match event.kind:
             case "turn":
