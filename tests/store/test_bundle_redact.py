@@ -717,3 +717,19 @@ def test_a_secret_is_masked_as_a_notice_writes_it_with_its_numbers_left_out_or_c
     assert "zebra-Xk" not in masked
     assert f'str "{"*" * 13}…"' in masked
     assert "of Tr0ub4dor-zebra alone" in masked
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password: 'Zq8W''r3Lk9Tp2Vx'\n",
+        "export DB_PASSWORD='Zq8W'\"'\"'r3Lk9Tp2Vx'\n",
+        "tool --password='Zq8W'\"'\"'r3Lk9Tp2Vx' -u a\n",
+    ],
+)
+def test_a_quote_inside_of_a_password_does_not_end_it(line: str) -> None:
+    redactor = redact.Redactor(redact.usual_rules())
+    redactor.learned([])
+    masked = b"".join(redactor.stream([line.encode()], "f", "h"))
+    assert b"r3Lk9" not in masked
+    assert masked.endswith((b"'\n", b"' -u a\n"))

@@ -826,12 +826,20 @@ def _closes(data: bytes, start: int, end: int) -> bool:
     return (data.count(b'"', begin, start) - data.count(b'\\"', begin, start)) % 2 == 1
 
 
+_QUOTE_INSIDE = lazy_pattern(rb"''(?=[^\s'\",;:)\]}])|'\"'\"'")
+
+
 def _closing(data: bytes, start: int, opener: bytes) -> int:
     """Where a value ends that begins after `opener`: a quote with as many backslashes before it as that has."""
     quote, escapes = opener[-1:], len(opener) - 1
     limit = min(len(data), start + _LONGEST_VALUE)
+    after = start  # what a single quote that is written in its string takes: YAML and SQL double it, a shell goes out
     for found in _CLOSING.finditer(data, start, limit):
-        if found[2] == quote and len(found[1]) <= escapes:
+        if found[2] == quote and len(found[1]) <= escapes and found.start() >= after:
+            inner = _QUOTE_INSIDE.match(data, found.end(2) - 1) if opener == b"'" and found.start() > start else None
+            if inner:
+                after = inner.end()
+                continue
             barrier = data.find(BARRIER, start, found.start())
             return barrier if barrier >= 0 else found.start()
     newline = data.find(b"\n", start, limit)
