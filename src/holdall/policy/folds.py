@@ -338,8 +338,8 @@ class Tree:
         return tree or Tree(Operation("session", name, 0.0))
 
     def add(self, event: Event) -> None:
-        if event.kind != "removed":  # by a person, perhaps days later: the run took what it took
-            self.root.seconds = max(self.root.seconds, event.at - self.root.at)
+        # What a person removes, perhaps days later, does not make the run longer.
+        self.root.seconds = max(self.root.seconds, 0.0 if event.kind == "removed" else event.at - self.root.at)
         began, data = event.at - event.seconds, dict(event.data)
         match event.kind:
             case "turn":
