@@ -44,7 +44,7 @@ _COMMANDS = {
         "hook": "Put a notice in place of a large result: for the settings of a coding agent.",
     },
     "maintain": {
-        "gc": "Remove what has expired, and what killed writers left behind. Expired outputs leave a tombstone.",
+        "gc": "Remove what has expired and, after an hour, what killed writers left. Expired outputs leave tombstones.",
         "rm": "Remove outputs for good, or all that a session holds. A tombstone says that they were there.",
         "verify": "Read every kept byte again, compare every hash, and name what is damaged.",
         "stats": "Totals: outputs kept, tokens kept out, retrievals, model calls and cost. --session: with its agents.",

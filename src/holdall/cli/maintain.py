@@ -17,7 +17,6 @@ from holdall.cli import progress, show
 from holdall.cli.options import FAULT, OneSession, Options, command, complete_handle, session_named
 from holdall.text.escape import one_line, without_passwords
 from holdall.text.numbers import grouped, money, parse_age, plural, size
-from holdall.text.tokens import TOKENS_PACKAGE
 from holdall.values.errors import HoldallError, StoreFault, UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ async def gc(
         str | None, typer.Option("--older-than", metavar="AGE", help="Also outputs that are older: 12h, 7d, 2w.")
     ] = None,
 ) -> int:
-    """Remove what has expired and, after an hour, what killed writers left behind. Expired outputs leave a tombstone.
+    """Remove what has expired and, after an hour, what killed writers left. Expired outputs leave tombstones.
 
     All sessions; with --session that one and those of its agents. What is still being written stays.
 
@@ -354,6 +353,8 @@ def _ripgrep() -> str:
 
 def _tokens() -> str:
     from importlib import metadata
+
+    from holdall.text.tokens import TOKENS_PACKAGE
 
     try:
         return f"{TOKENS_PACKAGE} {metadata.version(TOKENS_PACKAGE)}: exact counts (o200k)"

@@ -384,4 +384,5 @@ def link_parts(uri: str) -> tuple[str, str, Mapping[str, str]] | None:
 
 def with_running(problem: str, so_far: int) -> str:
     """What is not in an output, or wrong with it, where more of it may come."""
-    return f"{problem.rstrip('.')}. It is still running; {so_far:,} bytes so far."
+    is_told = "still being written" in problem
+    return problem if is_told else f"{problem.rstrip('.')}. It is still running; {so_far:,} bytes so far."
