@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import threading
 from pathlib import Path
 from types import ModuleType
@@ -72,8 +71,6 @@ def test_files_and_switches_are_counted_in_every_thread(toy: Path) -> None:
     assert watch.switches == 1  # from one to two in the thread; here nothing but two ran
 
 
-@pytest.mark.bench
-@pytest.mark.skipif("HOLDALL_TEST_FULL" not in os.environ, reason="only with `./dev test bench`")
 def test_our_own_house_has_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["house", "--json", "--rounds", "1"]) == 0
     found = {figure["name"]: figure for figure in json.loads(capsys.readouterr().out)}

@@ -93,9 +93,6 @@ def _words(page: "Page") -> str:
     return _CHANGES.sub("TIME", page.locator("main").inner_text())
 
 
-@pytest.mark.skipif(
-    not {"HOLDALL_SCREENSHOTS", "HOLDALL_TEST_FULL"} & {*os.environ}, reason="only with `./dev test browser`"
-)
 def test_the_pictures_of_the_documentation(demo: tuple[Path, str], browser: "Browser", tmp_path: Path) -> None:
     home, name = demo
     keep = tmp_path
