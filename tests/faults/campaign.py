@@ -6,6 +6,7 @@ was lost is there in words, and makes the run fail.
 import argparse
 import collections
 import contextlib
+import fcntl
 import gc
 import json
 import math
@@ -36,11 +37,14 @@ _MOST_LOST = 100  # told in words
 
 
 class Counts:
-    """What fired of one kind so far, in a file of its own: kinds can run beside each other."""
+    """What fired of one kind so far, in a file of its own, to which each slice is added: several runs can go on at once."""
 
     def __init__(self, kind: str, folder: Path = STATE) -> None:
         self.kind = kind
         self._path = folder / f"{kind.replace(' ', '-').replace('/', '')}.json"
+        self._read()
+
+    def _read(self) -> None:
         known: dict[str, Any] = json.loads(self._path.read_text()) if self._path.exists() else {}
         self.seconds: float = known.get("seconds", 0.0)
         self.places = collections.Counter[str](known.get("places", {}))
@@ -48,27 +52,30 @@ class Counts:
 
     def run(self, folder: Path, seed: int, seconds: float) -> int:
         """One slice. How many faults of it lost something."""
-        began, lost = time.monotonic(), 0
+        began, places, lost = time.monotonic(), collections.Counter[str](), list[str]()
         try:
             for fired in KINDS[self.kind](folder, random.Random(seed)):
-                self.places[fired.place] += 1
+                places[fired.place] += 1
                 for one in fired.found[:3]:
-                    lost += 1
-                    told = f"{self.kind}, seed {seed}, {fired.place}: {one}"
-                    print(told, file=sys.stderr)
-                    self.lost += [told] if len(self.lost) < _MOST_LOST else []
+                    lost.append(f"{self.kind}, seed {seed}, {fired.place}: {one}")
+                    print(lost[-1], file=sys.stderr)
                 if not fired.more and time.monotonic() - began > seconds:
                     break
         finally:
-            self.seconds += time.monotonic() - began
-            self._save(folder)
-        return lost
+            self._add(folder, time.monotonic() - began, places, lost)
+        return len(lost)
 
-    def _save(self, folder: Path) -> None:
+    def _add(self, folder: Path, seconds: float, places: collections.Counter[str], lost: list[str]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        new = self._path.with_suffix(".new")
-        new.write_text(json.dumps({"seconds": self.seconds, "places": self.places, "lost": self.lost}, indent=1))
-        new.rename(self._path)
+        with open(self._path.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._read()
+            self.seconds += seconds
+            self.places += places
+            self.lost = [*self.lost, *lost][:_MOST_LOST]
+            new = self._path.with_suffix(".new")
+            new.write_text(json.dumps({"seconds": self.seconds, "places": self.places, "lost": self.lost}, indent=1))
+            new.rename(self._path)
         if (samples := folder / chaos.SAMPLES).exists():
             shutil.copy(samples, self._path.with_name(f"{self.kind}-{samples.name}"))
             self._path.with_suffix(".svg").write_text(chaos.plotted(samples))
