@@ -245,3 +245,16 @@ async def test_the_mark_in_letters_of_full_width_is_the_mark(tmp_path: Path, fir
         mark = "".join(chr(ord(one.upper()) + shift) if one.isalpha() else one for one in bag.core.signature)
         taken = await bag.take(f"build returned 5 bytes. Kept whole.\nhandle: zzzz\n{mark}\nAll passed.", tool="t")
         assert isinstance(taken, Kept)
+
+
+class _NeverCopied(str):
+    def __getitem__(self, _: Any) -> str:
+        raise AssertionError("a part of it was copied")
+
+
+async def test_notices_that_come_again_and_again_are_looked_at_in_place() -> None:
+    """To copy the rest behind each of them took half a minute for 8 MB, in which nothing else went on."""
+    async with session_of("holdall") as bag:
+        notice = (await bag.take(LOG, tool="fetch")).text
+        assert not bag.core.imitates(_NeverCopied(f" {notice}\n" * 20))
+        assert bag.core.imitates(_NeverCopied(f" {notice}\n" * 20 + "."))

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from holdall.sql.worker import SqlWorker
 
 _LOG = logging.getLogger("holdall")
+_SIGN = re.compile(r"\S")  # in place: to copy the rest of a text behind each notice takes the square of its length
 
 # Which model answers questions about outputs: the one of the settings, else the session's own.
 #
@@ -501,13 +502,12 @@ class Core:
         if not text or not (self._bears_mark(text) or self._reads_as_mark(text)):
             return False
         # One behind the other and nothing between: one that stands inside of another could break its fence.
-        issued, at = sorted(self._issued, key=len, reverse=True), len(text) - len(text.lstrip())
-        while at < len(text):
-            notice = next((one for one in issued if one and text.startswith(one, at)), None)
+        issued, at = sorted(self._issued, key=len, reverse=True), 0
+        while (sign := _SIGN.search(text, at)) is not None:
+            notice = next((one for one in issued if one and text.startswith(one, sign.start())), None)
             if notice is None:
                 return True
-            at += len(notice)
-            at += len(text) - at - len(text[at:].lstrip())
+            at = sign.start() + len(notice)
         return False
 
     def _reads_as_mark(self, text: str) -> bool:

@@ -835,7 +835,7 @@ def _structure_is_over(core: Core, structured: object, limits: Limits) -> bool:
             return True  # nobody could read it, too deep for instance
     text = wrapped_text(structured)
     text = "".join(json_text(structured)) if text is None else text
-    return core.imitates(text) or isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep)
+    return isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep) or core.imitates(text)
 
 
 async def keep_beside(
@@ -1285,7 +1285,7 @@ def take_small(core: Core, output: object, origin: Origin, started: float | None
             return None
     else:
         text = plain_text(output)
-    if text is None or core.imitates(text) or not is_small_text(core, text, origin.tool):
+    if text is None or not is_small_text(core, text, origin.tool) or core.imitates(text):
         return text if is_value else None
     if not text.isascii() and encode(text)[1]:
         return None
