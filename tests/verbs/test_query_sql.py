@@ -926,6 +926,11 @@ def test_sql_that_takes_whatever_columns_there_are_is_told_that_later_ones_are_n
     assert note + "SQL names it." in ask(large({"a": 1}, {"a": 1, "zzz": 2}), sql).notes
 
 
+def test_few_records_of_many_bytes_are_all_looked_at_and_nothing_is_told(ask: Ask) -> None:
+    few = json.dumps([{"a": "x" * 900} for _ in range(20_000)]).encode()
+    assert ask(few, "from t limit 1").notes == ()
+
+
 @pytest.mark.parametrize("sql", ["select count(*) from t", "select max(t.a) from t", "select 2 * max(a) from t"])
 def test_sql_that_names_its_columns_is_told_nothing(ask: Ask, sql: str) -> None:
     assert ask(large({"a": 1}, {"a": 1, "zzz": 2}), sql).notes == ()

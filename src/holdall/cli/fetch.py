@@ -394,7 +394,8 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
                 bag.fetch.count(verb.name, given, stream.last, stream.shown)
             raise
         except BadQuery as problem:
-            problem.args = (_TOOL_CALL.sub(r'holdall query HANDLE "\2" --at \1', str(problem)),)
+            said = _TOOL_CALL.sub(r'holdall query HANDLE "\2" --at \1', str(problem))
+            problem.args = (said.replace("name its path in at.", "name its path with --at."),)
             raise
         bag.fetch.count(verb.name, given, found, None if stream is None else stream.shown)
         return _print(options, verb, found, stream=stream, rows=rows, **given)

@@ -1132,12 +1132,24 @@ class Table:
         if way is not None and way.note:
             # That of members is reason enough; DuckDB's words tell of records that cannot be typed, not of what to do.
             notes.append(f"{way.note} ({self.reason})" if self.reason and not way.members else way.note)
-        if way is not None and way.sampled and self.uses.whole_rows:
+        if way is not None and way.sampled and self.uses.whole_rows and self._has_more():
             notes.append(
                 f"The columns and types come from the first {SAMPLE:,} records; a member that only later ones have is "
                 "found once the SQL names it."
             )
         return notes
+
+    def _has_more(self) -> bool:
+        """Than the records that DuckDB looked at: few of them may be many bytes."""
+        key = (*self._shape.identity, self._shape.form, "more")
+        if key not in self._known:
+            records = _read_json(self._shape, 1, ", columns={'json': 'JSON'}")
+            try:
+                one = self._duck.execute(f"select 1 from {records} limit 1 offset {SAMPLE}").fetchone()  # noqa: S608
+                self._known[key] = [] if one is None else [("more", "")]
+            except self._fault:
+                return True
+        return bool(self._known[key])
 
     def order_notes(self) -> list[str]:
         """That a column which the SQL puts in order is text, though its values look like numbers."""
