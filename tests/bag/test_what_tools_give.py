@@ -704,3 +704,41 @@ def test_after_a_fork_a_bag_says_so_and_the_parent_goes_on(tmp_path: Path) -> No
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     said = "this session was opened before a fork. Open it again in this process: Holdall.open(session=…)."
     assert (ran.stdout.splitlines(), ran.stderr) == ([said, said, said, "1", "0", "x"], "")
+
+
+# Streams of texts and bytes
+
+REPLACED = ("1 lone surrogate was replaced by U+FFFD",)
+
+
+@requirement("measure:lone-surrogates")
+@pytest.mark.parametrize("way", ["take", "take later", "run"])
+@pytest.mark.parametrize(
+    ("parts", "data", "notes"),
+    [
+        (["head\n", b"caf\xe9" * 25_000], b"head\n" + b"caf\xe9" * 25_000, ()),
+        (["head\n", b"caf\xe9\n"], b"head\ncaf\xe9\n", ()),
+        (["head\n", bytearray(b"caf\xc3"), b"\xa9\n"], "head\ncafé\n".encode(), ()),
+        (["head\ud800\n", b"x\n"], "head\ufffd\nx\n".encode(), REPLACED),
+        (["head\n", {"a": "\ud800"}], 'head\n{"a": "\ufffd"}'.encode(), REPLACED),
+    ],
+    ids=["much Latin-1", "little Latin-1", "UTF-8 in two", "surrogate", "surrogate in a value"],
+)
+async def test_texts_beside_bytes_are_kept_to_the_byte_or_it_is_said_what_was_replaced(
+    tmp_path: Path, parts: list[Any], data: bytes, notes: tuple[str, ...], way: str
+) -> None:
+    async def later() -> AsyncIterator[Any]:
+        for part in parts:
+            yield part
+
+    async with opened(tmp_path) as bag:
+        if way == "run":
+            taken = await bag.run(lambda: iter(parts), tool="x")
+        else:
+            taken = await bag.take(iter(parts) if way == "take" else later(), tool="x")
+        if isinstance(taken, Inline):
+            assert (taken.content, ()) == (data.decode(), notes)
+        else:
+            assert isinstance(taken, Kept)
+            facts = bag.core.store.resolve(bag.core.session, taken.handle)
+            assert (bag.core.store.open(facts).read(0, len(data) + 1), facts.measure.notes) == (data, notes)

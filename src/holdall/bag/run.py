@@ -207,11 +207,12 @@ class Sink:
             return parts
         if all(isinstance(part, str) for part in parts):
             return "".join(cast("list[str]", parts))
-        data = b"".join(Source(iter(parts)))
-        try:
-            return data.decode("utf-8")
-        except UnicodeDecodeError:
-            return data
+        return streams.text_or_bytes(b"".join(Source(iter(parts))))
+
+    def streamed(self) -> object:
+        """The same, but as it came where texts stand beside other things: what has to be changed of these is told."""
+        is_plain = self._only_blocks or all(isinstance(part, str) for part in self._parts)
+        return self.joined() if is_plain else iter(self._parts)
 
     # Inside; the lock is held
 
@@ -926,7 +927,7 @@ class Dispatch:
             ended = self._reason(one, outcome) if isinstance(outcome, Exception) else ""
             return replace(prepared, fault=sink.fault, total=sink.total, ended=ended)
         if isinstance(outcome, Streamed):
-            return await prepare(self._core, sink.joined(), sink.named(one.origin))
+            return await prepare(self._core, sink.streamed(), sink.named(one.origin))
         if isinstance(outcome, CommandFailed) or (isinstance(outcome, Exception) and not sink.is_empty):
             # What it wrote before it failed is its output; how it failed is told after it.
             wrote = sink.joined()

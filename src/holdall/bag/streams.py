@@ -109,7 +109,7 @@ class _Held:
         self._left -= _size(part)
         return self._blocks or self._left >= 0
 
-    def whole(self) -> Whole:
+    def whole(self) -> Whole | Remainder:
         parts = self.parts
         if parts and self._blocks:
             return Whole(parts)
@@ -117,7 +117,11 @@ class _Held:
             return Whole(b"".join(cast("list[bytes]", parts)))
         if all(isinstance(part, str) for part in parts):
             return Whole("".join(cast("list[str]", parts)))
-        return Whole(_text(parts), read_as(parts))
+        source = Source(iter(parts))
+        value = text_or_bytes(b"".join(source))
+        if source.notes:  # of what had to be changed: the store says it with the output
+            return Remainder(iter(parts), _text(parts), read_as(parts))
+        return Whole(value, read_as(parts))
 
     def broken(self, failing: object, problem: Exception) -> Remainder:
         is_text = all(isinstance(part, str) for part in self.parts)
@@ -180,6 +184,14 @@ async def _failing(parts: list[object], problem: Exception) -> AsyncIterator[obj
 def _failing_sync(parts: list[object], problem: Exception) -> Iterator[object]:
     yield from parts
     raise problem
+
+
+def text_or_bytes(data: bytes) -> str | bytes:
+    """A text where it is one; bytes that are none stay what they are."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data
 
 
 def _text(parts: list[object]) -> str:
