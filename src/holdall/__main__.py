@@ -1,7 +1,10 @@
 """`holdall`, and `python -m holdall`."""
 
 import gc
+import os
 import sys
+
+from holdall import cli
 
 
 def main() -> None:
@@ -9,6 +12,7 @@ def main() -> None:
         print("holdall: Windows is not supported: the store needs advisory locks, hard links and descriptors of "
               "folders. It runs on Linux, on macOS, and in WSL.", file=sys.stderr)  # fmt: skip
         raise SystemExit(2)
+    _set_aside(sys.argv)
     if len(sys.argv) == 3 and sys.argv[1] == "hook" and sys.argv[2][:1] != "-":
         from holdall.cli.hook import main as hook
 
@@ -18,6 +22,15 @@ def main() -> None:
     from holdall.cli.app import app
 
     app()
+
+
+def _set_aside(words: list[str]) -> None:
+    """Variables for the server alone: before anything is imported that could obey them, as OpenSSL or libpq do."""
+    options = words[: words.index("--")] if "--" in words else ()
+    for word in options:
+        name, _, given = word.partition("=")
+        if name == cli.FOR_SERVER:
+            cli.for_server |= {one: os.environ.pop(one) for one in given.split(",") if one in os.environ}
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from holdall import cli
 from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, Options, command, lasting
 from holdall.cli.trust import Trust, agreement, agreements
@@ -377,6 +378,10 @@ async def gateway(
         str | None,
         typer.Option("--client", metavar="ID", help="Tells clients apart that start servers from one process."),
     ] = None,
+    for_server: Annotated[
+        str | None,
+        typer.Option(cli.FOR_SERVER, metavar="NAME,...", help="Variables that COMMAND gets and Holdall ignores."),
+    ] = None,
     prefix: Annotated[
         str | None,
         typer.Option("--prefix", metavar="TEXT", help="Tool-name prefix (default with several: {server}__)."),
@@ -425,6 +430,8 @@ async def gateway(
     Example:  holdall gateway -- npx -y @modelcontextprotocol/server-everything
               holdall gateway --config mcp.json --session work
     """
+    if for_server is not None and config is not None:
+        raise UsageError(f"{cli.FOR_SERVER} is for a command; a file says itself what its servers get.")
     ask = GatewayOptions(tuple(command or ()), config, session, prefix, by_reference, tools, name, client, trust)
     if http is not None:
         given = HttpOptions(http, tokens, allow_host or [], allow_origin or [], allow_plain_http)
@@ -552,7 +559,7 @@ def _servers(ask: GatewayOptions) -> Configured:
             "name the servers: either --config FILE, or a command as in: holdall gateway -- npx -y PACKAGE"
         )
     if ask.config is None:
-        return Configured((from_command(ask.command, name=ask.name or ""),))
+        return Configured((from_command(ask.command, name=ask.name or "", environment=cli.for_server),))
     if ask.name is not None:
         raise UsageError("--name is for a command; a file names its servers itself.")
     found = load(ask.config)

@@ -339,8 +339,10 @@ def parse_servers(
     return replace(found, claims=found.claims + Claims(source, files=(text_hash(source, text),)))
 
 
-def from_command(words: Sequence[str], *, name: str = "", inherits: bool = True) -> StdioServer:
-    """`holdall gateway -- COMMAND…`: the environment of this process was set for that command."""
+def from_command(
+    words: Sequence[str], *, name: str = "", inherits: bool = True, environment: Mapping[str, str] | None = None
+) -> StdioServer:
+    """`holdall gateway -- COMMAND…`: the environment of this process was set for that command, and `environment`."""
     if not words or not words[0].strip():
         raise UsageError("a server needs a command, as in: -- npx -y @modelcontextprotocol/server-everything")
     if any("\0" in word for word in words):
@@ -349,7 +351,8 @@ def from_command(words: Sequence[str], *, name: str = "", inherits: bool = True)
         check_name(name, Place("the command line", "--name"))
     shown = name or os.path.basename(words[0].rstrip("/")) or "server"
     source, has_name = "the command line", bool(name)
-    return StdioServer(shown, words[0], tuple(words[1:]), inherits=inherits, source=source, has_name=has_name)
+    more = environment or {}
+    return StdioServer(shown, words[0], tuple(words[1:]), more, inherits=inherits, source=source, has_name=has_name)
 
 
 def _read(path: str) -> str:

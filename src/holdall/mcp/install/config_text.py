@@ -15,7 +15,7 @@ from holdall.mcp.client import spec
 from holdall.mcp.client.spec import URLS, parse_servers, variables_in
 from holdall.mcp.install.clients import COMMON, Shape, shape_of
 from holdall.mcp.install.documents import Document, Found, JsonDocument, Path, Server, TomlDocument
-from holdall.text.escape import shell_quoted
+from holdall.text.escape import foreign, shell_quoted
 from holdall.text.json.jsonc import Edit, applied
 from holdall.trust import Claims
 from holdall.values.errors import BadServer
@@ -305,7 +305,11 @@ class Choices:
 
 # Of an entry with a URL these mean nothing, until it is one with a program: us.
 _OF_PROGRAMS = lazy_pattern(r"(?i)env|cwd|dir|args|command|cmd|shell|exec")
-_OBEYED = lazy_pattern(r"(?i)(?:PYTHON|HOLDALL_|LD_|DYLD_)\w*")
+# What acts before our first line does: on the loader, on a shell that starts us, on Python, on where its packages are.
+_OBEYED = lazy_pattern(
+    r"(?is)(?:PYTHON|HOLDALL_|LD_|DYLD_|OPENSSL_|GLIBC_|MALLOC_|GCONV_|LC_|BASH)\w*|HOME|PATH|LANG|LANGUAGE|LOCPATH|NLSPATH|"
+    r"ENV|IFS|CDPATH|SHELLOPTS|.*[^A-Za-z0-9_].*|"
+)
 
 
 def _for_programs(shape: Shape, entry: Mapping[str, Any]) -> str:
@@ -313,17 +317,26 @@ def _for_programs(shape: Shape, entry: Mapping[str, Any]) -> str:
     return next((key for key in given if _OF_PROGRAMS.search(key)), "")
 
 
+def _environments(entry: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    return ((key, given) for key, given in entry.items() if given and "env" in key.casefold())
+
+
 def _obeyed_reason(entry: Mapping[str, Any]) -> str:
     """A project gives its servers variables; we would get them too, and some of them make Python run other code."""
-    for key, given in entry.items():
-        if not given or "env" not in key.casefold():
-            continue
+    for key, given in _environments(entry):
         names = cast("dict[object, object]", given) if isinstance(given, dict) else ()
         if obeyed := [str(name) for name in names if _OBEYED.fullmatch(str(name))]:
-            return f"its {key} sets {obeyed[0]}, which Holdall itself would obey"
+            return f"its {key} sets {foreign(obeyed[0])}, which Holdall itself would obey"
         if isinstance(given, str):
             return f"its {key} may set what Holdall itself would obey"
     return ""
+
+
+def _for_server(entry: Mapping[str, Any]) -> list[str]:
+    """The other variables that a project gives a server are for it alone: who knows what obeys them in our process."""
+    given = [one for _, one in _environments(entry) if isinstance(one, dict)]
+    names = sorted({str(name) for one in given for name in cast("dict[object, object]", one)})
+    return [f"--for-server={','.join(names)}"] if names else []
 
 
 _NOT_PLAIN = "it is written in a way that is not changed here"
@@ -364,7 +377,8 @@ def wrap(
             continue
         entry = read.common(server)
         if read.shape.command in server.fields:
-            changes[server.path] = _started(read, server, program, [*words, *_naming(server.name), "--"])
+            apart = [] if choices.is_own else _for_server(server.entry)
+            changes[server.path] = _started(read, server, program, [*words, *_naming(server.name), *apart, "--"])
         else:
             config = new_config(server.name)
             originals[config], entries[config] = read.document.raw(server.place), entry
