@@ -11,9 +11,10 @@ from inline_snapshot import snapshot
 from holdall.bag.take import view_of
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
+from holdall.policy.route import Ceiling
 from holdall.text.tokens import tokenizer_named
 from holdall.values.chat import Reply, ToolCall
-from holdall.values.errors import ModelFault
+from holdall.values.errors import ModelFault, TooCostly
 from holdall.values.outputs import Kept
 from holdall.wire.notice import next_calls
 from tests.bag.shapes import LOG, SMALL, opened
@@ -451,3 +452,20 @@ async def test_a_question_of_a_megabyte_is_refused_before_it_is_asked(tmp_path: 
             "The question has 1,000,000 bytes; it may have 32,768. Say shortly what is wanted."
         )
         assert model.requests == []
+
+
+async def test_a_ceiling_of_cost_is_refused_where_nobody_knows_the_price(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def read(text: str) -> Answer:
+        asked.append(text)
+        return JOB
+
+    async with opened(tmp_path, model=finding(read, window=200_000)) as bag:
+        taken = await bag.take(LOG, tool="logs")
+        assert isinstance(taken, Kept)
+        with pytest.raises(TooCostly, match="so a ceiling of cost cannot be kept. Give calls or tokens"):
+            await bag.extract(taken.handle, "Which job?", ceiling=Ceiling(cost=0.001))
+        assert not asked
+        await bag.extract(taken.handle, "Which job?", ceiling=Ceiling(calls=5))
+        assert asked

@@ -22,6 +22,7 @@ from holdall.policy.folds import Coverage
 from holdall.policy.route import Ceiling
 from holdall.store.ids import new_fence_tag, new_tag
 from holdall.store.protocol import OutputReader
+from holdall.text.escape import one_line
 from holdall.values.answers import Found, Passage, scanned_by, shown_by
 from holdall.values.chat import ToolCall
 from holdall.values.errors import (
@@ -226,6 +227,11 @@ class Questions:
         facts = await self._core.text_in(facts)
         asked = self._core.models.named(model, tool=facts.origin.tool, asked=mode != "truncate")
         price = price_of(asked)
+        if ceiling is not None and ceiling.cost is not None and price is None and mode != "truncate":
+            name = one_line(asked.name, 200)
+            raise TooCostly(
+                f"the price of {name} is not known, so a ceiling of cost cannot be kept. Give calls or tokens."
+            )
         shown = self._core.handle_of(facts)
         source = Source(facts.origin.tool, facts.origin.arguments, shown, facts.measure)
         looking = OutputTools(self._core, self._fetch, facts, shown, max(256, asked.window // 8), op)

@@ -327,6 +327,7 @@ async def _ask(options: Options, bag: Holdall, handle: str, ask: ExtractOptions)
         raise TooCostly(f"nothing was asked. For an answer that takes less, {_ASK_LESS_HINT}.")
     agreed = ask.yes or over
     ceiling = Ceiling(calls=ask.max_calls, cost=ask.max_cost) if agreed else ask.allowed(bag.settings)
+    ceiling = ceiling if plan.forecast.cost is not None else replace(ceiling, cost=None)  # of the settings
     found = await _watched(bag, handle, ask, ceiling, quiet=options.as_json)
     if options.as_json:
         facts = await bag.show(handle)
