@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdall import Holdall, Inline, Kept
+from holdall import AmbiguousCallId, Holdall, Inline, Kept
 from tests.bag.shapes import LOG
 from tests.requirements import requirement
 
@@ -60,3 +60,43 @@ async def test_put_makes_the_object_around_what_comes_in_place_of_an_output(tmp_
     assert small == Inline("small")
     assert isinstance(large, Kept)
     assert large.content["wrapped"].splitlines()[1] == f"handle: {large.handle}"
+
+
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8h" * 200_000}}
+NUMBERS = {"a": [{"n": number} for number in range(40_000)]}
+
+
+@requirement("api:take-again")
+@pytest.mark.parametrize(
+    "output",
+    [
+        [{"type": "text", "text": "a chart"}, IMAGE],
+        {"content": [{"type": "text", "text": "short"}], "structuredContent": NUMBERS},
+        {"content": [{"type": "text", "text": "long\n" * 50_000}], "structuredContent": NUMBERS, "_meta": {"m": "x" * 2_000_000}},
+        {"toolResult": {"toolUseId": "c", "content": [{"json": NUMBERS}]}},
+    ],
+    ids=["image", "structure", "text and structure", "json"],
+)  # fmt: skip
+async def test_what_is_kept_beside_the_text_has_the_same_handle_too(tmp_path: Path, output: Any) -> None:
+    """A transcript that is guarded again at every turn would cost a new prompt, and a new output, each time."""
+    async with Holdall.open(home=str(tmp_path), session="s") as bag:
+        first = await bag.take(output, tool="t", call_id="c")
+        again = await bag.take(output, tool="t", call_id="c")
+        assert (again.content, again.handle) == (first.content, first.handle)
+        count = len(bag.core.store.outputs(bag.core.session))
+        other = await bag.take(output, tool="t", call_id="d")
+        assert other.handle != first.handle
+        assert len(bag.core.store.outputs(bag.core.session)) == 2 * count
+    async with Holdall.open(home=str(tmp_path), session="s") as bag:
+        assert (await bag.take(output, tool="t", call_id="c")).content == first.content
+
+
+async def test_a_call_id_leads_to_what_it_means_now(tmp_path: Path) -> None:
+    async with Holdall.open(home=str(tmp_path), session="s") as bag:
+        await bag.keep("first", call_id="one")
+        assert (await bag.read("one")).text == "first"
+        second = await bag.keep("second", call_id="one")
+        with pytest.raises(AmbiguousCallId):
+            await bag.read("one")
+        await bag.forget(second.handle)
+        assert (await bag.read("one")).text == "first", "what was removed is not meant"

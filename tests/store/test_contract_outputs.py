@@ -343,6 +343,17 @@ def test_a_call_id_that_is_used_twice_makes_two_outputs_and_names_both(
     )
 
 
+@requirement("store:call-id-reused")
+def test_a_call_id_means_what_is_left_of_its_outputs(store: OutputStore, session: SessionInfo, clock: Clock) -> None:
+    first = keep(store, session, "first", call_id="call_1")
+    clock.now += 1
+    second = keep(store, session, "second", call_id="call_1")
+    store.remove(session, [first])
+    assert store.resolve(session, "call_1") == second
+    store.remove(session, [second])
+    assert store.resolve(session, "call_1").handle == second.handle
+
+
 @requirement("store:call-id-confined", "store:tool-name-confined")
 @pytest.mark.parametrize("name", HOSTILE_NAMES.values(), ids=HOSTILE_NAMES.keys())
 def test_a_call_id_or_tool_name_is_data_whatever_it_looks_like(

@@ -73,6 +73,7 @@ def test_every_fact_is_in_the_json_under_its_own_name(facts: Facts) -> None:
         "order": facts.order,
         "masked": facts.origin.masked,
         "read_as": facts.origin.read_as,
+        "part_of": facts.origin.part_of,
     }
     assert set(facts.to_json()) == told - {name for name, value in rare.items() if not value}
 

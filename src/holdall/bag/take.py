@@ -186,11 +186,11 @@ async def keep(
 
 def _kept_before(core: Core, content: object, origin: Origin) -> Facts | None:
     """The same output of the same call: a retry, a step that a graph runs again, a transcript that is guarded again."""
-    if not origin.call_id or not isinstance(content, (str, *_BYTES)):
+    if not (origin.call_id or origin.part_of) or not isinstance(content, (str, *_BYTES)):
         return None
 
     def call(one: Origin) -> tuple[object, ...]:
-        return one.call_id, one.tool, one.server, one.is_error
+        return one.call_id, one.part_of, one.tool, one.server, one.is_error
 
     found = [one for one in list(core.kept.values()) if call(one.origin) == call(origin) and one.state == "ready"]
     if not found:
@@ -931,6 +931,8 @@ async def _kept_structure(core: Core, facts: Facts, *, over: bool, changed: bool
         return part_kept_note(what, size, handle=handle)
     if changed or core.dialect.shorten is not None:
         return core.issue(blob_note(what, size, handle=handle))
+    if notice := _told_before(core, facts, None):
+        return core.issue(structure_notice(core.issue(notice)))
     view = await view_of(core, facts.handle)
     view = replace(view, imitates=core.imitates(view.head.decode("utf-8", "replace")))
     notice = core.issue(core.written(view)[0])
@@ -1037,8 +1039,10 @@ async def _stored(core: Core, data: object, origin: Origin, notes: Sequence[str]
     """The facts, or why there are none. The call's id leads to its text: what is set aside has none."""
     if not core.may_store(origin.tool):
         return None, str(NeverStored(origin.tool, by_dialect=not core.dialect.stores))
+    call = encode(origin.call_id)[0]
+    part_of = hashlib.sha256(call).hexdigest()[:16] if call else ""
     try:
-        return await keep(core, data, replace(origin, call_id=""), notes=notes), ""
+        return await keep(core, data, replace(origin, call_id="", part_of=part_of), notes=notes), ""
     except (StoreFault, OSError) as fault:
         return None, str(fault)
 

@@ -27,7 +27,7 @@ _LONGEST = 4096  # characters of a handle and the members behind it
 _MOST_SIGNS = 16  # of a call id and members
 _UNPACKED_BYTES = 1024 * 1024 * 1024  # of members that are open, at most
 MOST_UNPACKED = 256 * 1024 * 1024  # bytes of one member, where no setting says otherwise
-Key = tuple[str, str]  # the session's id, and a handle or call id
+Key = tuple[str, str]  # the session's id, and a handle
 
 
 @record(frozen=False)
@@ -60,8 +60,11 @@ class Readers:
         if MEMBER in reference and len(reference) > _LONGEST:
             raise BadMember(f"what is behind a handle has at most {_LONGEST:,} characters: HANDLE!#3 is the third.")
         base, member = (reference, None) if MEMBER not in reference else self._split(session, reference, facts)
+        if facts is None and isinstance(parse(base, session=session.id), Foreign):
+            facts = self._store.resolve(session, base)  # each time: another output may have the same call id since
+            base = facts.handle
         if member is None:
-            entry = self._take(session, reference, facts)
+            entry = self._take(session, base, facts)
         else:
             entry = self._take_member(session, base, member, most_unpacked, pages)
         try:

@@ -72,7 +72,7 @@ State = Literal[
 STATES: tuple[str, ...] = get_args(State)
 FAILED = ("failed", "timed out", "cancelled", "interrupted")  # those of a call that did not end well
 _KIND = lazy_pattern(r"[a-z][a-z0-9 _-]{0,39}")
-_LATER = ("is_error", "traceback", "process", "process_mark", "surrogates", "masked", "read_as")
+_LATER = ("is_error", "traceback", "process", "process_mark", "surrogates", "masked", "read_as", "part_of")
 
 
 @record
@@ -90,6 +90,7 @@ class Origin:
     traceback: str = ""  # of what it raised: for people, never for a model
     masked: bool = False  # by the policy of its tool: what is packed in it is not opened, since that could not be
     read_as: str = ""  # the kind that its caller says it is, whatever it looks like
+    part_of: str = ""  # a hash of the id of the call in whose result it was: the id itself leads to the text
 
     @property
     def prefix(self) -> str:
@@ -166,7 +167,7 @@ class Facts:
         flat |= zip(_OF_ORIGIN, _ALL_OF_ORIGIN(self.origin), strict=True)
         flat |= zip(_OF_MEASURE, _ALL_OF_MEASURE(self.measure), strict=True)
         flat["notes"] = list(self.measure.notes)
-        for name in ("process_mark", "surrogates", "masked", "read_as"):
+        for name in ("process_mark", "surrogates", "masked", "read_as", "part_of"):
             if not flat[name]:
                 del flat[name]
         for name in ("state", "created", "ended", "file", "error", "exit_code"):

@@ -373,6 +373,8 @@ class DirectoryStore(SessionFiles):
 
     def _called(self, folder: SessionFolder, call_id: str) -> Facts | None:
         found = self._root.catalogue.find(folder, column="call_id", value=call_id)
+        if len(found) > 1:  # what is gone is meant only where nothing else is left
+            found = [facts for facts in self._in_time(folder, found) if facts.state != "expired"] or found[-1:]
         if len(found) > 1:
             raise AmbiguousCallId(call_id, [facts.handle for facts in found])
         return found[0] if found else None

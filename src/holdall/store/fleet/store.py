@@ -453,9 +453,11 @@ class FleetStore(FleetRows):
         rows = self.database.rows("looking for an output", BY_CALL, self.about(session, call=call_hash(call_id)))
         loaded = [self.loaded(session.id, row) for row in rows]
         found = [one for one in loaded if isinstance(one.facts, Facts) and one.facts.origin.call_id == call_id]
+        if len(found) > 1:  # what is gone is meant only where nothing else is left
+            in_order = sorted(found, key=lambda one: (self.readable(one).place, self.readable(one).handle))
+            found = [one for one in in_order if self.readable(one).state != "expired"] or in_order[-1:]
         if len(found) > 1:
-            in_order = sorted((self.readable(one) for one in found), key=lambda facts: (facts.place, facts.handle))
-            raise AmbiguousCallId(call_id, [facts.handle for facts in in_order])
+            raise AmbiguousCallId(call_id, [self.readable(one).handle for one in found])
         return found[0] if found else None
 
     # Outputs whose writer is gone
