@@ -733,3 +733,22 @@ def test_a_quote_inside_of_a_password_does_not_end_it(line: str) -> None:
     masked = b"".join(redactor.stream([line.encode()], "f", "h"))
     assert b"r3Lk9" not in masked
     assert masked.endswith((b"'\n", b"' -u a\n"))
+
+
+def test_a_piece_of_a_secret_is_masked_in_what_was_answered() -> None:
+    """A model reads a long line part by part, and each part begins and ends where it said."""
+    secret, session = "qzebra-quagga-zorilla-zebu-zander-77xyQ9Lm", "0f3c2a9e-77aa-4bcd-9abc-zander-77xyQ9"
+    redactor = redact.Redactor(redact.usual_rules())
+    for _ in redactor.learn([f'{{"password": "{secret}"}}'.encode()]):
+        pass
+    redactor.learned([session])
+    for at in range(len(secret) - 10 + 1):
+        for end in range(at + 10, len(secret) + 1):
+            told = json.dumps({"text": f'{secret[at:end]}", "more": 1', "session": session}).encode()
+            [masked] = redactor.lines([told + b"\n"], "transcript.ndjson", 1)
+            piece = secret[at:end]
+            assert piece.encode() not in masked or piece in session
+            assert json.loads(masked)["session"] == session
+            assert len(masked) == len(told) + 1
+    kept = b'{"text":"the zebu-zan is an animal"}'
+    assert list(redactor.lines([kept + b"\n"], "transcript.ndjson", 1)) == [kept + b"\n"]

@@ -167,8 +167,7 @@ def _beginnings(rules: Rules, values: Iterable[bytes]) -> Find:
         found: list[Finding] = []
         for start, end, kind in literal(data):
             for value in known.get(data[start:end], ()):
-                here = data[start : start + len(value)]
-                length = next((at for at, (a, b) in enumerate(zip(value, here, strict=False)) if a != b), len(here))
+                length = _shared(value, data[start : start + len(value)])
                 if data.startswith(_CUT_OFF, start + length):
                     found.append((start, start + length, kind))
         return found
@@ -176,6 +175,43 @@ def _beginnings(rules: Rules, values: Iterable[bytes]) -> Find:
     return find
 
 
+def _pieces(rules: Rules, values: Iterable[bytes], ours: bytes) -> Find:
+    """Finds ten bytes and more of one: answers begin and end where a model said, and show what it searched for."""
+    known: dict[bytes, list[tuple[bytes, int]]] = {}
+    for value in values:
+        for at in range(0, len(value) - _GRAM + 1, _PIECE - _GRAM + 1):  # in each piece is a whole one of these
+            places = known.setdefault(value[at : at + _GRAM], [])
+            if len(places) < _MOST_PLACES:
+                places.append((value, at))
+    if not known:
+        return lambda _: []
+    literal = rules.literal(known)
+
+    def find(data: bytes) -> list[Finding]:
+        found: list[Finding] = []
+        for start, end, kind in literal(data):
+            if found and start < found[-1][1]:
+                continue
+            reach = [
+                (start - _shared(value[:at][::-1], data[max(0, start - at) : start][::-1]),
+                 end + _shared(value[at + _GRAM :], data[end : end + len(value)]))
+                for value, at in known.get(data[start:end], ())
+            ]  # fmt: skip
+            first, last = max(reach, key=lambda one: one[1] - one[0], default=(start, start))
+            if last - first >= _PIECE and data[first:last] not in ours:
+                found.append((first, last, kind))
+        return found
+
+    return find
+
+
+def _shared(one: bytes, other: bytes) -> int:
+    """How far both begin alike."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+_PIECE, _GRAM = 10, 5
+_MOST_PLACES = 50  # where a gram stands in so many, it tells nothing
 _BEGINNING = 8
 _CUT_OFF = ("…".encode(), b"\\u2026")
 _WHOLE_NUMBERS, _NUMBERS = lazy_pattern(rb"[0-9]+"), lazy_pattern(rb"[0-9]+(?:\.[0-9]+)?")
@@ -189,6 +225,7 @@ class Redactor:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._find: Find = rules.find
+        self._find_told: Find = rules.find  # in what was said of outputs, and in what was answered from them
         self._values: Values | None = Values()  # until all was read once
         self.counts: Counter[str] = Counter()
         self.places: list[Mask] = []
@@ -211,12 +248,15 @@ class Redactor:
 
     def learned(self, ours: Iterable[str]) -> None:
         """All was read. `ours` are names without which the parts do not find each other: ids, handles, hashes."""
-        values = self._known.found - {one.encode() for one in ours}
+        names = {one.encode() for one in ours}
+        values = self._known.found - names
         self._values = None
         if values:
             values |= {shape for one in values for shape in _as_in_shapes(one)}
             literal, find, cut_off = self._rules.literal(values), self._rules.find, _beginnings(self._rules, values)
+            pieces = _pieces(self._rules, values, b"\n".join(names))
             self._find = lambda data: [*find(data), *literal(data), *cut_off(data)]
+            self._find_told = lambda data: [*find(data), *literal(data), *cut_off(data), *pieces(data)]
 
     def _seen(self, secret: bytes, kind: str) -> None:
         self._known.add(secret, kind)
@@ -301,7 +341,7 @@ class Redactor:
     # Inside
 
     def _changed(self, data: bytes, file: str, handle: str = "", *, at: int = 0) -> bytes:
-        found = json_findings(data, self._find, self._rules.is_secret)
+        found = json_findings(data, self._find_told, self._rules.is_secret)
         self._note(found, file, handle, at=at)
         data = masked(data, found, {start for start, _, kind in found if kind == NUMBER})
         return _HASH.sub(lambda match: self._hashes.get(match[0], match[0]), data) if self._hashes else data
