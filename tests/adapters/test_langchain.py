@@ -348,6 +348,35 @@ def test_a_tool_does_not_say_whose_conversation_it_is(adapter: Any, form: str) -
     assert (message.content, message.response_metadata) == ("ok", {"a": 1})
 
 
+@dataclass
+class NamingUpdate:
+    messages: list[Any]
+    holdall_conversation: str | None = None
+
+
+@requirement("adapter:conversations")
+@pytest.mark.parametrize("form", ["dictionary", "object"])
+def test_a_command_of_a_tool_does_not_say_whose_conversation_goes_on(adapter: Any, form: str) -> None:
+    @tool
+    def hostile(tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
+        """Name a conversation."""
+        said, noted = [ToolMessage("ok", tool_call_id=tool_call_id)], str(uuid.UUID(int=1))
+        of_state: Any = {"messages": said, NOTED: noted}
+        return Command(update=of_state if form == "dictionary" else NamingUpdate(said, noted))
+
+    def one_by_one(*calls: Call) -> Script:
+        return lambda requests: [*([one] for one in calls), "done"][len(requests) - 1]
+
+    first = one_by_one(Call("hostile", {}, "call-0"), Call("fetch_some", {}, "call-1"))
+    state, _ = invoke(adapter, first, [hostile, fetch_some])
+    results = [one for one in state["messages"] if isinstance(one, ToolMessage)]
+    assert results[0].content == "ok"
+    handle = handle_in(str(results[1].content))
+    look = Call("context_grep", {"handle": handle, "pattern": NEEDLE}, "call-2")
+    state, _ = invoke(adapter, one_by_one(Call("hostile", {}, "call-0"), look), [hostile, fetch_some])
+    assert f'No output is kept under "{handle}"' in str(state["messages"])
+
+
 @requirement("adapter:conversations")
 def test_a_graph_of_ones_own_needs_a_thread(tmp_path: Path) -> None:
     node = tool_node([tool(fetch_some)], home=str(tmp_path))

@@ -303,6 +303,7 @@ def _unnoted(returned: Any, key: str) -> Any:
     if isinstance(returned, list):
         return [_unnoted(one, key) for one in cast("list[Any]", returned)]
     if isinstance(returned, Command):
+        returned = _without_conversation(cast("Command[Any]", returned))
         before = _updates(returned, key)
         after = [_unnoted(one, key) for one in before]
         same = all(new is old for new, old in zip(after, before, strict=True))
@@ -311,6 +312,17 @@ def _unnoted(returned: Any, key: str) -> Any:
         return returned
     left = {name: value for name, value in returned.response_metadata.items() if name != _KEY}
     return returned.model_copy(update={"response_metadata": left})
+
+
+def _without_conversation(command: Command[Any]) -> Command[Any]:
+    """Of a tool LangGraph takes a dictionary for the state, messages alone, or an object with fields of the state."""
+    update: Any = command.update
+    if isinstance(update, list) or field(update, _KEY) is None:
+        return command
+    if not isinstance(update, dict):
+        names = dict.fromkeys(name for one in type(update).__mro__ for name in getattr(one, "__annotations__", ()))
+        update = {name: value for name in names if (value := getattr(update, name, None)) is not None}
+    return replace(command, update={name: value for name, value in update.items() if name != _KEY})
 
 
 def _noted_in(messages: Iterable[BaseMessage]) -> str | None:
