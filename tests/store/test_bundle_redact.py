@@ -752,3 +752,18 @@ def test_a_piece_of_a_secret_is_masked_in_what_was_answered() -> None:
             assert len(masked) == len(told) + 1
     kept = b'{"text":"the zebu-zan is an animal"}'
     assert list(redactor.lines([kept + b"\n"], "transcript.ndjson", 1)) == [kept + b"\n"]
+
+
+@requirement("bundle:redaction-recall")
+@pytest.mark.parametrize("before", [b"", b"{", b'{"a": '])
+def test_what_a_server_said_of_its_call_is_masked_and_learned_from(before: bytes) -> None:
+    """It is kept as lines of text, among notes that are JSON."""
+    said = before + b"info: connecting with DB_PASSWORD=zQ7vK2mPw9LxT4bNs8Rd\npostgres://app:hunter2hunter2@db/x\n"
+    redactor = redact.Redactor(redact.usual_rules())
+    redactor.learn_json(said)
+    redactor.learned([])
+    masked = redactor.json(said, "answers/x")
+    assert len(masked) == len(said)
+    assert b"zQ7vK2" not in masked
+    assert b"hunter2hunter2" not in masked
+    assert b"".join(redactor.stream([b"see zQ7vK2mPw9LxT4bNs8Rd"], "f", "h")) == b"see " + b"*" * 20

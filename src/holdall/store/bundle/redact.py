@@ -242,6 +242,9 @@ class Redactor:
 
     def learn_json(self, data: bytes) -> None:
         json_findings(data, self._rules.find, self._rules.is_secret, self._seen)
+        if not _is_json(data):
+            for _ in self.learn([data]):
+                pass
 
     def learn_facts(self, facts: Facts) -> None:
         self.learn_json(_told(facts))
@@ -342,6 +345,8 @@ class Redactor:
 
     def _changed(self, data: bytes, file: str, handle: str = "", *, at: int = 0) -> bytes:
         found = json_findings(data, self._find_told, self._rules.is_secret)
+        if not _is_json(data):  # what a server said of its call, or half a line
+            found = merged([*found, *self._find_told(data)])
         self._note(found, file, handle, at=at)
         data = masked(data, found, {start for start, _, kind in found if kind == NUMBER})
         return _HASH.sub(lambda match: self._hashes.get(match[0], match[0]), data) if self._hashes else data
@@ -353,6 +358,14 @@ class Redactor:
             if len(self.places) < _PLACES:
                 self.places.append(mask)
             self._lines_of_masks.append(json.dumps(mask.to_json(), separators=(",", ":")).encode("ascii") + b"\n")
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _told(facts: Facts) -> bytes:
