@@ -332,6 +332,19 @@ def test_a_disk_that_is_full_leaves_nothing_of_the_file(tmp_path: Path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("force", [True, False])
+def test_nothing_takes_the_place_of_a_pipe_a_device_or_a_link(tmp_path: Path, force: bool) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("target")
+    for path, what in (("pipe", "not a regular file"), ("link", "a link"), ("/dev/full", "not a regular file")):
+        with pytest.raises(UsageError, match=f"is {what}. Name another file, or write to standard output: -o -"):  # noqa: SIM117
+            with new_file(str(tmp_path / path), force=force):
+                pass
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()
+    assert Path("/dev/full").is_char_device()
+
+
 def test_a_file_that_comes_into_being_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     target = tmp_path / "bundle"
 

@@ -437,6 +437,9 @@ def _check(path: str, name: str, *, force: bool) -> None:
         return
     if stat.S_ISDIR(about.st_mode):
         raise UsageError(f"{flat(path[:300])} is a folder; name the file that the bundle is to be written to.")
+    if not stat.S_ISREG(about.st_mode):  # a file would take its place
+        what = "a link" if stat.S_ISLNK(about.st_mode) else "not a regular file"
+        raise UsageError(f"{flat(path[:300])} is {what}. Name another file, or write to standard output: -o -")
     if not force:
         raise _exists(path)
 
