@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import dataclasses
+import io
 import itertools
 import json
 import re
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from holdall import Holdall, Inline, Kept, PathGiven, Running, Unkept
+from holdall import Holdall, Inline, Kept, NeverStored, PathGiven, Running, ToolPolicy, Unkept
 from holdall.bag.take import value_as_text
 from tests.bag.shapes import LOG, opened
 from tests.requirements import requirement
@@ -742,3 +743,59 @@ async def test_texts_beside_bytes_are_kept_to_the_byte_or_it_is_said_what_was_re
             assert isinstance(taken, Kept)
             facts = bag.core.store.resolve(bag.core.session, taken.handle)
             assert (bag.core.store.open(facts).read(0, len(data) + 1), facts.measure.notes) == (data, notes)
+
+
+# What can be read only once
+
+
+@dataclasses.dataclass
+class Rows:
+    rows: Any
+
+
+def fails() -> Iterator[int]:
+    yield 1
+    raise ValueError("no more")
+
+
+ONCE: list[tuple[Any, str]] = [
+    (lambda: {"rows": ({"id": number} for number in range(2))}, '{"rows": [{"id": 0}, {"id": 1}]}'),
+    (lambda: [1, map(str, [1, 2])], '[1, ["1", "2"]]'),
+    (lambda: {"a": (1, zip([1], [2], strict=True))}, '{"a": [1, [[1, 2]]]}'),
+    (lambda: {"deep": [{"er": reversed([1, iter([2])])}]}, '{"deep": [{"er": [[2], 1]}]}'),
+    (lambda: {"file": io.StringIO("a\nb\n")}, '{"file": ["a\\n", "b\\n"]}'),
+    (lambda: Rows(iter([1, 2])), '{"rows": [1, 2]}'),
+    (lambda: {"rows": fails()}, '{"rows": [1, "ValueError: no more"]}'),
+]
+
+
+@pytest.mark.parametrize("store", ["oversized", "always"])
+@pytest.mark.parametrize(("made", "text"), ONCE)
+async def test_an_iterator_inside_of_a_value_is_read_once_and_told_every_time(
+    tmp_path: Path, made: Any, text: str, store: Any
+) -> None:
+    """It was empty for all who looked after the first: the model was told that there are no rows."""
+    async with opened(tmp_path, tools={"x": ToolPolicy(store=store)}) as bag:
+        for taken in (await bag.take(made(), tool="x"), await bag.run(made, tool="x")):
+            assert taken.text == text
+            assert value_as_text(taken.content) == text, "the framework gets it too"
+            if isinstance(taken, Kept):
+                assert await whole(bag, taken.handle) == text
+        for ways in (lambda: iter([made(), made()]), lambda: iter([made()] * 1)):
+            for taken in (await bag.take(ways(), tool="x"), await bag.run(ways, tool="x")):
+                assert set(taken.text.split("\n")) == {text}
+
+
+async def test_what_was_put_around_a_notice_has_its_text(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        taken = await bag.take(LOG, tool="x", put=lambda new: {"body": new, "code": 200})
+        assert isinstance(taken, Kept)
+        assert taken.text == taken.content["body"]
+        assert taken.handle in taken.text
+
+
+async def test_a_writer_for_a_tool_that_is_not_to_be_stored_is_refused(tmp_path: Path) -> None:
+    async with opened(tmp_path, tools={"vault": ToolPolicy(store="never")}) as bag:
+        with pytest.raises(NeverStored):
+            await bag.jobs.begin(tool="vault")
+        assert await bag.outputs() == []

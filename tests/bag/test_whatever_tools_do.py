@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -330,3 +331,43 @@ async def test_what_a_cancelled_call_had_written_is_kept(tmp_path: Path) -> None
         [facts] = await bag.outputs()
         assert (facts.state, facts.origin.tool) == ("cancelled", "crawl")
         assert await whole(bag, facts.handle) == b"as far as it came\n"
+
+
+@pytest.mark.parametrize("store", ["oversized", "never", "full"])
+@pytest.mark.parametrize("dialect", ["holdall", "clamp", "async", "legacy", "extract", "refs"])
+async def test_a_stream_that_breaks_is_told_in_the_same_way_by_take_and_by_run(
+    tmp_path: Path, dialect: Any, store: Any
+) -> None:
+    """However much of it came before: its own bytes are kept, and beside them how it ended."""
+
+    def breaks(text: str) -> Iterator[str]:
+        yield text
+        raise ValueError("the stream broke")
+
+    quota: dict[str, Any] = {"session_quota_bytes": 1_000} if store == "full" else {}
+    policy = {"x": ToolPolicy(store="oversized" if store == "full" else store)}
+    async with opened(tmp_path, dialect=dialect, tools=policy, **quota) as bag:
+        for text in ("a\n", "a\n" * 2_500, "1 a\n" * 1_900 + " 7" * 10_000, "word and more\n" * 10_000):
+            taken = await bag.take(breaks(text), tool="x")
+            ran = await bag.run(partial(breaks, text), tool="x")
+            for one in (taken, ran):
+                assert one.is_error
+                assert "ValueError: the stream broke" in one.text
+                if store == "full":  # a call that writes to the store as it runs has its beginning there
+                    continue
+                assert type(one) is type(ran)
+                if isinstance(one, Kept):
+                    assert await whole(bag, one.handle) == text.encode()
+                    assert one.artifact.state == "failed"
+
+
+async def test_an_error_that_a_slow_tool_gives_is_whole(tmp_path: Path) -> None:
+    async def call() -> object:
+        await asyncio.sleep(0.02)
+        return {"content": [{"type": "text", "text": "test failed\n" * 9_000}], "isError": True}
+
+    async with opened(tmp_path, slow_after_seconds=0) as bag:
+        running = await bag.run(call, tool="fetch")
+        assert isinstance(running, Running)
+        said = (await bag.call("wait_for_tool_output", {"handle": running.handle})).text
+        assert "\nfetch failed with 108,000 bytes · 9,000 lines · 27,000 tokens (text). Kept whole.\n" in said

@@ -223,7 +223,9 @@ class Holdall(KeptNames):
             return quick
         prepared = await prepare(self.core, output, origin, quick)
         taken = await settle(self.core, prepared, room=tokens_left, notice_room=tokens_left)
-        return taken if put is None or taken.content is output else replace(taken, content=put(taken.content))
+        if put is None or taken.content is output:
+            return taken
+        return replace(taken, content=put(taken.content), as_text=taken.text)
 
     async def run(
         self,

@@ -43,11 +43,12 @@ from holdall.policy.decide import Limits
 from holdall.policy.lifecycle import Step, after
 from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader, OutputWriter
-from holdall.store.sources import CHUNK, Borders, Objects, Source, surrogate_notes
+from holdall.store.sources import CHUNK, Borders, Objects, Source, read_once, surrogate_notes
 from holdall.text.escape import foreign
 from holdall.text.utf8 import Surrogates, decode
 from holdall.values.answers import Passage
 from holdall.values.errors import (
+    TOOL_SAID_FAILED,
     BadCall,
     BadReference,
     HoldallError,
@@ -65,7 +66,7 @@ from holdall.verbs.read import locate, passage
 from holdall.wire.answers import NOT_AN_OBJECT, json_arguments, not_offered, plain_refusal, with_handles
 from holdall.wire.clamp import clamp_error, traceback_of
 from holdall.wire.dialect import View
-from holdall.wire.notes import CANCELLED_BY_CALLER, TOOL_SAID_FAILED, not_all_kept, unreadable
+from holdall.wire.notes import CANCELLED_BY_CALLER, not_all_kept, unreadable
 from holdall.wire.reference import Named, references_in, replaced
 from holdall.wire.results import is_known_block, plain_text, take_apart
 from holdall.wire.tool import Ask
@@ -122,6 +123,8 @@ class Sink:
         return self._size
 
     def write(self, part: Part) -> None:
+        if not isinstance(part, str | bytes | bytearray):
+            part = cast("Part", read_once(part))
         with self._lock:
             if self._finished or self._closed:  # a thread that the tool left behind; nobody could read it
                 self._warn_of_loss()

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from typing import Any, cast
 
-from holdall.store.sources import Borders, Objects, Source, check_repeats, json_text
+from holdall.store.sources import Borders, Objects, Source, check_repeats, json_text, read_once
 from holdall.values.errors import EndlessValue, HoldallError, ToolRaised, UsageError
 from holdall.values.record import record
 from holdall.wire.notes import endless_note, unreadable
@@ -60,6 +60,7 @@ def with_an_end(value: object) -> object:
     """The same; a note in the place of a value that nobody could write."""
     if isinstance(value, str | bytes | int | float | None):
         return value
+    value = read_once(cast("object", value))
     names = () if isinstance(value, dict | list | tuple) else fields_of(value)
     try:
         for one in (cast("object", value), *(field(cast("object", value), name) for name in names)):

@@ -28,7 +28,15 @@ from holdall.text.json import equal
 from holdall.text.numbers import plural
 from holdall.text.utf8 import Surrogates, decode, encode
 from holdall.values.answers import Answer, Difference
-from holdall.values.errors import EndlessValue, HoldallError, NeverStored, PathGiven, StoreFault, ToolRaised
+from holdall.values.errors import (
+    TOOL_SAID_FAILED,
+    EndlessValue,
+    HoldallError,
+    NeverStored,
+    PathGiven,
+    StoreFault,
+    ToolRaised,
+)
 from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, RawResult, Taken, Unkept
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -50,7 +58,6 @@ from holdall.wire.dialect import PREVIEW_BYTES, Cut, View
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.notes import (
     STRUCTURED,
-    TOOL_SAID_FAILED,
     blob_note,
     fields_named,
     fields_shown,
@@ -390,6 +397,7 @@ class Prepared:
     # What it had written goes to the store as that of a call which failed; None if the store refuses.
     keep_failed: Callable[[], Facts | None] | None = None
     is_part: bool = False  # `text` is only the beginning of a stream that goes on
+    broken: "streams.Remainder | None" = None  # of a stream that broke: its own text, and its parts with the error
     stored: Facts | None = None  # what is in the store already
     at_rest: bool = False  # it was kept earlier, and is shown because somebody asks
     fault: Exception | None = None  # why what there was could not be stored
@@ -409,6 +417,7 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
     redaction = core.redaction_of(origin.tool)
     started = time.perf_counter()
     value = await _awaited(cast("Awaitable[object]", output)) if isinstance(output, Awaitable) else output
+    broken: streams.Remainder | None = None
     if isinstance(value, BaseException):
         origin = replace(origin, is_error=True, traceback=traceback_of(value))
         value = clamp_error(value, _NO_LIMITS)
@@ -420,7 +429,7 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
             origin = replace(origin, read_as=read_ahead.read_as)
         if isinstance(read_ahead, streams.Remainder) and read_ahead.problem is not None and read_ahead.is_text:
             # What came before it broke is its output; how it broke is told after it.
-            problem = read_ahead.problem
+            broken, problem = read_ahead, read_ahead.problem
             origin = replace(origin, is_error=True, traceback=traceback_of(problem))
             said = str(problem) if isinstance(problem, ToolRaised) else clamp_error(problem, _NO_LIMITS)
             read_ahead = streams.Whole(f"{read_ahead.head}\n[{said}]")
@@ -436,14 +445,16 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
     if told is None:
         value = with_an_end(value)
     if redaction is None:
-        measured = _measured(core, value, origin, limits, started, told)
+        measured = replace(_measured(core, value, origin, limits, started, told), broken=broken)
         return measured if png is None else replace(measured, output=image)
     # In threads of their own: masking may take seconds, and the others of the pool are for everybody.
     failed = (parts := _apart(value)) is not None and parts.is_error  # also where all of it is withheld
     value, hidden = cast("tuple[object, int]", await in_thread(redaction.value, {"output": value}))
     origin = cast("Origin", await in_thread(redaction.origin, {"origin": origin}))
     origin = replace(origin, is_error=origin.is_error or failed)
-    prepared = _measured(core, value, origin, limits, started)
+    if broken is not None:
+        broken = replace(broken, head=cast("str", await in_thread(redaction.text, {"text": broken.head})))
+    prepared = replace(_measured(core, value, origin, limits, started), broken=broken)
     if not hidden:
         return prepared
     note = redaction.note(hidden)
@@ -1157,6 +1168,14 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     return replace(taken, as_text=_encodable(said))
 
 
+def _with_end(prepared: Prepared, problem: Exception | None) -> Prepared:
+    """That of a stream which broke."""
+    if problem is None:
+        return prepared
+    origin = replace(prepared.origin, is_error=True, traceback=traceback_of(problem))
+    return replace(prepared, origin=origin, ended=clamp_error(problem, _NO_LIMITS))
+
+
 async def _settled(
     core: Core, prepared: Prepared, room: int | None, notice_room: int | None, notes: dict[int, str]
 ) -> Taken:
@@ -1180,13 +1199,13 @@ async def _settled(
         decision = Keep("bytes")  # it is only the beginning of what there was
     if isinstance(decision, Fits):
         return await _shown(core, prepared, aside, changed=changed, lost=lost)
+    if (broken := prepared.broken) is not None:  # its own bytes are kept, and beside them how it ended
+        head, origin = broken.head, replace(prepared.origin, is_error=False, traceback="")
+        prepared = replace(prepared, output=head, text=head, source=broken.parts, origin=origin, is_part=True)
     if prepared.stored is None and not core.may_store(prepared.origin.tool):
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
         total, problem = await discard(prepared.source) if prepared.is_part else (None, None)
-        if problem is not None:
-            origin = replace(prepared.origin, is_error=True, traceback=traceback_of(problem))
-            prepared = replace(prepared, origin=origin, ended=clamp_error(problem, _NO_LIMITS))
-        return await _unkept(core, prepared, fault, decision, room, total)
+        return await _unkept(core, _with_end(prepared, problem), fault, decision, room, total)
     if prepared.keep_failed is not None and (facts := await asyncio.to_thread(prepared.keep_failed)) is not None:
         # As one that went to the store while it came: its own bytes, and beside them how its call ended.
         prepared = replace(stored(core, facts, prepared.origin), started=prepared.started)
@@ -1207,6 +1226,7 @@ async def _settled(
         facts = prepared.stored or await keep(core, prepared.source, prepared.origin, notes=prepared.notes, then=look)
     except (StoreFault, OSError) as problem:
         fault = problem if isinstance(problem, HoldallError) else StoreFault(str(problem))
+        prepared = _with_end(prepared, prepared.broken.problem if prepared.broken is not None else None)
         return await _unkept(core, prepared, fault, decision, room, prepared.total)
     view = next(iter(views), None) or (None if core.dialect.shorten else await view_of(core, facts.handle, notice_room))
     if view is not None and decision.reason == "mark":

@@ -22,7 +22,7 @@ from holdall.store.ids import new_fence_tag
 from holdall.store.owners import process_mark
 from holdall.store.protocol import OutputWriter
 from holdall.values.answers import Answer
-from holdall.values.errors import HoldallError, UsageError
+from holdall.values.errors import HoldallError, NeverStored, UsageError
 from holdall.values.events import Event
 from holdall.values.outputs import Facts, Origin
 from holdall.values.spans import Span
@@ -192,6 +192,8 @@ class Background:
         `process` is the process that gets SIGTERM to end it; `kind` says what text is to be read as.
         """
         core = self._core
+        if not core.may_store(tool):
+            raise NeverStored(tool, by_dialect=not core.dialect.stores)
         origin = Origin(
             tool=tool, arguments=arguments, call_id=call_id, terminal=terminal, process=process,
             process_mark=process_mark(process),

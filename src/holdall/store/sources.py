@@ -351,6 +351,73 @@ def check_repeats(value: object) -> None:
         raise EndlessValue(type(cast("object", value)).__name__, held, written)
 
 
+def read_once(value: object) -> object:
+    """The same, with a list in place of each iterator inside of it: that can be read only once, and we look twice.
+
+    In its place where that can be changed: whoever has the value as well would find the iterator empty.
+    """
+    return _listed(value, set()) if _holds_iterators(value) else value
+
+
+def _holds_iterators(value: object) -> bool:
+    """Level by level, as above."""
+    level: list[Any] = [value]
+    for _ in range(_DEEPEST_ITERATOR):
+        kinds = set(map(type, level))
+        if any(issubclass(kind, Iterator) for kind in kinds):
+            return True
+        held: list[Any] = []
+        if any(issubclass(kind, dict) for kind in kinds):
+            held += itertools.chain.from_iterable(one.values() for one in level if isinstance(one, dict))
+        if any(issubclass(kind, list | tuple) for kind in kinds):
+            held += itertools.chain.from_iterable(one for one in level if isinstance(one, list | tuple))
+        if others := {kind for kind in kinds if _is_data(kind)}:
+            held += itertools.chain.from_iterable(vars(one).values() for one in level if type(one) in others)
+        level = list({id(one): one for one in held if not isinstance(one, _SCALARS)}.values())
+        if not level:
+            break
+    return False
+
+
+def _listed(value: Any, above: set[int]) -> Any:
+    if isinstance(value, _SCALARS) or id(value) in above or len(above) >= _DEEPEST_ITERATOR:
+        return value
+    above = above | {id(value)}
+    if isinstance(value, Iterator):
+        items: list[Any] = []
+        try:
+            items.extend(_listed(one, above) for one in cast("Iterator[Any]", value))
+        except Exception as problem:  # the tool's own; what came before it is there
+            items.append(f"{type(problem).__name__}: {problem}")
+        return items
+    if isinstance(value, tuple):
+        new = [_listed(one, above) for one in cast("tuple[Any, ...]", value)]
+        changed = any(one is not other for one, other in zip(new, cast("tuple[Any, ...]", value), strict=True))
+        return (value._make(new) if hasattr(value, "_make") else tuple(new)) if changed else cast("Any", value)
+    if isinstance(value, dict | list):
+        table: Any = cast("Any", value)
+        places = list(table.items()) if isinstance(value, dict) else list(enumerate(table))
+        changes = {key: new for key, one in places if (new := _listed(one, above)) is not one}
+        for key, new in changes.items():
+            table[key] = new
+        return table
+    for name, one in list(vars(value).items()) if _is_data(type(value)) else ():
+        if (new := _listed(one, above)) is not one:
+            with contextlib.suppress(Exception):  # it may refuse whatever it likes
+                object.__setattr__(value, name, new)
+    return value
+
+
+def _is_data(kind: type) -> bool:
+    """Others may be a client or a cursor, whose parts are not ours to read."""
+    return (dataclasses.is_dataclass(kind) or hasattr(kind, "model_fields")) and "__slots__" not in vars(kind)
+
+
+_DEEPEST_ITERATOR = 100
+_SCALARS = (str, bytes, int, float, type(None))
+_PLAIN = (*_SCALARS, dict, list, tuple)
+
+
 def _sizes(value: "_Nested") -> tuple[int, int]:
     """How many values it holds, and how many JSON would have of it."""
     held, sizes = 0, dict[int, int | None]()  # None while it is open

@@ -362,6 +362,7 @@ class NeverStored(StoreFault):
         super().__init__(f"{whose} to be stored")
 
 
+TOOL_SAID_FAILED = "the tool said that it failed"  # of an output in the background: an error was its tool's result
 REMOVED = "removed on request"  # the rule by which an output went that its owner removed
 
 

@@ -8,7 +8,7 @@ from dataclasses import field
 from operator import attrgetter
 from typing import Any, Literal, cast, get_args
 
-from holdall.values.errors import REMOVED, HoldallError
+from holdall.values.errors import REMOVED, TOOL_SAID_FAILED, HoldallError
 from holdall.values.handles import MEMBER, format_long
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -159,8 +159,11 @@ class Facts:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the tool's output is all there. A command that failed has still written all that it wrote."""
-        return self.state == "ready" or (self.state == "failed" and self.exit_code is not None)
+        """Whether the tool's output is all there. A command that failed has still written all that it wrote, and an
+        error that a tool gave as its result is that."""
+        if self.state == "failed":
+            return self.exit_code is not None or self.error == TOOL_SAID_FAILED
+        return self.state == "ready"
 
     def to_json(self) -> dict[str, Any]:
         flat: dict[str, Any] = {"handle": self.handle, "id": self.id, "session": self.session}

@@ -21,6 +21,7 @@ from holdall.text.escape import (
 from holdall.text.excerpt import byte_count
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACED
+from holdall.values.errors import TOOL_SAID_FAILED
 from holdall.values.outputs import FAILED, Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.wire.answers import tag_for
@@ -225,8 +226,6 @@ def with_error(notice: str, facts: Facts) -> str:
 
 FAILED_WITH = "failed with"  # in place of "returned", in the first line of our own notice
 ITS_ERROR = "the call failed: this output is its error"
-TOOL_SAID_FAILED = "the tool said that it failed"
-"""Why an output in the background has failed whose tool gave an error as its result."""
 
 
 def failed_output(facts: Facts, text: str) -> str:

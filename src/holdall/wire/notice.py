@@ -20,6 +20,7 @@ from holdall.text.escape import for_people, foreign, one_line
 from holdall.text.excerpt import beginning, ending
 from holdall.text.numbers import grouped, plural, roughly
 from holdall.text.tokens import Estimate, Tokenizer
+from holdall.values.errors import TOOL_SAID_FAILED
 from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
@@ -528,7 +529,8 @@ def _written(view: View, chosen: list[_Part]) -> str:
     facts = view.facts
     label = foreign(view.outline.label) if view.outline is not None else facts.measure.kind
     count = counter(view.tokenizer)
-    returned = FAILED_WITH if facts.origin.is_error else "returned"  # not every API tells a model which it was
+    failed = facts.origin.is_error or facts.error == TOOL_SAID_FAILED
+    returned = FAILED_WITH if failed else "returned"  # not every API tells a model which it was
     lines = [
         f"{_tool(facts, count)} {returned} {_size_and_kind(facts, label)}. {_why(view, count)}",
         f"handle: {view.handle}",
@@ -561,7 +563,7 @@ def _why(view: View, count: Callable[[str], int]) -> str:
     facts = view.facts
     error = _bounded(facts.error, _ERROR_CHARS, _ERROR_TOKENS, count)
     if facts.is_whole:
-        failed = f"It failed ({error}). " if error else ""
+        failed = f"It failed ({error}). " if error and facts.error != TOOL_SAID_FAILED else ""
         if not facts.measure.bytes:
             return f"{failed}There is nothing to show."
         why = "It holds the mark of real notices. " if view.imitates else ""
