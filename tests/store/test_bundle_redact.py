@@ -16,6 +16,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
+from holdall.formats import shapes
 from holdall.store.bundle import redact
 from holdall.store.bundle.export import export_session
 from holdall.store.bundle.redact import Redactor, usual_rules
@@ -767,3 +768,21 @@ def test_what_a_server_said_of_its_call_is_masked_and_learned_from(before: bytes
     assert b"zQ7vK2" not in masked
     assert b"hunter2hunter2" not in masked
     assert b"".join(redactor.stream([b"see zQ7vK2mPw9LxT4bNs8Rd"], "f", "h")) == b"see " + b"*" * 20
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["Zebra12-77-quagga-zorilla", "zorilla-quagga-deadbeef99-zebra", "zebra-2024-01-02-quagga", "zebra12/quagga/zorilla-7",
+     "quagga.10.2.3.4.zebra-zorilla", "zebra-550e8400-e29b-41d4-a716-446655440000-quagga", "0xdeadbeefzebra-quagga1",
+     "xoxb-263594206564-2343594206574-zebraQuagga8t08"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "line", ["09:00:01 login password={} try 5", 'a {{"password": "{}", "n": 7}}', "tool --password {} -n 4"]
+)
+def test_a_secret_is_masked_in_the_shape_of_its_line_whatever_is_left_out_there(secret: str, line: str) -> None:
+    redactor = redact.Redactor(redact.usual_rules())
+    for _ in redactor.learn([line.format(secret).encode()]):
+        pass
+    redactor.learned([])
+    told = json.dumps({"text": f"4,000 × {shapes.masked(line.format(secret))}"}, ensure_ascii=False).encode()
+    assert not re.search(b"(?i)zebra|quagga|zorilla", redactor.json(told, "answers/x"))

@@ -11,6 +11,7 @@ import base64
 import html
 import importlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from functools import partial
 from typing import Any, Protocol, get_args
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
+from holdall.formats import shapes
 from holdall.store.records import resealed, whole_lines
 from holdall.text.secrets import HERE_ONLY, NUMBER, Find, Finding, Masker, is_no_word, json_findings, masked, merged
 from holdall.values.bundles import Bundle, Mask
@@ -147,10 +149,12 @@ def usual_rules() -> Rules:
 
 def _as_in_shapes(value: bytes) -> Iterator[bytes]:
     """As a notice has it that tells the shapes of lines: numbers are not told, and what is left can be guessed."""
-    for numbers in (_WHOLE_NUMBERS, _NUMBERS):
-        shape = numbers.sub(b"<n>", value)
-        if shape != value and sum(map(len, _LETTERS.findall(shape.replace(b"<n>", b"")))) >= _TELLING:
-            yield shape
+    text = value.decode("utf-8", "replace")
+    for before, behind in _AROUND:  # what stands beside it may decide what is taken for a number
+        shape = shapes.masked(f"{before}{text}{behind}").removeprefix(before).removesuffix(behind)
+        told = "".join(re.findall(r"[A-Za-z]+", re.sub(r"<[a-z]+>", "", shape)))
+        if shape != text and len(told) >= _TELLING:
+            yield shape.encode()
 
 
 def _beginnings(rules: Rules, values: Iterable[bytes]) -> Find:
@@ -214,8 +218,7 @@ _PIECE, _GRAM = 10, 5
 _MOST_PLACES = 50  # where a gram stands in so many, it tells nothing
 _BEGINNING = 8
 _CUT_OFF = ("…".encode(), b"\\u2026")
-_WHOLE_NUMBERS, _NUMBERS = lazy_pattern(rb"[0-9]+"), lazy_pattern(rb"[0-9]+(?:\.[0-9]+)?")
-_LETTERS = lazy_pattern(rb"[A-Za-z]+")
+_AROUND = (("", ""), ("p=", ""), ('p="', '"'), ("p='", "'"), ("p: ", ""), ("p:", ","), ("//u:", "@h"), ("(", ")"))
 _TELLING = 4  # letters
 
 
