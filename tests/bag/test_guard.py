@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdall import Assistant, Inline, System, ToolResult, User
+from holdall import Assistant, Inline, Kept, System, ToolResult, User
 from holdall.values.chat import Message, ToolCall
 from holdall.values.settings import ToolPolicy
 from holdall.wire.clamp import MAX_BYTES, MAX_LINES, clamp_messages, lines_shown
@@ -194,3 +194,54 @@ async def test_what_may_be_of_a_tool_that_is_not_stored_is_not(tmp_path: Path, b
     async with opened(tmp_path / "other", tools={"f": ToolPolicy(store="always")}) as bag:
         await bag.guard([*before, result])
         assert len(await bag.outputs()) == 1
+
+
+ROWS = "row of text here\n" * 9_000
+NUMBERS = {"a": list(range(9_000))}
+PICTURE = {"type": "image", "data": "QUJD" * 500_000, "mimeType": "image/png"}
+
+
+@pytest.mark.parametrize("dialect", ["holdall", "clamp", "legacy", "async", "extract", "refs"])
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"content": [{"type": "text", "text": ROWS}], "structuredContent": NUMBERS},
+        {"content": [{"type": "text", "text": ROWS}, PICTURE]},
+        {"content": [{"type": "text", "text": ROWS}, {"type": "text", "text": ROWS}]},
+        {"content": [{"type": "resource", "resource": {"uri": "file:///a", "text": ROWS}}]},
+    ],
+    ids=["structure", "picture", "two texts", "resource"],
+)
+async def test_what_was_taken_is_not_cut_again_for_what_it_says_of_itself(
+    tmp_path: Path, dialect: Any, output: Any
+) -> None:
+    """A second marker took the place of the first, and told of 155 bytes where 140,761 are gone."""
+    async with opened(tmp_path, dialect=dialect) as bag:
+        taken = await bag.take(output, tool="x")
+        count = len(await bag.outputs())
+        for content in (taken.text, taken.content["content"]):
+            message = {"role": "tool", "tool_call_id": "c", "content": content}
+            assert (await bag.guard([message]))[0] is message
+        assert len(await bag.outputs()) == count
+
+
+@pytest.mark.parametrize(
+    "names", [{}, {"max_inline_tokens": 500}, {"max_inline_bytes": 2_000}, {"max_inline_lines": 20}]
+)
+@pytest.mark.parametrize(
+    ("dialect", "tool", "named"), [("refs", "context.read", "refId"), ("holdall", "context_read", "handle")]
+)
+async def test_an_answer_of_ours_needs_no_handle_of_its_own(
+    tmp_path: Path, dialect: Any, tool: str, named: str, names: dict[str, Any]
+) -> None:
+    async with opened(tmp_path, dialect=dialect, **names) as bag:
+        taken = await bag.take(ROWS, tool="x")
+        assert isinstance(taken, Kept)
+        handle = taken.artifact.handle if dialect == "holdall" else bag.core.handle_of(taken.artifact)
+        said = (await bag.call(tool, {named: handle})).text
+        call = {"id": "k", "type": "function", "function": {"name": tool, "arguments": "{}"}}
+        messages = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "k", "content": said}]
+        assert (await bag.guard(messages))[1] is messages[1]
+        assert (await bag.guard(messages[1:]))[0] is messages[1]
+    async with opened(tmp_path, dialect=dialect, **names) as bag:  # by its name, in another process
+        assert (await bag.guard(messages))[1] is messages[1]

@@ -335,6 +335,7 @@ class Core:
         self._turns = Turns(_AT_ONCE)
         self._mark = parts.session.mark
         self._issued: deque[str] = deque(maxlen=_REMEMBERED_NOTICES)  # real notices, as they were written
+        self.given: deque[int] = deque(maxlen=_REMEMBERED_NOTICES)  # hashes of texts in place of outputs
         self._limits = limits_of(parts.settings, parts.dialect.limits)
         self._redaction = new_redaction(parts.settings)
         self._policies = policies_of(parts.settings)

@@ -22,7 +22,17 @@ from holdall.bag.fetch import Awaited, Fetch
 from holdall.bag.messages import Messages
 from holdall.bag.records import Records
 from holdall.bag.run import Dispatch, PassedOutput, passed_outputs, read_call
-from holdall.bag.take import is_small_text, keep, keep_as_well, prepare, settle, take_small, view_of, work_of
+from holdall.bag.take import (
+    content_as_text,
+    is_small_text,
+    keep,
+    keep_as_well,
+    prepare,
+    settle,
+    take_small,
+    view_of,
+    work_of,
+)
 from holdall.bag.tools import ToolCalls
 from holdall.bag.turn import Turn
 from holdall.bag.waits import Background
@@ -327,6 +337,8 @@ class Holdall(KeptNames):
                 tool = result.tool or name or self.core.unknown_tool
                 if is_small_text(self.core, text, tool):
                     continue
+                if self._is_given(content_as_text(result.content) if text is None else text, tool):
+                    continue
                 # As a result, not as a list that happens to look like one.
                 whole = {"type": "tool_result", "content": result.content, "is_error": result.is_error}
                 of_blocks = take_apart(whole) is not None  # else it is a value
@@ -339,6 +351,11 @@ class Holdall(KeptNames):
                     content = taken.content["content"] if of_blocks else taken.content
                     guarded[at] = cast("Message", result.replaced(guarded[at], content))
         return guarded
+
+    def _is_given(self, text: str, tool: str) -> bool:
+        """Whether it came from here: what stands in place of an output, or the answer of one of our tools."""
+        is_answer = self.owns(tool) and len(text) <= 2 * self.core.settings.answer_max_bytes
+        return is_answer or hash(text) in self.core.given
 
     async def keep(
         self,

@@ -1160,12 +1160,14 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     """`room` is what this output may take of its turn; `notice_room` what a notice in its place may."""
     notes: dict[int, str] = {}
     taken = await _settled(core, prepared, room, notice_room, notes)
-    if taken.as_text or (isinstance(taken.content, str) and not encode(taken.content)[1]):
-        return taken
-    said = content_as_text(taken.content, notes)
-    if prepared.masked and prepared.parts is None:  # a value has no place for it
-        said = f"{said}\n[{prepared.masked}]"
-    return replace(taken, as_text=_encodable(said))
+    if not taken.as_text and (not isinstance(taken.content, str) or encode(taken.content)[1]):
+        said = content_as_text(taken.content, notes)
+        if prepared.masked and prepared.parts is None:  # a value has no place for it
+            said = f"{said}\n[{prepared.masked}]"
+        taken = replace(taken, as_text=_encodable(said))
+    if not isinstance(taken, Inline):
+        core.given.append(hash(taken.text))  # it may be over the limits by what it says of itself
+    return taken
 
 
 def _with_end(prepared: Prepared, problem: Exception | None) -> Prepared:

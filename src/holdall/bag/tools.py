@@ -80,7 +80,9 @@ class ToolCalls:
 
     async def call(self, name: str, arguments: object = None, *, tokens_left: int | None = None) -> Answer:
         """Run one of the dialect's tools. `arguments` are a mapping, or the JSON text of one."""
-        return (await self.draft(name, arguments, tokens_left=tokens_left)).given()
+        answer = (await self.draft(name, arguments, tokens_left=tokens_left)).given()
+        self._core.given.append(hash(answer.text))  # it may come back in a transcript
+        return answer
 
     async def draft(self, name: str, arguments: object = None, *, tokens_left: int | None = None) -> "Draft":
         """The same for an answer that may have to become shorter before a model gets it."""
