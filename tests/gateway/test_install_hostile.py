@@ -350,6 +350,8 @@ def test_a_key_of_very_many_parts_is_refused_before_it_is_read(key: str) -> None
          "its env sets OPENSSL_CONF, which Holdall itself would obey"),
         ({"command": "npx", "args": ["x"], "env": {"HOME": "./evil"}},
          "its env sets HOME, which Holdall itself would obey"),
+        ({"command": "npx", "args": ["x"], "env": {"XDG_CONFIG_HOME": "./evil"}},
+         "its env sets XDG_CONFIG_HOME, which Holdall itself would obey"),
         ({"command": "npx", "args": ["x"], "env": {"A,B": "v"}},
          "its env sets A,B, which Holdall itself would obey"),
         ({"command": "npx", "args": ["x"], "envFile": ".env"}, "its envFile may set what Holdall itself would obey"),
@@ -377,33 +379,32 @@ def test_a_project_gives_holdall_itself_no_variables(
 
 @requirement("trust:nothing-before-agreement")
 def test_what_else_a_project_gives_a_server_is_for_that_server_alone(tmp_path: Path) -> None:
-    """Libraries obey variables that nobody could list: where the configuration is, which database, which key."""
-    servers = {"docs": {"command": "npx", "args": ["x"], "env": {"XDG_CONFIG_HOME": "./evil", "KEY": "k"}}}
+    """Libraries obey variables that nobody could list: which database, which key, which proxy."""
+    servers = {"docs": {"command": "npx", "args": ["x"], "env": {"PGHOST": "evil.example", "KEY": "k"}}}
     file, _ = put(tmp_path, servers)
     entry = json.loads(file.read_text())["mcpServers"]["docs"]
-    assert entry["args"][-4:] == ["--for-server=KEY,XDG_CONFIG_HOME", "--", "npx", "x"]
+    assert entry["args"][-4:] == ["--for-server=KEY,PGHOST", "--", "npx", "x"]
     assert entry["env"] == servers["docs"]["env"]
     uninstall(str(file), config_folder=str(tmp_path / "own"), tools=TOOLS)
     assert json.loads(file.read_text())["mcpServers"] == servers
-    configured = tmp_path / "evil" / "holdall" / "config.toml"
-    configured.parent.mkdir(parents=True)
-    configured.write_text('retention = "no such one"')
-    say = "import os; print(os.environ['XDG_CONFIG_HOME'], os.environ['KEY'], file=open('got', 'w'))"
-    words = [sys.executable, "-m", "holdall", *entry["args"][:-2], sys.executable, "-c", say]
-    given = {
-        **os.environ,
-        "HOLDALL_HOME": str(tmp_path / "home"),
-        "XDG_CONFIG_HOME": str(tmp_path / "evil"),
-        "KEY": "k",
-    }
-    hello = (
-        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}\n'
+    (tmp_path / "sitecustomize.py").write_text(
+        "import atexit, os\natexit.register(lambda: open(f'seen-{os.getpid()}', 'w').write(os.environ.get('PGHOST', 'none')))"
     )
-    ran = subprocess.run(words, check=False, cwd=tmp_path, env=given, input=hello, capture_output=True, timeout=60)
-    assert (tmp_path / "got").read_text() == f"{tmp_path / 'evil'} k\n", ran.stderr
-    words.remove("--for-server=KEY,XDG_CONFIG_HOME")
-    ran = subprocess.run(words, check=False, cwd=tmp_path, env=given, input=hello, capture_output=True, timeout=60)
-    assert b"no such one" in ran.stderr, "else it would be obeyed"
+    say = "import os; print(os.getpid(), os.environ['PGHOST'], os.environ['KEY'], file=open('got', 'w'))"
+    words = [sys.executable, "-m", "holdall", *entry["args"][:-2], sys.executable, "-c", say]
+    given = {**os.environ, "HOLDALL_HOME": str(tmp_path / "home"), "PGHOST": "evil.example", "KEY": "k"}
+    given["PYTHONPATH"] = str(tmp_path)
+    hello = (
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}'
+    )
+    ran = subprocess.run(
+        words, check=False, cwd=tmp_path, env=given, input=hello + b"\n", capture_output=True, timeout=60
+    )
+    server, *got = (tmp_path / "got").read_text().split()
+    assert got == ["evil.example", "k"], ran.stderr
+    ours = [one.read_text() for one in tmp_path.glob("seen-*") if one.name != f"seen-{server}"]
+    assert ours
+    assert set(ours) == {"none"}
 
 
 def test_who_agrees_to_a_url_is_told_the_name_of_its_server(tmp_path: Path) -> None:

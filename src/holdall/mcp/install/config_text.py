@@ -307,7 +307,7 @@ class Choices:
 _OF_PROGRAMS = lazy_pattern(r"(?i)env|cwd|dir|args|command|cmd|shell|exec")
 # What acts before our first line does: on the loader, on a shell that starts us, on Python, on where its packages are.
 _OBEYED = lazy_pattern(
-    r"(?is)(?:PYTHON|HOLDALL_|LD_|DYLD_|OPENSSL_|GLIBC_|MALLOC_|GCONV_|LC_|BASH)\w*|HOME|PATH|LANG|LANGUAGE|LOCPATH|NLSPATH|"
+    r"(?is)(?:PYTHON|HOLDALL_|LD_|DYLD_|OPENSSL_|GLIBC_|MALLOC_|GCONV_|LC_|BASH|XDG_|__)\w*|HOME|PATH|LANG|LANGUAGE|LOCPATH|NLSPATH|"
     r"ENV|IFS|CDPATH|SHELLOPTS|.*[^A-Za-z0-9_].*|"
 )
 
