@@ -38,6 +38,7 @@ from holdall.mcp.gateway.siblings import Siblings
 from holdall.text.escape import foreign
 from holdall.values.errors import UpstreamFault
 from holdall.values.record import record
+from holdall.wire.notes import without_mark
 from holdall.wire.tool import ToolSpec
 
 # A server of the older era asks its client on the way; a client of the newer era can only be asked by a result.
@@ -263,7 +264,7 @@ class Front:
             else:
                 result = await self._answer(relay, catalogue, asked)
         except UpstreamFault as fault:
-            raise Refusal(INTERNAL_ERROR, str(fault)) from fault
+            raise Refusal(INTERNAL_ERROR, self._last_words(fault)) from fault
         self._notify_changes()
         return result
 
@@ -449,8 +450,12 @@ class Front:
             _LOG.warning("%s", fault)
         ready = {name: one for name, one in found.items() if isinstance(one, Greeting)}
         if faults and len(faults) == len(found):  # there is nothing to be in front of
-            raise Refusal(INTERNAL_ERROR, " ".join(str(fault) for fault in faults))
+            raise Refusal(INTERNAL_ERROR, " ".join(map(self._last_words, faults)))
         return ready
+
+    def _last_words(self, fault: UpstreamFault) -> str:
+        """It has the server's last words, which a client may show its model."""
+        return without_mark(str(fault), self._bag.core.marks)
 
     def _capabilities(self, greetings: Mapping[str, Greeting]) -> dict[str, Any]:
         changing = self._siblings is not None or not self._lists_always
