@@ -9,7 +9,7 @@ from typing import Any, cast
 import mcp.types as mcp
 import pytest
 
-from holdall import Inline, Kept, Unkept
+from holdall import Inline, Kept, ToolPolicy, Unkept
 from holdall.values.outputs import LargeJson
 from tests.bag.shapes import LOG, opened
 from tests.requirements import requirement
@@ -366,3 +366,38 @@ async def test_what_says_that_it_is_text_is_measured_as_text_whatever_carries_it
         [kept] = await bag.outputs()
         whole = (await bag.read(kept.handle, bytes=":", bounded=False)).text
         assert WORDS in whole or WORDS.replace(" ", "") in whole
+
+
+MUCH = "word and more\n" * 20_000
+SHAPES: dict[str, Any] = {
+    "item": {"type": "function_call_output", "call_id": "c", "output": MUCH},
+    "item of parts": {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": MUCH}]},
+    "bedrock": {"toolResult": {"toolUseId": "c", "content": [{"text": MUCH}], "status": "success"}},
+}
+
+
+@pytest.mark.parametrize("dialect", ["holdall", "extract", "async", "refs", "clamp", "legacy"])
+@pytest.mark.parametrize("shape", SHAPES)
+async def test_a_result_inside_of_another_object_is_cut_where_it_is(tmp_path: Path, shape: str, dialect: Any) -> None:
+    """All of it reached the model where nothing may be stored, and where a dialect shows the beginning."""
+    async with opened(tmp_path, dialect=dialect, tools={"never": ToolPolicy(store="never")}) as bag:
+        for tool in ("x", "never"):
+            taken = await bag.take(SHAPES[shape], tool=tool)
+            assert taken.content.keys() == SHAPES[shape].keys()
+            assert len(json.dumps(taken.content)) < 60_000
+            assert len(taken.text) < 60_000
+        partial = bag.jobs.update(SHAPES[shape], tool="x")
+        assert len(json.dumps(await partial)) < 60_000
+
+
+@pytest.mark.parametrize(
+    "partial", [{"a": MUCH}, [MUCH, 1], {"toolResult": {"content": [{"json": {"a": MUCH}}], "status": "success"}}]
+)
+async def test_a_partial_update_that_is_a_value_is_cut_as_its_text(tmp_path: Path, partial: Any) -> None:
+    async with opened(tmp_path) as bag:
+        shown = await bag.jobs.update(partial, tool="x")
+        assert isinstance(shown, str)
+        assert len(shown) < 60_000
+        assert "[tool output truncated: " in shown
+        small = {"a": 1}
+        assert await bag.jobs.update(small, tool="x") is small

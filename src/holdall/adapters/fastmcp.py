@@ -17,6 +17,7 @@ from typing import Any
 from holdall import OutputStore, Settings, UsageError
 from holdall.adapters import Conversations
 from holdall.values.errors import MissingExtra
+from holdall.wire.notes import is_note
 
 try:
     from fastmcp.exceptions import ToolError
@@ -145,4 +146,6 @@ def _outputs(result: Any) -> Iterator[object]:
 def _put(_result: Any, shown: list[Any]) -> ToolResult:
     """Made anew: the result of a server that is passed on carries what it came from, whole."""
     new = shown[0]
-    return ToolResult(new.content, new.structured_content, new.meta, new.is_error)
+    # Clients show models structured content in the place of the text, and a note of ours there is no notice.
+    structured = None if is_note(new.structured_content) else new.structured_content
+    return ToolResult(new.content, structured, new.meta, new.is_error)

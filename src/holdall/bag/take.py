@@ -1560,6 +1560,11 @@ def update_within_limits(core: Core, partial: object, tool: str) -> object:
     lines, tag = limits.lines or MAX_LINES, new_tag()
     suffix = suffix_for(limits.bytes or MAX_BYTES, lines, max_chars=limits.chars, max_tokens=limits.tokens)
 
+    apart = take_apart(partial)
+    is_value = apart is None or any(json_of(block) is not None for block in apart.blocks or ())
+    if is_value and not _is_within(core, value_text(partial)[0], limits):
+        partial = value_text(partial)[0]  # of a value a part is no value
+
     def clamped(most: int) -> tuple[object, str]:
         shown = clamp_result(partial, Limits(bytes=most, lines=lines), suffix=suffix, tag=tag)
         parts = None if isinstance(shown, str) else take_apart(shown)
@@ -1569,6 +1574,12 @@ def update_within_limits(core: Core, partial: object, tool: str) -> object:
         return clamped(most)[0]
     over = limits.tokens
     return fitted(most, least=256, make=clamped, over=lambda made: core.count(made[1]) / over)[1][0]
+
+
+def _is_within(core: Core, text: str, limits: Limits) -> bool:
+    lines, size = limits.lines or MAX_LINES, limits.bytes or MAX_BYTES
+    bounds = replace(limits, bytes=min(size, limits.chars or size), lines=lines)
+    return isinstance(decide(text, limits=bounds, tokenizer=core.tokenizer), Fits)
 
 
 def _is_incomplete(prepared: Prepared) -> bool:

@@ -14,7 +14,7 @@ from holdall.text.numbers import plural
 from holdall.values.errors import BadCall, BadReference
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
-from holdall.wire.results import field, is_block, results_in, text_of, with_field, with_text
+from holdall.wire.results import field, is_block, path_to_content, results_in, text_of, with_field, with_text
 
 # The clamp of one text: line cap first, then byte cap, and the suffix that says so.
 #
@@ -245,9 +245,9 @@ class _Block:
 def clamp_result(result: object, limits: Limits, *, suffix: str | None = None, tag: str = "") -> object:
     """`result`, or a copy with less text in it. `suffix` and `tag` are those of `clamp_text`.
 
-    Taken are a text, a text block, a list of blocks, and an object with `content` that is one of these: MCP's results,
-    partial updates, messages of a chat. Any other value comes back as it is: the caller makes a text of it first. So
-    does `structuredContent`; see `structured_content_of`.
+    Taken are a text, a text block, a list of blocks, and an object that holds one of these as results do: those of MCP
+    and Bedrock, partial updates, messages of a chat. Any other value comes back as it is: the caller makes a text of it
+    first. So does `structuredContent`; see `structured_content_of`.
     """
     if isinstance(result, list | tuple):
         blocks = cast("Sequence[object]", result)
@@ -256,7 +256,15 @@ def clamp_result(result: object, limits: Limits, *, suffix: str | None = None, t
     if text is not None:
         clamped = clamp_text(text, max_bytes=limits.bytes, max_lines=limits.lines, suffix=suffix, tag=tag)
         return with_text(result, clamped.text) if clamped.changed else result
-    return clamp_field(result, "content", limits, suffix=suffix, tag=tag)
+    return _clamp_at(result, path_to_content(result) or ("content",), limits, suffix, tag)
+
+
+def _clamp_at(value: object, path: Sequence[str], limits: Limits, suffix: str | None, tag: str) -> object:
+    if len(path) == 1:
+        return clamp_field(value, path[0], limits, suffix=suffix, tag=tag)
+    inner = field(value, path[0])
+    new = _clamp_at(inner, path[1:], limits, suffix, tag)
+    return value if new is inner else with_field(value, path[0], new)
 
 
 def clamp_field(value: object, name: str, limits: Limits, *, suffix: str | None = None, tag: str = "") -> object:

@@ -440,7 +440,7 @@ class Parts:
 def take_apart(result: object) -> Parts | None:
     if isinstance(result, str):
         return Parts(result, (), None, result)
-    path = _path(result)
+    path = path_to_content(result)
     if path is None:
         return Parts(result, (), (result,), text_of(result), alone=True) if _is_lone_block(result) else None
     content = _at(result, path)
@@ -548,7 +548,7 @@ def structured_of(result: object) -> object:
     """The structured twin of a result's text, or None."""
     if isinstance(result, str | bytes):
         return None
-    return field(result, "structuredContent", "structured_content") if _path(result) is not None else None
+    return field(result, "structuredContent", "structured_content") if path_to_content(result) is not None else None
 
 
 def wrapped_text(structured: object) -> str | None:
@@ -559,7 +559,7 @@ def wrapped_text(structured: object) -> str | None:
     return structured if isinstance(structured, str) else None
 
 
-def _path(result: object) -> tuple[str, ...] | None:
+def path_to_content(result: object) -> tuple[str, ...] | None:
     if isinstance(result, list | tuple):
         blocks = cast("Sequence[object]", result)
         return () if _is_bare_content(blocks) else None
