@@ -307,6 +307,29 @@ def test_what_is_masked_is_given_with_the_note_beside_it() -> None:
     assert _with_outputs(error, [output]) == [error]
 
 
+@requirement("clamp:budget-shared")
+def test_the_parts_of_a_result_share_its_limits(adapter: Any) -> None:
+    """Of a server with many text blocks: each by itself would pass, however many they are."""
+
+    @tool(approval_mode="never_require")
+    def many() -> list[Content]:
+        """Many parts."""
+        picture = Content.from_data(b"\x89PNG", "image/png")
+        return [*(Content.from_text(f"{number} row of text here\n" * 1_500) for number in range(20)), picture]
+
+    @tool(approval_mode="never_require")
+    def few() -> list[Content]:
+        """Two parts."""
+        return [Content.from_text("one"), Content.from_text("two")]
+
+    requests: list[Request] = []
+    script = calls_then_answers(Call("many", {}, "call-1"), Call("few", {}, "call-2"))
+    asyncio.run(agent_of(adapter, script, requests, [many, few]).run("go", session=AgentSession(session_id="c1")))
+    assert "many returned 585,019 bytes" in requests[1].results["call-1"].text
+    assert len(requests[1].results["call-1"].text) < 5_000
+    assert requests[1].results["call-2"].text.split() == ["one", "two"]
+
+
 @requirement("adapter:needle")
 def test_the_page_of_the_framework_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))

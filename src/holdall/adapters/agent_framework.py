@@ -147,10 +147,26 @@ class _Requests(ChatMiddleware):
 
 def _outputs(result: Any) -> list[object]:
     if isinstance(result, list):
-        return [_output(one) for one in cast("list[Content]", result)]
+        contents = cast("list[Content]", result)
+        if len(contents) == 1:
+            return [_output(contents[0])]
+        # One result, whose parts share its limits: of each by itself any number would pass.
+        blocks = _blocks(contents)
+        return [*([blocks] if blocks else []), *(one.to_dict() for one in contents if one.type not in _PLAIN)]
     if isinstance(result, Content):
         return [_output(result)] if result.type in _RESULTS else []
     return [result]
+
+
+_PLAIN = ("text", "data")
+
+
+def _blocks(contents: Sequence[Content]) -> list[dict[str, Any]]:
+    return [
+        {"type": "text", "text": one.text} if one.type == "text" else {"type": "file", "url": one.uri}
+        for one in contents
+        if one.type in _PLAIN
+    ]
 
 
 def _output(content: Content) -> object:
@@ -165,9 +181,23 @@ def _with_outputs(result: Any, shown: list[Any]) -> Any:
         return _with_output(result, shown[0])
     if not isinstance(result, list):
         return shown[0]
-    return [
-        one for old, new in zip(cast("list[Content]", result), shown, strict=True) for one in _with_output(old, new)
-    ]
+    contents = cast("list[Content]", result)
+    if len(contents) == 1:
+        return _with_output(contents[0], shown[0])
+    blocks, left = _blocks(contents), list(shown)
+    new = left.pop(0) if blocks else blocks
+    others = [one for old in contents if old.type not in _PLAIN for one in _with_output(old, left.pop(0))]
+    if new == blocks and not others:
+        return contents
+    files = {one.uri: one for one in contents if one.type == "data"}
+
+    def made(block: dict[str, str]) -> Content:
+        if block.get("type") == "text":
+            return Content.from_text(block["text"])
+        url = block["url"]  # another one where it is masked
+        return files.get(url) or Content.from_uri(url, media_type=url[len("data:") :].partition(";")[0])
+
+    return [*map(made, cast("list[dict[str, str]]", new)), *others]
 
 
 def _with_output(content: Content, shown: Any) -> list[Content]:
