@@ -60,7 +60,11 @@ export class TableView {
     for (const row of answer.rows.slice(0, 60)) {
       (row.cells ?? []).forEach((one, at) => (widths[at] = Math.max(widths[at], textOf(one.t).length)));
     }
-    const template = widths.map((wide) => `${Math.max(5, Math.min(44, wide + 3))}ch`).join(" ");
+    const hidden = answer.of_columns - this.columns.length;
+    const note = hidden > 0 ? `… ${grouped(hidden)} more columns: SQL has them` : "";
+    // The note has a column of its own: without one it would be in the next line of the grid, and widen the first.
+    const tracks = [...widths.map((wide) => Math.max(5, Math.min(44, wide + 3))), ...(note ? [note.length + 3] : [])];
+    const template = tracks.map((wide) => `${wide}ch`).join(" ");
     for (const one of [this.box, this.head]) one.style.setProperty("--columns", template);
     const digits = String(Math.max(3, grouped(this.total.lines).length));
     for (const one of [this.box, this.head]) one.style.setProperty("--digits", digits);
@@ -79,8 +83,7 @@ export class TableView {
     const row = make("div", "row");
     row.setAttribute("role", "row");
     row.append(make("span", "gutter", "line"), ...cells);
-    const hidden = answer.of_columns - this.columns.length;
-    if (hidden > 0) row.append(make("span", "cell cell-note", `… ${grouped(hidden)} more columns: SQL has them`));
+    if (note) row.append(make("span", "cell cell-note", note));
     this.head.replaceChildren(row);
   }
 
