@@ -21,7 +21,7 @@ from inline_snapshot import snapshot
 
 from holdall.search import ripgrep as programs
 from holdall.search.pattern import Pattern, read_pattern
-from holdall.search.ripgrep import Command, Places, Want, command_for, first_bytes, output_of, written
+from holdall.search.ripgrep import Command, Places, Spread, Want, command_for, first_bytes, output_of, written
 from holdall.store.reader import FileReader
 from holdall.values.errors import BadPattern, WorkerFault
 from holdall.verbs.grep import grep
@@ -391,6 +391,20 @@ def test_places_are_read_alike_however_the_stream_is_cut(
         places.feed(piece)
     assert places.total == len(steps)
     assert [(span.start, span.end) for span in places.found] == [pair for pair in wanted if pair[0] >= start][:most]
+
+
+@given(records, st.lists(st.integers(1, 200), max_size=20), st.integers(1, 40), st.integers(0, 3))
+def test_the_parts_that_hold_matches_are_those_of_all_matches(
+    steps: list[tuple[int, bytes]], sizes: list[int], parts: int, most: int
+) -> None:
+    starts = [sum(step for step, _ in steps[: number + 1]) for number in range(len(steps))]
+    stream = b"".join(b"%d:%s\n" % (start, text) for start, (_, text) in zip(starts, steps, strict=True))
+    size = (starts[-1] if starts else 0) + 50
+    spread = Spread(parts, size)
+    places = Places(start=0, most=most, spread=spread)
+    for piece in cut_up(stream, sizes):
+        places.feed(piece)
+    assert spread.found == sorted({start * parts // size for start in starts})
 
 
 @given(

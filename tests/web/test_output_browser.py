@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -83,6 +84,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         "odd": "äöü\x1b[31m😀\u202eend\n\nlast",
         "mixed": "".join(f"line {at}\n" + "x" * 5000 * (at == 9) + "\n" * (at == 9) for at in range(1, 3000)),
         "csv": "id,name\n" + "".join(f'{at},"n, {at}"\n' for at in range(20_000)),
+        "wide": "\n".join(",".join(f"{name}{at}" for at in range(400)) for name in ("col", *"vvvv")) + "\n",
         "odd names": json.dumps({"plain": [1, {"x": 7}], "\u202eoverridden <b>": {"inside": "deep"}}),
         "log": "".join(
             f"2026-11-15T11:00:00Z {('INFO', 'WARN', 'ERROR', 'DEBUG')[at % 4]} worker {at} {'long ' * (at % 50)}\n"
@@ -262,6 +264,25 @@ def test_matches_are_listed_and_stepped_through_both_ways(site: Site, watched: W
     assert error["y"] >= bar["y"] + bar["height"] - 1
     assert error["width"] > 0.9 * bar["width"]
     assert watched.troubles.pop().startswith("console: Failed to load resource")  # the refusal itself
+    watched.is_calm()
+
+
+@requirement("viewer:search")
+def test_the_strip_marks_all_matches_although_the_list_has_the_first_only(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("log"))
+    page.fill("[data-search]", "error")
+    page.press("[data-search]", "Enter")
+    page.locator("[data-part=search-status]", has_text="1 of 500").wait_for()
+    assert page.locator("[data-part=matches] button").count() == 200
+    ticks = page.locator("[data-part=strip] .tick").evaluate_all("all => all.map(one => Number(one.getAttribute('y')))")
+    assert len(ticks) > 350
+    assert max(after - before for before, after in pairwise(ticks)) < 8
+    assert ticks[0] < 4
+    assert ticks[-1] > 396
+    page.locator("[data-part=text]").focus()
+    page.keyboard.press("G")
+    settled(page, "of 2,000")
     watched.is_calm()
 
 
@@ -597,6 +618,29 @@ def test_csv_is_a_table_that_scrolls_to_its_end(site: Site, watched: Watched) ->
     page.locator("[data-part=table]").evaluate("box => { box.scrollTop = box.scrollHeight }")
     cells.filter(has_text=re.compile("^n, 19999$")).wait_for()
     assert page.locator("[data-part=table] .row").count() < 150
+    watched.is_calm()
+
+
+def test_each_name_of_a_wide_table_is_above_its_column(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("wide", "?view=table"))
+    page.locator("[data-part=table] .row").first.locator(".cell").first.wait_for()
+    note = page.locator("[data-part=table-head] .cell-note")
+    assert note.inner_text() == "… 200 more columns: SQL has them"
+    left = "all => all.map(one => Math.round(one.getBoundingClientRect().left))"
+    names = page.locator("[data-part=table-head] [role=columnheader]")
+    cells = page.locator("[data-part=table] .row").nth(1).locator(".cell")
+    assert names.all_inner_texts() == [f"col{at}" for at in range(200)]
+    assert cells.all_inner_texts() == [f"v{at}" for at in range(200)]
+    assert names.evaluate_all(left) == cells.evaluate_all(left)
+    page.locator("[data-part=table]").evaluate("box => { box.scrollLeft = box.scrollWidth }")
+    page.wait_for_function("() => document.querySelector('[data-part=table-head]').scrollLeft > 0")
+    assert names.evaluate_all(left) == cells.evaluate_all(left)
+    edge = page.locator("[data-part=table]").bounding_box()
+    box = note.bounding_box()
+    assert edge is not None
+    assert box is not None
+    assert edge["x"] < box["x"] < box["x"] + box["width"] <= edge["x"] + edge["width"] + 1
     watched.is_calm()
 
 

@@ -482,11 +482,19 @@ class Stats:
 
 class Places:
     """The matches from `start` on, in order, as long as `takes` takes them (without it, the first `most` are `found`);
-    and how many there are in all."""
+    and how many there are in all. `spread` gets all of them."""
 
-    def __init__(self, *, start: int, most: int = 0, takes: Callable[[Span], bool] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        start: int,
+        most: int = 0,
+        takes: Callable[[Span], bool] | None = None,
+        spread: "Spread | None" = None,
+    ) -> None:
         self.found: list[Span] = []
         self.total = 0
+        self._spread = spread
         self._start = start
         self._most = most
         self._takes = takes or self._listed
@@ -505,6 +513,8 @@ class Places:
                 return
             self.total += 1
             self._keep(self._head, self._length)
+            if self._spread is not None:
+                self._spread.add(_offset(self._head)[0])
             at += 1
         end = piece.rfind(b"\n", at) + 1 or at
         if end > at:
@@ -513,6 +523,8 @@ class Places:
 
     def _records(self, piece: bytes, at: int, end: int) -> None:
         self.total += stringzilla.count(piece, b"\n", at, end)
+        if self._spread is not None:
+            self._spread.add_records(piece, at, end)
         last = piece.rfind(b"\n", at, end - 1) + 1 or at
         if self._is_full or _offset(piece[last : last + _HEAD])[0] < self._start:
             return  # matches come in order, so none of these is to be shown
@@ -529,6 +541,42 @@ class Places:
     def _listed(self, place: Span) -> bool:
         self.found.append(place)
         return len(self.found) < self._most
+
+
+class Spread:
+    """In which of so many equal parts of an output a match begins. Millions of matches cost a few looks per part."""
+
+    def __init__(self, parts: int, size: int) -> None:
+        self.found: list[int] = []  # numbers of parts, from 0 on
+        self._parts = parts
+        self._size = size
+
+    def add(self, byte: int) -> None:
+        """Matches come in order."""
+        part = self._part(byte)
+        if not self.found or self.found[-1] < part:
+            self.found.append(part)
+
+    def add_records(self, piece: bytes, at: int, end: int) -> None:
+        while at < end:
+            self.add(_offset(piece[at : at + _HEAD])[0])
+            at = self._later(piece, at, end)
+
+    def _later(self, piece: bytes, low: int, high: int) -> int:
+        """Where the first record is whose match begins in a later part than that of the record at `low`."""
+        part = self.found[-1]
+        while True:
+            middle = (low + high) // 2
+            begin = piece.rfind(b"\n", low, middle) + 1 or piece.find(b"\n", middle, high) + 1
+            if not low < begin < high:
+                return high
+            if self._part(_offset(piece[begin : begin + _HEAD])[0]) > part:
+                high = begin
+            else:
+                low = begin
+
+    def _part(self, byte: int) -> int:
+        return min(self._parts - 1, byte * self._parts // self._size)
 
 
 class LastPlaces(Places):

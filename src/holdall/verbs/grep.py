@@ -24,6 +24,7 @@ from holdall.search.ripgrep import (
     MAX_VALUES,
     LastPlaces,
     Places,
+    Spread,
     Stats,
     Tally,
     Want,
@@ -67,6 +68,7 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     count: bool = False,
     group: bool = False,
     last: bool = False,
+    spread: int = 0,
     start: int = 0,
     max_bytes: int | None = 16384,
     total_bytes: int | None = None,
@@ -80,7 +82,8 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     match at byte `start` or later, or with `last` the last (before byte `start`), in at most `max_bytes` of text;
     `next` is where to continue. A line is shown once. `before` and `after` are lines of context, `context` both of
     them. `count` shows none. `group` shows how often each captured value (or each match, where nothing is captured)
-    occurs instead, the most frequent first; `start` and `next` are then numbers of values.
+    occurs instead, the most frequent first; `start` and `next` are then numbers of values. `spread`: the answer says in
+    which of so many equal parts of the output matches begin, without `last`, `count` and `group`.
     `total_bytes`: so many for all that is shown, where only one match has to fit into `max_bytes`. `each` gets all
     matches in parts, as they are found; the answer then has none. With `whole` no `limit` means all of them.
     """
@@ -95,6 +98,7 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
         after=around if after is None else _number("after", after, 0, MAX_CONTEXT),
         limit=None if each or (whole and limit is None) else shown,
         last=last,
+        spread=spread,
         start=whole_number(start, name="start"),
         room=room,
         total_room=room if room is None else max(room, total_bytes or 0),
@@ -138,6 +142,7 @@ class _Search:
     after: int
     limit: int | None
     last: bool
+    spread: int
     start: int
     room: int | None  # for one match
     total_room: int | None
@@ -147,12 +152,13 @@ class _Search:
 
     def matches(self) -> Found:
         answer, stats = _Answer(self), Stats()
+        spread = Spread(self.spread, self.reader.totals.bytes) if self.spread and not self.last else None
         if self.last and self.limit is not None:
             places = LastPlaces(end=self.start or inf, most=self.limit + _IN_A_LINE)
         elif self.last:  # all of them, before where it says
             places = Places(start=0, takes=lambda place: place.start < (self.start or inf) and answer.takes(place))
         else:
-            places = Places(start=self.start, takes=answer.takes)
+            places = Places(start=self.start, takes=answer.takes, spread=spread)
         with closing(self._output("places")) as pieces:
             for piece in stats.taken_from(pieces):
                 places.feed(piece)
@@ -164,6 +170,7 @@ class _Search:
             matches=answer.shown(),
             next=answer.next,
             last=self.last,
+            spread=tuple(spread.found) if spread else (),
         )
 
     def count(self) -> Found:

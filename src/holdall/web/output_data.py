@@ -32,6 +32,7 @@ from holdall.values.record import record
 from holdall.values.spans import Span, Totals
 from holdall.web.output_rows import (
     MAX_COLUMNS,
+    STRIP,
     By,
     Place,
     Reader,
@@ -99,7 +100,10 @@ async def place(bag: Holdall, handle: str, *, line: int | None, byte: int | None
 async def search(
     bag: Holdall, handle: str, pattern: str, *, ignore_case: bool, literal: bool, start: int, most: int = MATCHES
 ) -> dict[str, Any]:
-    options = {"pattern": pattern, "ignore_case": ignore_case, "literal": literal, "limit": most, "start": start}
+    options = {
+        "pattern": pattern, "ignore_case": ignore_case, "literal": literal, "limit": most, "start": start,
+        "spread": STRIP,
+    }  # fmt: skip
     bounds = replace(bag.core.bounds(), most_bytes=_MATCH_BYTES, most_tokens=None)
     try:
         found = cast("Found", await bag.fetch.carry_out(Ask("grep", handle, options), bounds))
@@ -114,7 +118,7 @@ async def search(
     following = every[most].byte if len(every) > most else found.next
     return {
         "matches": shown, "total": found.total, "unit": found.unit, "next": following, "notes": list(found.notes),
-        "bytes": found.totals.bytes, "is_running": found.state in RUNNING,
+        "bytes": found.totals.bytes, "is_running": found.state in RUNNING, "spread": list(found.spread),
     }  # fmt: skip
 
 

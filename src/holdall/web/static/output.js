@@ -281,10 +281,10 @@ const search = new Search(
   api,
   {
     land: (match) => goTo(match, { kind: "current", focus: document.activeElement !== one("search-field") }),
-    matches: (matches, current) => {
-      text.setMatches(matches, current);
-      strip.showMatches(matches, Math.max(1, total.bytes));
-      one("matches-none").hidden = matches.length > 0;
+    matches: (now) => {
+      text.setMatches(now.matches, now.current);
+      strip.showMatches(now.spread, now.searched / Math.max(1, total.bytes));
+      one("matches-none").hidden = now.matches.length > 0;
     },
     opened: () => {
       if (!isNarrow()) chooseTab(sideTab("matches"));
@@ -346,7 +346,7 @@ const follow = new Follow(api, {
     one("size").textContent = size(total.bytes);
     one("lines").textContent = plural(total.lines, "line");
     strip.show(answer.seen);
-    strip.showMatches(search.matches, Math.max(1, total.bytes));
+    strip.showMatches(search.spread, search.searched / Math.max(1, total.bytes));
     search.grown(total.bytes, false);
     if (isFollowing) text.scroller.moveTo(Infinity);
     tellPlace();

@@ -43,13 +43,14 @@ export class Search {
     this.current = -1;
     this.total = 0;
     this.searched = 0; // bytes
+    this.spread = []; // where in them matches are, of all: the list has the first only
     this.isRunning = false;
     this.next = null;
     this.list.replaceChildren();
     this.more.hidden = true;
     this.status.textContent = "";
     this.error.hidden = true;
-    this.told?.([], -1);
+    this.told(this);
   }
 
   async start() {
@@ -97,13 +98,14 @@ export class Search {
     this.total = found.total;
     this.notes = found.notes;
     this.searched = found.bytes;
+    this.spread = found.spread;
     this.isRunning = found.is_running;
     this.unit = found.unit === "lines" ? "line" : "match";
     this.next = found.next;
     this.more.hidden = this.next === null;
     for (const match of matches) this.add(match);
     this.tell();
-    this.told(this.matches, this.current);
+    this.told(this);
   }
 
   // The same question to what is there now; the match that was gone to stays the one.

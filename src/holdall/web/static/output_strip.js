@@ -1,7 +1,6 @@
 // The strip beside the bar: what the model has seen of the whole, where matches are, and what is in sight now.
 
 const SVG = "http://www.w3.org/2000/svg";
-const MOST_TICKS = 300;
 
 function rect(parent, y, height, classes, x = 0, width = 10) {
   const one = document.createElementNS(SVG, "rect");
@@ -36,10 +35,10 @@ export class Strip {
     this.svg.setAttribute("aria-label", `The model has seen ${share} of this output`);
   }
 
-  showMatches(matches, total) {
-    this.ticks.replaceChildren();
-    const step = Math.max(1, Math.ceil(matches.length / MOST_TICKS));
-    for (let at = 0; at < matches.length; at += step) rect(this.ticks, (matches[at].at / total) * this.steps - 0.75, 1.5, "tick", 7, 3);
+  // `spread`: the steps in which a match begins, of that share of the whole that was searched.
+  showMatches(spread, share) {
+    this.ticks.replaceChildren(); // a tick is higher than a step, so that a single one is seen
+    for (const step of spread) rect(this.ticks, step * share - 0.25, 1.5, "tick", 7, 3);
   }
 
   showSight(from, to) {
