@@ -85,6 +85,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         "mixed": "".join(f"line {at}\n" + "x" * 5000 * (at == 9) + "\n" * (at == 9) for at in range(1, 3000)),
         "csv": "id,name\n" + "".join(f'{at},"n, {at}"\n' for at in range(20_000)),
         "wide": "\n".join(",".join(f"{name}{at}" for at in range(400)) for name in ("col", *"vvvv")) + "\n",
+        "growing": "id,when,text\n" + "".join(f"{at},long ago,x\n" for at in range(3000))
+        + f'5549963,"5,549,963 and more",{"x" * 60}\n',
         "odd names": json.dumps({"plain": [1, {"x": 7}], "\u202eoverridden <b>": {"inside": "deep"}}),
         "log": "".join(
             f"2026-11-15T11:00:00Z {('INFO', 'WARN', 'ERROR', 'DEBUG')[at % 4]} worker {at} {'long ' * (at % 50)}\n"
@@ -641,6 +643,23 @@ def test_each_name_of_a_wide_table_is_above_its_column(site: Site, watched: Watc
     assert edge is not None
     assert box is not None
     assert edge["x"] < box["x"] < box["x"] + box["width"] <= edge["x"] + edge["width"] + 1
+    watched.is_calm()
+
+
+def test_a_column_is_wide_enough_for_what_comes_later(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("growing", "?view=table"))
+    page.locator("[data-part=table] .row", has_text="long ago").first.wait_for()
+    page.locator("[data-part=table]").focus()
+    page.keyboard.press("End")
+    last = page.locator("[data-part=table] .row", has_text="5,549,963 and more").first
+    last.wait_for()
+    cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"
+    assert last.locator(".cell").evaluate_all(cut) == ["x" * 60]
+    assert last.locator(".cell").nth(2).get_attribute("title") == "x" * 60
+    left = "all => all.map(one => Math.round(one.getBoundingClientRect().left))"
+    names = page.locator("[data-part=table-head] [role=columnheader]")
+    assert names.evaluate_all(left) == last.locator(".cell").evaluate_all(left)
     watched.is_calm()
 
 

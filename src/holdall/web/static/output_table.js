@@ -11,6 +11,8 @@ export function cell(value) {
   return one;
 }
 
+const NARROWEST = 5; // characters of a column
+const WIDEST = 44;
 const NUMBER = /^[-+]?[\d.,]+(?:e[-+]?\d+)?%?$/i;
 
 // Whether the first rows have numbers in this column, and nothing else.
@@ -51,21 +53,28 @@ export class TableView {
   async fetch(first, count, signal) {
     const answer = await this.api.ask("table", { from: first + 2, count }, signal);
     if (!this.columns) this.setColumns(answer);
+    this.widen(answer.rows);
     return answer.rows;
+  }
+
+  // Columns are as wide as what was seen of them so far: ids grow.
+  widen(rows) {
+    const before = this.widths.join();
+    for (const row of rows) {
+      (row.cells ?? []).forEach((one, at) => (this.widths[at] = Math.max(this.widths[at], Math.min(WIDEST, textOf(one.t).length + 3))));
+    }
+    if (this.template && this.widths.join() === before) return;
+    // The note has a column of its own: without one it would be in the next line of the grid, and widen the first.
+    const tracks = this.note ? [...this.widths, this.note.length + 3] : this.widths;
+    this.template = tracks.map((wide) => `${wide}ch`).join(" ");
+    for (const one of [this.box, this.head]) one.style.setProperty("--columns", this.template);
   }
 
   setColumns(answer) {
     this.columns = answer.columns;
-    const widths = this.columns.map((name) => textOf(name).length);
-    for (const row of answer.rows.slice(0, 60)) {
-      (row.cells ?? []).forEach((one, at) => (widths[at] = Math.max(widths[at], textOf(one.t).length)));
-    }
+    this.widths = this.columns.map((name) => Math.max(NARROWEST, Math.min(WIDEST, textOf(name).length + 3)));
     const hidden = answer.of_columns - this.columns.length;
-    const note = hidden > 0 ? `… ${grouped(hidden)} more columns: SQL has them` : "";
-    // The note has a column of its own: without one it would be in the next line of the grid, and widen the first.
-    const tracks = [...widths.map((wide) => Math.max(5, Math.min(44, wide + 3))), ...(note ? [note.length + 3] : [])];
-    const template = tracks.map((wide) => `${wide}ch`).join(" ");
-    for (const one of [this.box, this.head]) one.style.setProperty("--columns", template);
+    this.note = hidden > 0 ? `… ${grouped(hidden)} more columns: SQL has them` : "";
     const digits = String(Math.max(3, grouped(this.total.lines).length));
     for (const one of [this.box, this.head]) one.style.setProperty("--digits", digits);
     this.right = this.columns.map((_, at) => isNumbers(answer.rows, at));
@@ -83,7 +92,7 @@ export class TableView {
     const row = make("div", "row");
     row.setAttribute("role", "row");
     row.append(make("span", "gutter", "line"), ...cells);
-    if (note) row.append(make("span", "cell cell-note", note));
+    if (this.note) row.append(make("span", "cell cell-note", this.note));
     this.head.replaceChildren(row);
   }
 
@@ -117,6 +126,8 @@ export class TableView {
     const one = cell(value);
     one.setAttribute("role", "cell");
     one.classList.toggle("cell-right", this.right?.[at] ?? false);
+    const text = textOf(value.t);
+    if (text.length + 3 > WIDEST) one.title = text;
     return one;
   }
 
