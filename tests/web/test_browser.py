@@ -387,3 +387,27 @@ def test_a_running_session_is_seen_to_go_on_and_to_end(home: Path, watched: Watc
         assert page.evaluate("window.sameDocument") is True
         watched.is_calm()
     done(bag.close)
+
+
+def test_what_is_read_stays_where_it_is_while_a_session_goes_on(home: Path, watched: Watched) -> None:
+    bag, page = Holdall.open(home=str(home), session="live"), watched.page
+    with viewer(home) as at, bag.lease("a test"):
+        bag.journal.record("turn", number=1, final=False, tokens=10, why="")
+        for number in range(30):
+            told = {"tool": f"tool_{number}", "call_id": str(number), "outcome": "inline"}
+            bag.journal.record("called", **told, seconds=0.1, is_error=False, chars=1)
+        bag.journal.record("asked", seconds=0.1, purpose="turn", model="m", input_tokens=1, output_tokens=1, why="")
+        watched.visit(f"{at.base}/s/{bag.session.id}?token={at.token}")
+        row = page.locator("details.op-open", has_text="tool_20").first
+        row.locator("summary").click()
+        page.get_by_text("Came back to the model").wait_for()
+        row.evaluate("row => scrollBy(0, row.getBoundingClientRect().top - 200)")
+        for number in range(3):
+            done(lambda number=number: bag.keep("x\n", tool=f"kept_{number}"))
+            page.get_by_role("region", name="Outputs").get_by_text(f"kept_{number}").wait_for()
+            page.evaluate("() => new Promise(done => setTimeout(done, 100))")  # until htmx has settled
+            box = row.bounding_box()
+            assert box is not None
+            assert abs(box["y"] - 200) < 2
+        watched.is_calm()
+    done(bag.close)

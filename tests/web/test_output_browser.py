@@ -256,6 +256,13 @@ def test_matches_are_listed_and_stepped_through_both_ways(site: Site, watched: W
     assert page.locator("[data-part=search-status]").inner_text() == "10 of 10"
     page.locator("[data-part=matches] button").nth(4).click()
     page.locator("mark.current", has_text="line 14").wait_for()
+    page.press("[data-search]", "Shift+Enter")
+    page.locator("mark.current", has_text="line 13").wait_for()
+    page.press("[data-search]", "Escape")
+    assert page.input_value("[data-search]") == "line 1\\d$", "what the matches are of"
+    assert page.evaluate("document.activeElement.dataset.part") == "text"
+    page.keyboard.press("n")
+    page.locator("mark.current", has_text="line 14").wait_for()
     page.fill("[data-search]", "(")
     page.press("[data-search]", "Enter")
     page.locator("[data-part=search-error]", has_text="This bracket is not closed").wait_for()
@@ -505,6 +512,25 @@ def test_a_table_is_sorted_paged_and_exported_as_it_is_shown(site: Site, watched
     page.locator(".answer-pager", has_text="rows 1–100 of 20,000").wait_for()
     page.locator("table.answer th button", has_text="id").click()
     page.locator("th[aria-sort]").wait_for(state="detached")
+    watched.is_calm()
+
+
+def test_csv_is_offered_of_what_is_shown_only_and_dates_are_not_broken(site: Site, watched: Watched) -> None:
+    page = watched.page
+    day = ", ".join(f"'2026-02-14 SKU-{at}' as day_{at}" for at in range(30))
+    watched.visit(site.address("csv", f"?{urlencode({'view': 'sql', 'sql': f'select {day} from t limit 3'})}"))
+    cell = page.locator(".answer td .cell").first
+    cell.wait_for()
+    box = cell.bounding_box()
+    assert box is not None
+    assert box["height"] < 30, "one line"
+    link = page.get_by_role("link", name="All rows as CSV")
+    assert link.is_visible()
+    page.fill("#sql-text", "select 1 as one")
+    assert not link.is_visible()
+    page.press("#sql-text", "Control+Enter")
+    link.wait_for()
+    assert "select+1+as+one" in (link.get_attribute("href") or "")
     watched.is_calm()
 
 
@@ -862,12 +888,28 @@ def test_in_the_tree_the_value_that_is_chosen_is_copied(site: Site, watched: Wat
     watched.is_calm()
 
 
+def test_what_is_marked_stays_in_sight_in_hex(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("log"))
+    go(page, "L500")
+    shown(page, "worker 500 ")
+    page.locator("label", has_text="hex").click()
+    marked = page.locator("[data-part=text][data-by=hex] mark.landed").first
+    marked.wait_for()
+    assert _is_in_sight(page, marked)
+    watched.is_calm()
+
+
 def test_a_line_past_the_end_is_said_not_to_be_there(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("small"))
     page.get_by_label("Jump to a line").fill("L9999")
     page.keyboard.press("Enter")
     page.get_by_text("There is no line 9,999: this is the last, 300.").wait_for()
+    go(page, "byte 99999")
+    page.get_by_text("There is no byte 99,999: this is the last, 2,591.").wait_for()
+    go(page, "150%")
+    page.get_by_text("There is no 150%: this is the end.").wait_for()
     page.get_by_role("tab", name="SQL").click()
     page.locator("[data-part=status].is-wrong").wait_for(state="hidden")
     assert page.locator("[data-part=status]").inner_text() == "", "it is about the text, not about this"

@@ -210,6 +210,20 @@ def test_damaged_bytes_are_never_shown_and_the_answer_says_so(home: Path) -> Non
         assert browser.get(output).status_code == 200
 
 
+def test_a_search_says_that_matches_may_be_missing_in_what_is_damaged(home: Path) -> None:
+    session, facts = made(home, lambda bag: bag.keep("a line\n" * 30_000))
+    file = home / f"session-{session}" / facts.file
+    data = bytearray(file.read_bytes())
+    data[70_000] ^= 1
+    file.chmod(0o600)
+    file.write_bytes(data)
+    with client(home) as browser:
+        answer = told(browser, f"/s/{session}/o/{facts.handle}/search?q=line")
+        whole = told(browser, f"{kept(home, 'a line')}/search?q=line")
+    assert answer["damage"] == "Damaged, so that matches may be missing: bytes 65,536 to 131,072."
+    assert whole["damage"] == ""
+
+
 # Search
 
 
@@ -854,6 +868,19 @@ def test_two_outputs_are_compared_from_the_earlier_to_the_later(home: Path) -> N
         assert "<code>old &lt;b&gt;</code>" in told
         assert f'/o/{first}?byte=250&amp;to=258"' in told
         assert f"holdall diff {first} {second} --session &#39;two words&#39;" in told
+
+
+def test_a_part_is_not_compared_with_what_it_is_in_unless_that_is_asked(home: Path) -> None:
+    with zipfile.ZipFile(written := io.BytesIO(), "w") as archive:
+        archive.writestr("logs/a.log", LINES)
+    outer = kept(home, written.getvalue())
+    handle = outer.rpartition("/")[2]
+    with client(home) as browser:
+        unasked = browser.get(f"{outer}!logs~2Fa.log/compare").text
+        asked = html.unescape(browser.get(f"{outer}!logs~2Fa.log/compare?other={handle}").text)
+    assert "choose an output" in unasked
+    assert "holdall diff" not in unasked
+    assert f"'{handle}!logs/a.log'" in asked, "as a shell takes it"
 
 
 def test_how_long_an_output_is_kept_and_how_it_is_removed_is_said(home: Path) -> None:

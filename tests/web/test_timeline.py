@@ -5,6 +5,7 @@ import html
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from holdall.bag import Holdall
 from holdall.policy.folds import Coverage
 from holdall.values.events import Event
-from holdall.values.spans import Span
+from holdall.values.spans import Span, Totals
 from holdall.web.figures import ContextChart, Turn, context_chart, coverage_bar
+from holdall.web.output_page import Seen
 from holdall.web.timeline import Proof, Quote, Reported, linked
 from tests.requirements import requirement
 from tests.web.stories import FALSE_QUOTE, LOG, NEEDLE, REAL_QUOTE, investigation, plain
@@ -176,7 +178,9 @@ async def test_a_session_that_is_not_there_is_not_found_and_not_made(home: Path,
     with client(home) as browser:
         assert browser.get(path).status_code == 404
         assert browser.get(f"{path}/live").status_code == 404
-        assert "No session yet" in browser.get("/").text
+        empty = browser.get("/").text
+        assert "No session yet" in empty
+        assert "holdall demo --keep</code>" in empty, "without it the demo keeps nothing"
 
 
 async def test_costs_in_the_list_and_on_the_page_are_the_same_and_those_of_sub_agents_stand_apart(home: Path) -> None:
@@ -344,6 +348,23 @@ async def test_an_output_took_as_long_as_its_call_and_one_that_was_removed_not_u
         assert "<dt>took</dt><dd>1 min 17 s</dd>" in browser.get(f"/s/{session}/o/{slow.handle}").text
         assert "<dt>took</dt>" not in browser.get(f"/s/{session}/o/{lost.handle}").text
     assert re.findall(r'data-label="Took" class="num">([^<]*)<', page) == ["", "1 min 17 s"]
+
+
+async def test_both_tables_of_a_page_say_the_same_of_a_command(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="times") as bag:
+        command = await bag.jobs.begin(tool="make")
+        command.finish("cancelled")
+        facts = await bag.show(command.handle)
+        session = bag.session.id
+    with client(home) as browser:
+        outputs, calls = browser.get(f"/s/{session}").text, browser.get(f"/s/{session}/calls").text
+    pill = '<span class="pill is-bad">cancelled</span>'
+    assert pill in outputs
+    assert pill in calls
+    assert '<span class="pill is-bad">failed</span>' not in outputs + calls
+    facts = replace(facts, created=100.0, ended=100.5)
+    assert Seen.of(facts, Totals(0, 0, 0), Coverage(), 200.0, 0.001).seconds == 0.5, "the log has it when it had ended"
+    assert Seen.of(facts, Totals(0, 0, 0), Coverage(), 200.0, 77.0).seconds == 77.0
 
 
 _KILLED = """import asyncio, sys

@@ -137,6 +137,7 @@ class Found:
     of_messages: bool = False  # as in a Passage
     lines: int = 0
     last: bool = False  # the last matches are shown, not the first
+    damage: tuple[Span, ...] = ()  # what cannot be trusted, of what was searched
     spread: tuple[int, ...] = ()  # the parts of the output in which matches begin, where that was asked; for pages
 
     def to_json(self) -> dict[str, Any]:

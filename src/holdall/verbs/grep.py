@@ -226,6 +226,7 @@ class _Search:
             total=total,
             lines=stats.lines,
             totals=totals,
+            damage=tuple(self.damage or ()),
             unit="lines" if self.pattern.can_be_empty else "matches",
             state=state,
             notes=tuple(

@@ -69,6 +69,7 @@ class Row:
     why: str = ""
     failed: bool = False
     runs: bool = False
+    ended: str = "failed"  # how, where it failed
 
     @property
     def size(self) -> int:
@@ -78,7 +79,8 @@ class Row:
         """Whether it is among those that are asked for; `text` is in lower case."""
         if verdict and verdict != self.verdict and not (verdict == "failed" and self.failed):
             return False
-        said = (self.tool, self.server, self.arguments, self.why, self.handle, self.call_id, self.verdict)
+        ended = self.ended if self.failed else ""
+        said = (self.tool, self.server, self.arguments, self.why, self.handle, self.call_id, self.verdict, ended)
         return not text or any(text in one.lower() for one in said)
 
 
@@ -172,7 +174,8 @@ def _completed(row: Row, event: Event) -> Row:
         failed = data.get("state") != "ready"
         sizes = {"bytes": whole(data.get("bytes")), "tokens": whole(data.get("tokens"))}
         why = str(data.get("why") or "")[:_SHORT]
-        return replace(row, seconds=number(event.seconds), failed=failed, why=why or row.why, **sizes)
+        ended = _ended(data.get("state"), row)
+        return replace(row, seconds=number(event.seconds), failed=failed, ended=ended, why=why or row.why, **sizes)
     seconds = row.seconds if row.verdict == "in the background" and row.bytes else number(event.seconds)
     at = min(row.at, event.at - event.seconds)
     return replace(
@@ -249,7 +252,13 @@ def _with_facts(row: Row, facts: Facts | None, now: float) -> Row:
         row, at=min(row.at, facts.created), arguments=given, server=row.server or facts.origin.server[:200],
         bytes=row.bytes or facts.measure.bytes, seconds=max(row.seconds, seconds), runs=runs,
         failed=row.failed or facts.state in FAILED, why=row.why or facts.error[:_SHORT],
+        ended=_ended(facts.state, row),
     )  # fmt: skip
+
+
+def _ended(state: object, row: Row) -> str:
+    """The word that the table of outputs has too."""
+    return str(state) if state in FAILED else row.ended
 
 
 @record

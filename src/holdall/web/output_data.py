@@ -119,7 +119,15 @@ async def search(
     return {
         "matches": shown, "total": found.total, "unit": found.unit, "next": following, "notes": list(found.notes),
         "bytes": found.totals.bytes, "is_running": found.state in RUNNING, "spread": list(found.spread),
+        "damage": _damage(found.damage),
     }  # fmt: skip
+
+
+def _damage(spans: Sequence[Span]) -> str:
+    if not spans:
+        return ""
+    more = f" and {len(spans) - 1:,} more places" if len(spans) > 1 else ""
+    return f"Damaged, so that matches may be missing: bytes {spans[0].start:,} to {spans[0].end:,}{more}."
 
 
 async def difference(bag: Holdall, earlier: str, later: str, skip: int) -> Difference:

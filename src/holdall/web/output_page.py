@@ -380,10 +380,11 @@ class Seen:
 
     @staticmethod
     def of(facts: Facts, total: Totals, coverage: Coverage, now: float, logged: float = 0.0) -> "Seen":
-        """`logged` is how long the log says that its call took: the record begins when it went to the background."""
+        """`logged` is how long the log says that its call took: the record begins when it went to the background. Of a
+        command the record knows more: the log has it when it had ended."""
         end = now if facts.state in asking.RUNNING else facts.ended or facts.created
-        took = logged or (0.0 if facts.state in asking.UNTIMED else max(0.0, end - facts.created))
-        return Seen(facts, total, figures.coverage_bar(coverage, total.bytes), took)
+        took = 0.0 if facts.state in asking.UNTIMED else end - facts.created
+        return Seen(facts, total, figures.coverage_bar(coverage, total.bytes), max(logged, took))
 
     @property
     def runs(self) -> bool:
@@ -501,7 +502,9 @@ async def compare(request: Request) -> Response:
         same = [one for one in ended if one.origin.tool == facts.origin.tool]
         others = sorted(same, key=lambda one: one.place, reverse=True) + [one for one in ended if one not in same]
         before = (one.handle for one in others if one in same and one.place < facts.place)
-        other = request.query_params.get("other") or next(before, same[0].handle if same else "")
+        # The archive that a part is in, or another one, is no earlier version of it: somebody has to choose.
+        likely = "" if MEMBER in facts.handle else next(before, same[0].handle if same else "")
+        other = request.query_params.get("other") or likely
         found, problem = None, ""
         try:
             if other:

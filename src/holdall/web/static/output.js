@@ -236,9 +236,13 @@ async function jumpTo(words) {
     showText();
     text.scroller.moveTo(asked === "start" ? 0 : Infinity);
   } else if ((found = /^(\d+(?:\.\d+)?)\s*%$/.exec(asked))) {
-    await land(Math.floor((Math.min(100, Number(found[1])) / 100) * Math.max(0, total.bytes - 1)));
+    const share = Number(found[1]);
+    await land(Math.floor((Math.min(100, share) / 100) * Math.max(0, total.bytes - 1)));
+    if (share > 100) say(`There is no ${found[1]}%: this is the end.`, true);
   } else if ((found = /^(?:b|bytes?|@)\s*(\d[\d,_']*)(?:\s*(?:-|–|:|to)\s*(\d[\d,_']*))?$/.exec(asked))) {
-    await land(numberIn(found[1]), found[2] ? numberIn(found[2]) : undefined);
+    const wanted = numberIn(found[1]);
+    await land(wanted, found[2] ? numberIn(found[2]) : undefined);
+    if (wanted >= total.bytes) say(`There is no byte ${grouped(wanted)}: this is the last, ${grouped(Math.max(0, total.bytes - 1))}.`, true);
   } else if ((found = /^(?:l|lines?)?\s*(\d[\d,_']*)$/.exec(asked))) {
     setFollowing(false);
     showText();

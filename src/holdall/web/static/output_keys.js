@@ -33,8 +33,8 @@ export function listenToKeys({ page, text, table, search, goToJump, stopFollowin
   const inText = { ...inRows, f: toggleFollowing, w: toggleWrap };
 
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && event.target.matches("[data-search]")) text.box.focus();
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
     const here = page.dataset.view === "text" ? inText : inTable() ? inRows : {};
     const isTaken = event.target.closest("[role=tablist], button, a, summary, input, [data-own-keys]") && !EVERYWHERE.test(event.key);

@@ -18,6 +18,13 @@ export class Search {
       if (this.asked === this.question() && this.matches.length) this.step(event.submitter?.dataset.step === "-1" ? -1 : 1);
       else this.start();
     });
+    this.field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") event.preventDefault(); // a browser empties the field, and what is listed would have no name
+      if (event.key !== "Enter" || !event.shiftKey) return;
+      event.preventDefault();
+      if (this.asked === this.question()) this.step(-1);
+      else this.start();
+    });
     this.form.addEventListener("change", (event) => {
       if (event.target.type === "checkbox" && this.field.value) this.start();
     });
@@ -97,6 +104,7 @@ export class Search {
   take(found, matches) {
     this.total = found.total;
     this.notes = found.notes;
+    this.damage = found.damage;
     this.searched = found.bytes;
     this.spread = found.spread;
     this.isRunning = found.is_running;
@@ -180,8 +188,8 @@ export class Search {
   }
 
   tell() {
-    // What is packed, or in another encoding, was not searched.
-    this.error.textContent = this.total ? "" : (this.notes || []).join(" · ");
+    // What is packed, or in another encoding, was not searched; of what is damaged the matches are not all.
+    this.error.textContent = this.total ? this.damage : (this.notes || []).join(" · ");
     this.error.hidden = !this.error.textContent;
     const all = this.current < 0 ? plural(this.total, this.unit) : `${grouped(this.current + 1)} of ${grouped(this.total)}`;
     this.status.textContent = `${this.total ? all : "nothing found"}${this.isRunning ? ` in the first ${size(this.searched)}` : ""}`;

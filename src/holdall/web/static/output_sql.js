@@ -5,6 +5,7 @@ import { fill } from "./output_runs.js";
 import { cell } from "./output_table.js";
 
 const PAGE = 100;
+const SHORT = 30; // characters that are not broken: a date, a name with hyphens
 const NUMBERS = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|DOUBLE|FLOAT|REAL|DECIMAL)/;
 const PLAIN = /^[a-z_][a-z0-9_]*$/;
 const RESERVED = new Set(
@@ -31,6 +32,7 @@ export class Sql {
         this.run();
       }
     });
+    this.form.addEventListener("input", () => this.offerCsv());
     this.form.elements.at.addEventListener("change", () => this.describe(this.form.elements.at.value));
     this.columns.addEventListener("click", (event) => {
       const button = event.target.closest("button[data-name]");
@@ -94,6 +96,12 @@ export class Sql {
     return this.ask({ sql: sql.value, at: at.value || null, sort: null, down: false }, 0);
   }
 
+  // Only while the fields say what the rows below are the answer to.
+  offerCsv() {
+    const { sql, at } = this.form.elements;
+    this.csv.hidden = !this.hasCsv || sql.value !== this.last.sql || (at.value || null) !== this.last.at;
+  }
+
   async ask(asked, skip) {
     this.running?.abort();
     const running = (this.running = new AbortController());
@@ -101,15 +109,17 @@ export class Sql {
     // What stands there is the answer to another question.
     if (this.result.querySelector("table")) this.result.classList.add("is-old");
     if (!this.result.querySelector(".is-asking")) this.result.prepend(make("p", "note is-asking", "asking …"));
-    this.csv.hidden = true;
+    this.hasCsv = false;
+    this.offerCsv();
     const started = performance.now();
     let shown;
     try {
       const answer = await this.api.ask("query", { ...asked, skip: skip || null }, running.signal);
       shown = this.table(answer, asked, performance.now() - started);
-      this.csv.hidden = !answer.sortable || !answer.columns.length;
-      this.csv.href = this.api.address("csv", asked);
       this.last = asked;
+      this.hasCsv = answer.sortable && answer.columns.length > 0;
+      this.csv.href = this.api.address("csv", asked);
+      this.offerCsv();
       this.asked(asked);
     } catch (error) {
       if (running.signal.aborted) return;
@@ -137,7 +147,9 @@ export class Sql {
       row.forEach((value, at) => {
         const one = line.insertCell();
         if (isRight[at]) one.className = "cell-right";
-        one.append(cell(value));
+        const shown = cell(value);
+        if (shown.textContent.length <= SHORT) shown.classList.add("cell-short");
+        one.append(shown);
         if (at === lines && value.k === "number") this.link(one, `?line=${value.t[0]}`, () => this.jump(`L${value.t[0]}`));
       });
       const place = answer.places?.[number];

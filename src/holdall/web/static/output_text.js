@@ -60,8 +60,10 @@ export class TextView {
 
   async switchTo(by) {
     const at = this.firstByte();
+    const isMarked = this.mark !== null && this.mark.from >= at && this.mark.from < this.lastByte();
     this.show(by, this.total);
-    await this.scrollToByte(at, { top: true });
+    if (isMarked) await this.scrollToByte(this.mark.from);
+    else await this.scrollToByte(at, { top: true });
   }
 
   // The byte at the upper edge, and the one after the last in sight.

@@ -14,9 +14,24 @@
 
   const runs = (head) => head.querySelector(".is-running") !== null;
 
+  // What is read stays where it is, whatever is added above it.
+  let read = null;
+  const isSeen = (one) => one.getBoundingClientRect().bottom > 0 && one.getBoundingClientRect().top < innerHeight;
+  const hold = () => {
+    const all = scrollY ? Array.from(document.querySelectorAll("#live details.op-open")).filter(isSeen) : [];
+    const one = all.find((row) => row.contains(document.activeElement)) ?? all.find((row) => row.open) ?? all[0];
+    read = one ? { id: one.id, top: one.getBoundingClientRect().top } : null;
+  };
+  const stay = () => {
+    const one = read && document.getElementById(read.id);
+    if (one) scrollBy(0, one.getBoundingClientRect().top - read.top);
+  };
+  for (const name of ["htmx:afterSwap", "htmx:afterSettle"]) document.body.addEventListener(name, (event) => event.detail.target.id === "live" && stay());
+
   // htmx keeps each row that can be opened as it is: its head is replaced here, and what it opens to if it has ended since.
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     if (event.detail.target.id !== "live" || event.detail.xhr.status !== 200) return;
+    hold();
     const fresh = new DOMParser().parseFromString(event.detail.serverResponse, "text/html");
     for (const row of fresh.querySelectorAll("details.op-open")) {
       const kept = document.getElementById(row.id);
