@@ -518,6 +518,40 @@ def test_without_any_setting_outputs_are_kept_in_the_users_own_data_folder(holda
     assert list(tmp_path.rglob("session-*/session.json"))
 
 
+def test_in_a_working_folder_that_was_removed_everything_works_but_relative_paths(
+    holdall: Program, tmp_path: Path
+) -> None:
+    handle = holdall.put(b"a,b\n1,2\n3,4\n")
+    response = {"stdout": "row\n" * 30_000, "stderr": "", "interrupted": False, "isImage": False}
+    about = {"hook_event_name": "PostToolUse", "session_id": "5f1e", "tool_name": "Bash", "tool_input": {}}
+    result = json.dumps({**about, "tool_response": response})
+    (tmp_path / "result").write_text(result)
+
+    def there(command: str) -> "subprocess.CompletedProcess[str]":
+        script = f"mkdir {tmp_path}/gone && cd {tmp_path}/gone && rmdir {tmp_path}/gone && {PROGRAM} {command}"
+        words = ["bash", "-c", script]
+        return subprocess.run(words, env=holdall.environment(), capture_output=True, text=True, check=False, timeout=60)
+
+    shown = {
+        f"cat {handle}": "a,b\n1,2\n3,4\n",
+        f"grep {handle} 3,4": "3:8:3,4\n",
+        f"query {handle} 'select sum(b) as s from t'": "s\n6\n",
+        "exec -- echo run": "run\n",
+        f"put {tmp_path}/result": "handle: ",
+        f"hook claude-code < {tmp_path}/result": "handle: ",
+        "doctor": "ok    store ",
+    }
+    for command, output in shown.items():
+        ran = there(command)
+        assert ran.returncode == 0, (command, ran.stderr)
+        assert output in ran.stdout, command
+    for command in ("ls --home here", "export cli -o here"):
+        refused = there(command)
+        assert (refused.returncode, refused.stderr) == (
+            3, "holdall: the working folder was removed: change to another one, or write paths in full, from / on.\n"
+        )  # fmt: skip
+
+
 def test_a_temporary_folder_with_a_strange_name_is_no_matter(holdall: Program, tmp_path: Path) -> None:
     strange = tmp_path / "a b\nc"
     strange.mkdir()

@@ -9,6 +9,7 @@ imported inside of the functions that use it, here and in all of them.
 
 import contextlib
 import difflib
+import errno
 import inspect
 import os
 import sys
@@ -269,11 +270,22 @@ def _exit_code(work: Coroutine[Any, Any, int], options: Options) -> int:
         streams.drop_output()
         return 0
     except OSError as problem:  # the store explains its own; what is left is as plain as the system tells it
-        print_error(problem, as_json=as_json)
+        print_error(_removed_folder(problem) or problem, as_json=as_json)
         return FAULT
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _removed_folder(problem: OSError) -> OSError | None:
+    """The same in words where the working folder is gone: the system says only that something is not there."""
+    if problem.errno != errno.ENOENT or problem.filename is not None:
+        return None
+    try:
+        os.getcwd()
+    except OSError:
+        return OSError("the working folder was removed: change to another one, or write paths in full, from / on.")
+    return None
 
 
 def _elsewhere(options: Options, handle: str) -> str:

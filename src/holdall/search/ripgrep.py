@@ -348,6 +348,7 @@ def _start(command: Command) -> subprocess.Popen[bytes]:
                 bufsize=0,
                 pipesize=_PIPE,
                 env={},
+                cwd=os.sep,  # it reads no path, and refuses to start in a folder that was removed
                 pass_fds=read,
                 process_group=0,  # an interrupt on the terminal is ours to handle, once
             )

@@ -72,7 +72,9 @@ def process_mark(process: int) -> str:
 def way_to(path: str) -> Iterator[tuple[str, str]]:
     """Each folder that is looked into on the way to the file, with the link that is found there, if it is one."""
     here, links = os.sep, 0
-    names = os.path.join(os.getcwd(), path).split(os.sep)[::-1]
+    # A whole path needs no working folder: that of an agent may have been removed.
+    whole = path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+    names = whole.split(os.sep)[::-1]
     while names:
         name = names.pop()
         if name in ("", ".", ".."):
