@@ -157,10 +157,40 @@ def test_a_wait_has_the_exit_code_of_what_it_waited_for(holdall: Program) -> Non
     assert holdall("wait", handle).code == 7
     assert holdall("wait", handle, "--json").code == 7
     assert holdall("wait", handle, "--pattern", "done").code == 0
-    assert holdall("wait", handle, "--pattern", "other").code == 1
+    other = holdall("wait", handle, "--pattern", "other")
+    assert (other.code, other.err) == (1, f"{handle}: it has ended, and no line matches 'other'\n")
     assert holdall("wait", _started(holdall, "true")).code == 0
     assert holdall("wait", handle, "--timeout", "0").code == 7
     assert holdall("wait", handle, "--pattern", "done", "--timeout", "0").code == 0
+
+
+@requirement("cli:wait", "cli:rm")
+def test_a_command_that_is_recommended_is_for_the_session_that_was_named(holdall: Program, tmp_path: Path) -> None:
+    words = ("exec", "-s", "build", "--background", "--json", "--", "sh", "-c", f"echo one; cat {_gate(tmp_path)}")
+    handle = str(holdall(*words).json["handle"])
+    grep = f"{handle}: the pattern is there: holdall grep {handle} one --session build\n"
+    assert holdall("wait", handle, "-s", "build", "--pattern", "one").err == grep
+    refused = holdall("rm", handle, "-s", "build").err
+    stop, wait = f"holdall stop {handle} --session build", f"holdall wait {handle} --session build"
+    assert refused.endswith(f"End it first (`{stop}`) or wait for it (`{wait}`).\n")
+    assert holdall("stop", handle, "-s", "build").code == 0
+    assert holdall("cat", "zzzz", "-s", "build").err.endswith("(`holdall ls --session build` lists them.)\n")
+    long = holdall.put(b"one line\n" * 20_000, "-s", "build")
+    assert f" · next: holdall read {long} --lines " in (read := holdall("read", long, "-s", "build").err)
+    assert read.endswith(": --session build\n")
+
+
+def test_a_command_on_a_terminal_is_followed_in_the_session_that_was_named(holdall: Program) -> None:
+    ours, theirs = os.openpty()
+    words = started_as("exec", "-s", "build", "--", "true")
+    env = holdall.environment({"NO_COLOR": "1"})
+    ran = subprocess.run(words, env=env, stdout=theirs, stderr=theirs, check=False, timeout=60)
+    (facts,) = holdall("ls", "-s", "build", "--json").json["outputs"]
+    assert (ran.returncode, os.read(ours, 200).split(b"\r\n")[0].decode()) == (
+        0, f"{facts['handle']} running: holdall tail -f {facts['handle']} --session build",
+    )  # fmt: skip
+    os.close(theirs)
+    os.close(ours)
 
 
 def test_what_is_piped_to_a_command_in_the_background_is_said_not_to_be_passed_on(holdall: Program) -> None:

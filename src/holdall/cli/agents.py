@@ -391,8 +391,11 @@ def _drop(out: BinaryIO) -> None:
         os.dup2(null.fileno(), out.fileno())
 
 
-def about(report: Report, bag: Holdall, seconds: float) -> None:
-    """On standard error: what is wrong with it, what it took, how much of what was kept its model has seen."""
+def about(report: Report, bag: Holdall, seconds: float, home: str) -> None:
+    """On standard error: what is wrong with it, what it took, how much of what was kept its model has seen.
+
+    `home` is the flag that a command for the same data folder needs.
+    """
     if report.synthetic:
         screen.about(f"The agent did not report: {one_line(report.why, 300)}. What it has done is kept.")
     elif report.status != "success":
@@ -406,7 +409,7 @@ def about(report: Report, bag: Holdall, seconds: float) -> None:
         grace = f"{bag.settings.grace_seconds:g} s"
         screen.about(f"still running: {told}. What has not ended in {grace} is cancelled; what it wrote is kept.")
     name = shlex.quote(one_line(bag.session.name, 300))
-    screen.about(f"more: holdall show --tree {name}" + (f" · holdall ls -s {name}" if seen else ""))
+    screen.about(f"more: holdall show --tree {name}{home}" + (f" · holdall ls -s {name}{home}" if seen else ""))
 
 
 def took(report: Report, bag: Holdall, seconds: float) -> str:
@@ -601,7 +604,8 @@ class _Run:
             self._check_read()
         else:
             report_text(report, self._out)
-            about(report, self._bag, time.monotonic() - began)
+            home = replace(self._options, session=None).flags()
+            about(report, self._bag, time.monotonic() - began, home)
             if report.synthetic:
                 screen.about(f"go on with: {again}")
         return BAD_REPORT_EXIT_CODE if report.synthetic or report.status == "failure" else 0

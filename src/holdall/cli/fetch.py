@@ -104,7 +104,8 @@ async def ls(
         elif kept:
             screen.about(f"none of the {plural(len(kept), 'output')} is of that tool, kind and state")
         else:
-            screen.about(f'nothing is kept in session "{bag.session.name}" yet: some-command | holdall put')
+            way = f"some-command | holdall put{options.flags()}"
+            screen.about(f'nothing is kept in session "{bag.session.name}" yet: {way}')
         if len(outputs) < len(rows) and not options.as_json:
             screen.about(f"{len(outputs):,} of {plural(len(rows), 'output')}; all of them without --limit")
         if faults and not options.as_json:
@@ -303,7 +304,7 @@ async def read(options: Options, handle: str, **ranges: str | None) -> int:
             return _print(options, READ, found)
         found = await bag.fetch.find(handle, **ranges)
         await _stream(bag, "read", handle, found.bytes, **ranges)
-        screen.about(screen.range_of(found))
+        screen.about(screen.range_of(found, flags=options.flags()))
         return FOUND_NOTHING if found.past_end else 0
 
 
@@ -456,7 +457,7 @@ def _print(
         if not options.as_json:
             screen.content(found.data)
             screen.end_line(found.data)
-            screen.about(screen.range_of(found, "slice" if verb is SLICE else "read"))
+            screen.about(screen.range_of(found, "slice" if verb is SLICE else "read", options.flags()))
         return FOUND_NOTHING if found.past_end else 0
     if isinstance(found, Found):
         if not options.as_json and count:

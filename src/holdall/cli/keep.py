@@ -212,7 +212,7 @@ async def _execute(
         masks = bag.core.policy_of(name).redact  # then nobody gets what did not go through the store
         live = show.is_terminal(sys.stdout) and not options.as_json and not masks
         if show.is_terminal(sys.stderr):
-            show.about(f"{writer.handle} running: holdall tail -f {writer.handle}")
+            show.about(f"{writer.handle} running: holdall tail -f {writer.handle}{options.flags()}")
         written = [0]
 
         def keep(chunk: bytes) -> None:
@@ -534,7 +534,10 @@ async def wait(options: Options, handle: str | None, pattern: str | None, timeou
         for facts in [] if options.as_json else ended:
             print(_line(facts))
         for one in [] if options.as_json else matched:
-            show.about(f"{one}: the pattern is there: holdall grep {one} {shell_quoted(pattern or '')}")
+            words = f"holdall grep {one} {shell_quoted(pattern or '')}{options.flags()}"
+            show.about(f"{one}: the pattern is there: {words}")
+        for facts in ended if pattern is not None and not matched and not options.as_json else []:
+            show.about(f"{facts.handle}: it has ended, and no line matches {one_line(pattern or '', 60)!r}")
         if not ended and not matched and not options.as_json:
             show.about("still running; the time is over")
         if ended and pattern is None:

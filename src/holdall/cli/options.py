@@ -30,6 +30,7 @@ from holdall.values.errors import (
     UsageError,
     json_name,
 )
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.wire.verbs import Verb
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 FOUND_NOTHING, WRONG_USE, FAULT = 1, 2, 3
 _LISTED = 5
 _LOOKED_INTO = 200  # sessions, the newest
+_HINT = lazy_pattern(r"`(holdall (?:ls|(?:stop|wait) [^\s`]+))`")  # commands for the session that an error is about
 
 Home = Annotated[
     str | None,
@@ -116,9 +118,16 @@ class Options:
         )
         bag.core.ends_session = False
         bag.journal.reader = reader_in(found.session)
-        given = (("--home", found.shown_home, self.home), ("--session", found.session, self.session))
-        bag.core.shell = "".join(f" {flag} {shell_quoted(str(value))}" for flag, value, told in given if told)
+        bag.core.shell = self.flags()
         return bag
+
+    def flags(self) -> str:
+        """What a command for the same session needs, as this one was given it: ` --home /data --session build`."""
+        if not self.home and not self.session:
+            return ""
+        found = self.configuration()
+        given = (("--home", found.shown_home, self.home), ("--session", found.session, self.session))
+        return "".join(f" {flag} {shell_quoted(str(value))}" for flag, value, told in given if told)
 
     def read_bag(self) -> "Holdall":
         """The same for a command that only reads: it makes no session and no data folder, and changes no retention.
@@ -261,6 +270,7 @@ def _exit_code(work: Coroutine[Any, Any, int], options: Options) -> int:
     except HoldallError as problem:
         if isinstance(problem, UnknownHandle):
             problem.args = (f"{problem}{_elsewhere(options, problem.handle)}",)
+        problem.args = (_HINT.sub(lambda hint: f"`{hint[1]}{options.flags()}`", str(problem)),)
         print_error(problem, as_json=as_json)
         if isinstance(problem, streams.StdoutError):
             streams.drop_output()

@@ -79,8 +79,11 @@ def json_text(value: Any) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def range_of(passage: Passage, command: str = "read") -> str:
-    """`lines 1–50 of 7,121 · bytes 0–4,812 of 797,637 · next: holdall read k3f9 --lines 51:`"""
+def range_of(passage: Passage, command: str = "read", flags: str = "") -> str:
+    """`lines 1–50 of 7,121 · bytes 0–4,812 of 797,637 · next: holdall read k3f9 --lines 51:`
+
+    `flags` are those that a command for the same session needs.
+    """
     total = passage.total
     if passage.past_end:
         return (
@@ -94,7 +97,7 @@ def range_of(passage: Passage, command: str = "read") -> str:
         f"chars {_range(passage.chars.start, passage.chars.end)} of {grouped(total.chars)}",
     ]
     if passage.next:
-        parts.append(f"next: holdall {command} {passage.handle} {flags_of(passage.next)}")
+        parts.append(f"next: holdall {command} {passage.handle} {flags_of(passage.next)}{flags}")
     return " · ".join([*parts, *passage.notes])
 
 

@@ -116,7 +116,7 @@ async def import_(
     first, *below = done.names
     print(one_line(first, 300))
     with_them = f", with {plural(len(below), 'session')} below it" if below else ""
-    command = f"holdall ls --session {shlex.quote(one_line(first, 300))}"
+    command = f"holdall ls --session {shlex.quote(one_line(first, 300))}{replace(options, session=None).flags()}"
     show.about(f"restored as {one_line(first, 100)}{with_them}: {command}")
     return 0
 
