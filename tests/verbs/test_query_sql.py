@@ -175,12 +175,25 @@ def test_records_with_lines_that_are_not_json_are_queried_as_lines(ask: Ask) -> 
     data = b'{"a":1}\n{"a":2}\n' * 20 + b"oops\n" + b'{"a":3}\n'
     table = ask(data, "select (text->>'$.a')::int as a from t where json_valid(text) and line_no > 39")
     assert rows(table) == [[2], [3]]
-    assert any("Not all of it is ndjson, so t has its lines" in note for note in table.notes)
+    place = 'Malformed JSON in file "the output", at byte 1 in record 41: unexpected character.'
+    assert table.notes[-1] == (
+        "Not all of it is ndjson, so t has its lines, as line_no, text. json_valid(text) tells the lines that are JSON, "
+        f"text->>'$.name' reads them. (Invalid Input Error: {place})"
+    )
     table = ask(data, "select line_no, a from t order by 1 desc limit 2")
     assert rows(table) == [[42, 3], [41, None]]
     assert "1 row of t is no object: null in all columns but line_no, text." in table.notes
     with pytest.raises(BadQuery, match=r"Not all of it is ndjson.* Columns of t: line_no BIGINT, text VARCHAR"):
         ask(data, "select b from t")
+
+
+def test_a_few_values_among_which_is_other_text_are_read_as_lines_where_the_sql_names_them(ask: Ask) -> None:
+    data = b'{"a":1}\n\n{"a":"x"}\nnot json\n{"a":null}\n'
+    table = ask(data, "select line_no, text from t where not json_valid(text)")
+    assert rows(table) == [[2, ""], [4, "not json"]]
+    assert table.notes[-1] == "t is read as lines: line_no, text."
+    with pytest.raises(BadQuery, match=r"at byte 1 in record 3: .*, or its lines: select line_no, text from t\.$"):
+        ask(data, "select a from t")
 
 
 @pytest.mark.parametrize("other", ["[1, 2]", "null", "1.5", '"s"', "true", "[]"])
@@ -349,7 +362,7 @@ def test_what_cannot_be_a_table_is_told_with_one_full_stop(ask: Ask) -> None:
     with pytest.raises(BadQuery) as refused:
         ask(b'[{"a": 1}, {"a": tru}]', "select a from t")
     assert ".." not in str(refused.value)
-    assert str(refused.value).endswith("Try a path, grep or read.")
+    assert str(refused.value).endswith("Try a path, grep or read, or its lines: select line_no, text from t.")
 
 
 @requirement("query:not-a-table")

@@ -46,9 +46,10 @@ _TEMPLATES = (
     lazy_pattern(r"(?s)invalid \w{1,20} field format: \"(.*)\", expected format is \([^\"]{1,80}"),
     lazy_pattern(
         r"(?s)Malformed JSON (?:at byte \d{1,15} of input|in file \"the output\", at byte \d{1,15} in "
-        r"(?:line|record/value) \d{1,15}): [A-Za-z ,-]{1,60}\.(.*)"
+        r"record \d{1,15}): [A-Za-z ,-]{1,60}\.(.*)"
     ),
 )
+_PLACE = lazy_pattern(r"(Invalid Input Error: Malformed JSON in file \"[^\"]*\", at byte \d+ in )[a-z/]+ (\d{1,15})")
 _NESTED = lazy_pattern(r"\b(?:STRUCT|MAP|UNION|ENUM)\(")
 _OF_THE_SQL = frozenset({"ParserException", "BinderException", "CatalogException"})
 _HOPELESS = lazy_pattern(r"Malformed JSON|Invalid unicode|not utf-8")
@@ -118,6 +119,8 @@ def in_few_words(name: str, message: str, path: str, *, names: Sequence[str] = (
     if name == "PermissionException":
         return "the SQL may read t and nothing else: no other file, no network, no extension, no setting"
     message = _MACHINE.sub("the output", _ADVICE.sub("", message[:_LONGEST_READ]).replace(path, "the output")).strip()
+    if place := _PLACE.match(message):  # DuckDB counts the values, not empty lines, and the faulty one as two
+        message = f"{place[1]}record {int(place[2]) - 1}{message[place.end() :]}"
     odd = _NESTED.search(message) or any(sign in one for one in names for sign in "\"'\n")
     if name not in _OF_THE_SQL or (odd and name != "ParserException"):
         return _around_data(message)

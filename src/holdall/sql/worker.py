@@ -24,6 +24,7 @@ from holdall.store.deadline import Deadline
 from holdall.store.protocol import OutputReader
 from holdall.text.json.reader import begins_json
 from holdall.values.errors import OutOfTime, WorkerFault
+from holdall.values.patterns import lazy_pattern
 
 # The process that runs SQL, as the rest of Holdall sees it: started when first needed, used again, killed when late.
 #
@@ -346,6 +347,7 @@ _NOT_WHOLE = (
     "the values that are there."
 )
 _BEGINNING = 64 * 1024
+_LINES = lazy_pattern(r"(?i)\b(?:line_no|text)\b")
 
 
 class Part:
@@ -407,6 +409,8 @@ class SqlRequest:
         for part in self._parts:
             if not part.reading and part.at is None and part.kind == "text" and part.begins_as_json():
                 part.why = _NOT_WHOLE
+            if answer.get("error") == "source" and answer["table"] == part.names[0]:
+                answer["has_lines"] = part.at is None and part.kind == "json"
             if part.why and part.reading != "mended":
                 answer["message"] = f"{answer.get('message', '').rstrip('.')}. {part.why}"
         return answer, notes + [part.why for part in self._parts if part.why]
@@ -423,7 +427,8 @@ class SqlRequest:
             kind = part.kind
             if part.reading == "lines" or part.at is not None or not format_of(kind).has_lines:
                 continue
-            if answer.get("missing") in ("line_no", "text"):
+            names_lines = kind == "json" and _LINES.search(self._request["sql"]) is not None
+            if answer.get("missing") in ("line_no", "text") or (is_refused and names_lines):
                 why = "t is read as lines: line_no, text."
             elif is_refused and not part.reading and kind in ("csv", "tsv"):
                 part.reading = "rewritten"  # row by row, as the notice has it

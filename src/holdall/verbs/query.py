@@ -183,7 +183,8 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
         case "missing":
             raise WorkerFault(f"SQL needs the package duckdb, which cannot be loaded here: {message}")
         case "source":
-            hint = _LATE if answer.get("late") else "Try a path, grep or read."
+            lines = ", or its lines: select line_no, text from t" * bool(answer.get("has_lines"))
+            hint = _LATE if answer.get("late") else f"Try a path, grep or read{lines}."
             raise BadQuery(f"the output cannot be read as a table: {message.rstrip('.')}. {hint}")
         case _:
             columns = f" {answer['columns']}." if answer.get("columns") else ""
