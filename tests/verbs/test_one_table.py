@@ -178,6 +178,24 @@ def test_the_order_of_numbers_that_are_text_is_told(worker: SqlWorker, sql: str,
         assert ask(worker, text, sql).notes == notes
 
 
+def test_a_column_of_dates_with_another_value_far_down_is_said_to_be_one_of_dates(worker: SqlWorker) -> None:
+    days = [f"2026-{n % 12 + 1:02}-{n % 28 + 1:02}" for n in range(100_000)]
+    rows = "".join(f"{n},{'31.12.2026' if n == 80_000 else day},{'x' * 20}\n" for n, day in enumerate(days))
+    reader = reader_of(f"id,day,z\n{rows}".encode())
+    told = query_sql(reader, "describe t", worker=worker)
+    assert [row[:2] for row in told.rows] == [("id", "BIGINT"), ("day", "DATE"), ("z", "VARCHAR")]
+    assert told.notes == (
+        "The types come from a sample; a column with another value elsewhere is text where SQL reads it.",
+    )
+    cast = r"Cast one side: try_cast\(column as date\), or as timestamp, or cast\(column as varchar\)"
+    with pytest.raises(BadQuery, match=rf"required\. {cast}\. \(t is not what the data look like"):
+        query_sql(reader, "select count(*) from t where day >= date '2026-06-01'", worker=worker)
+    assert query_sql(reader, "select max(day) from t", worker=worker).notes == (
+        "Not all of day is dates, so its order is that of text: try_cast(day as date) has that of dates.",
+    )
+    assert query_sql(reader, "describe t", worker=worker).notes == ()  # by now it is known
+
+
 def test_the_order_of_a_column_with_a_late_text_is_told_each_time(worker: SqlWorker) -> None:
     rows = "".join(f"{n},{n % 150},{'x' * 20}\n" for n in range(100_000))
     reader = reader_of(f"id,ms,z\n{rows}7,n/a,x\n".encode())

@@ -385,6 +385,7 @@ def _arrow(duck: Any, shape: Shape, notes: list[str]) -> str:
 _ODD_VALUE = "CSV Error: not all values of a column are of its type"
 _REAL = r"-?(?:(?:0|[1-9]\d{0,17})(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?"
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?"
+_USUAL = {"DATE": "dates", "TIMESTAMP": "times", "TIMESTAMPTZ": "times"}
 _IS = {
     "DOUBLE": f"regexp_full_match(trim({{0}}), '{_REAL}')",
     "BOOLEAN": "lower({0}) in ('true', 'false')",
@@ -777,11 +778,13 @@ class Uses:
     ordered: set[str] = field(default_factory=set[str])
     names: set[str] = field(default_factory=set[str])  # of all columns, as they are spelled
     whole_rows: bool = False
+    describes: bool = False  # DESCRIBE tells types, and reads no value
 
 
 def uses_of(duck: Any, statement: str) -> Uses:
     nodes = [node for node, _ in _objects(json.loads(_parsed(duck, statement)))]
-    found = Uses(whole_rows=_takes_whole_rows(nodes))
+    describes = any(node.get("type") == "SHOW_REF" and node.get("show_type") == "DESCRIBE" for node in nodes)
+    found = Uses(whole_rows=_takes_whole_rows(nodes), describes=describes)
     for node in nodes:
         if node.get("class") == "COLUMN_REF":
             found.names.update(map(str, node["column_names"]))
@@ -1137,6 +1140,10 @@ class Table:
                 f"The columns and types come from the first {SAMPLE:,} records; a member that only later ones have is "
                 "found once the SQL names it."
             )
+        if self.uses.describes and self._may_have_odd_values() and any(kind != TEXT for _, kind in self._shape.columns):
+            notes.append(
+                "The types come from a sample; a column with another value elsewhere is text where SQL reads it."
+            )
         return notes
 
     def _has_more(self) -> bool:
@@ -1152,20 +1159,23 @@ class Table:
         return bool(self._known[key])
 
     def order_notes(self) -> list[str]:
-        """That a column which the SQL puts in order is text, though its values look like numbers."""
+        """That a column which the SQL puts in order is text, though its values look like numbers or dates."""
         if not self.uses.ordered:
             return []
+        usual: dict[str, str] = {}
         if self._shape.form in _FORMATS or (self._way is not None and self._way.members):
             texts = {name for name, kind in columns_of(self._duck, self._select) if kind == "JSON"}
         else:
             found = self._known.get((*self._shape.identity, "csv"), self._shape.columns)  # with all values looked at
-            numbers = {name for name, kind in self._shape.columns if kind != TEXT}
-            texts = {name for name, kind in found if kind == TEXT and name in numbers.union(self._shape.nearly)}
+            usual = {name: kind for name, kind in self._shape.columns if kind != TEXT}
+            texts = {name for name, kind in found if kind == TEXT and (name in usual or name in self._shape.nearly)}
         for name in sorted(name for name in texts if name.casefold() in self.uses.ordered)[:1]:
             column = name if _NESTED_MEMBER.fullmatch(name) else _identifier(name)
             if foreign(column) == column:
-                by_number = f"try_cast({column} as double) has that of numbers"
-                return [f"Not all of {column} is numbers, so its order is that of text: {by_number}."]
+                what = _USUAL.get(usual.get(name, ""), "numbers")
+                kind = "double" if what == "numbers" else usual[name].lower()
+                other = f"try_cast({column} as {kind}) has that of {what}"
+                return [f"Not all of {column} is {what}, so its order is that of text: {other}."]
         return []
 
     def _as_used(self, select: str) -> str:
@@ -1471,7 +1481,7 @@ class Query:
         elif blamed == "query" and (hint := hint_for(message)):
             said = f"{said.rstrip('.')}. {hint}"
         if table.reason and blamed == "query":
-            said += f". ({table.name} is not what the data look like, because: {table.reason})"
+            said = f"{said.rstrip('.')}. ({table.name} is not what the data look like, because: {table.reason})"
         return Refused(blamed, said, self._told() if columns else "", missing_name(name, message), table.name)
 
     def _nested_as_text(self) -> str:

@@ -69,6 +69,8 @@ _HINTS = (
      "The column is text: write try_cast(column as double)."),
     (lazy_pattern(r"'(?:year|month|day|hour|week|quarter|dayofweek|date_\w+|strftime|epoch|time_bucket)\([^']*VARCHAR"),
      "The column is text: write cast(column as timestamp), or strptime(column, '%d/%m/%Y') as it is written."),
+    (lazy_pattern(r"Cannot compare values of type (?=.*\bVARCHAR\b).*\b(?:DATE|TIMESTAMP)\b"),
+     "Cast one side: try_cast(column as date), or as timestamp, or cast(column as varchar)."),
     (lazy_pattern(r"Cannot compare values of type"),
      "Cast one side: try_cast(column as double), or cast(column as varchar)."),
     (lazy_pattern(r"Could not convert string '(?s:.*)' to (?:U?INT|DOUBLE|DECIMAL|FLOAT)"),
