@@ -161,8 +161,7 @@ def test_a_name_that_is_taken_names_the_way_out(holdall: Program, tmp_path: Path
     refused = holdall("import", bundle)
     assert refused.code == 2
     assert refused.err.endswith(
-        'holdall: there is a session "build" already, and it is not touched. '
-        "Restore the bundle under another name with --as NAME.\n"
+        'holdall: there is a session "build" already, and it is not touched. Choose another name with --as NAME.\n'
     )
     assert files(holdall.home) == before
     assert holdall("import", bundle, "--as", "build again").text == "build again\n"
@@ -252,5 +251,6 @@ def test_a_session_is_copied_to_another_store_and_nothing_is_made_where_there_is
     assert elsewhere("cat", handle, "-s", "build").out == LOG
     assert elsewhere("ls", "--sessions", "--json").json["sessions"][0]["retention"] == "2 days"
     again = holdall("copy", "build", "--to", str(elsewhere.home))
-    assert again.code == 2
+    taken = 'holdall: there is a session "build" already, and it is not touched. Choose another name with --as NAME.\n'
+    assert (again.code, again.err.endswith(taken)) == (2, True)
     assert holdall("copy", "build", "--to", str(elsewhere.home), "--as", "twice").code == 0

@@ -130,6 +130,11 @@ def test_ls_and_show_say_how_much_a_running_output_has_so_far(holdall: Program) 
         listed = holdall("ls", "--state", "running")
         assert listed.text.splitlines()[1].split()[4:7] == ["-", "8", "B"]
         assert holdall("show", writer.handle, "--json").json["so_far"] == {"bytes": 8, "lines": 2}
+        shown = [line.split(None, 1) for line in holdall("show", writer.handle).text.splitlines()]
+        assert [line for line in shown if line[0] in ("bytes", "lines", "so_far")] == [
+            ["bytes", "8 so far"],
+            ["lines", "2 so far"],
+        ]
         assert holdall("ls", "--json").json["outputs"][0]["so_far"] == {"bytes": 8, "lines": 2}
         writer.finish()
 
@@ -270,6 +275,13 @@ def test_a_command_cannot_pass_a_quota_and_what_is_over_it_is_still_shown(holdal
     kept = holdall("cat", holdall("ls", "--json").json["outputs"][0]["handle"]).out
     assert {*kept.split(), *ran.out.split()} >= {b"%d" % number for number in range(1, 1001)}
     assert holdall("stats", "--json").json["stored_bytes"] <= 1000
+
+
+def test_what_is_shown_instead_of_kept_does_not_run_into_the_notice(holdall: Program) -> None:
+    words = ("exec", "--", "sh", "-c", "seq 1 20000; echo ----; printf 'no line end'")
+    ran = holdall("--set", "session_quota_bytes=1000", *words)
+    assert ran.code == 3
+    assert ran.out.partition(b"no line end")[2][:13] == b"\nsh returned "
 
 
 @requirement("cli:stats", "watch:outputs-kept", "watch:bytes-kept")

@@ -268,6 +268,14 @@ def test_query_by_sql_by_path_and_at_an_array(holdall: Program) -> None:
     assert holdall("query", handle, "--path", "/items/2/tags").text == '["a", "b"]\n'
     assert holdall("query", handle, "--path", "$.nothing").code == 1
     assert holdall("query", handle).code == 2
+    text = holdall.put(b"a,b\n1,2\n3,4\n")
+    refused = holdall("query", text, "select 1 from t", "--at", "$.items").err
+    assert refused.startswith(f"holdall: --at chooses a part of t, and {text} is not JSON: ")
+    assert "also" not in refused
+    two = holdall("query", text, "select 1 from t", "--at", "$.items", "--also", handle).err
+    other = "What --also names is reached into with unnest, or is t itself where the two change places."
+    assert two == refused.replace("\n", f" {other}\n")
+    assert holdall("query", handle, "select 1", "--at", "$.no").err.startswith("holdall: --at names nothing. ")
 
 
 @requirement("cli:ls", "cli:show", "session:listed")

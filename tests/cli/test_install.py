@@ -114,4 +114,6 @@ def test_a_hook_goes_into_the_settings_of_its_agent_and_out_again(holdall: Progr
     assert holdall("install", "claude-code", "--hook").code == 1
     assert holdall("uninstall", "claude-code").text == f"{settings}: hook taken out\n"
     assert not settings.exists()
-    assert "has no hook that Holdall can use" in holdall("install", "cursor", "--hook").err
+    assert holdall("install", "cursor", "--hook").err == (
+        "holdall: cursor has no hook that Holdall can use; --hook is for claude-code, gemini, opencode.\n"
+    )

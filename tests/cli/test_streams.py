@@ -104,6 +104,16 @@ def test_put_with_a_closed_standard_output_keeps_and_says_so(holdall: Program) -
     assert holdall("cat", facts["handle"]).out == b"hi\n"
 
 
+@requirement("cli:exit-3")
+@pytest.mark.parametrize(
+    "command", ["cat {}", "read {}", "tail {}", "grep {} h", "query {} 'select 1'", "show {}", "ls"]
+)
+def test_what_only_prints_says_that_standard_output_is_closed(holdall: Program, command: str) -> None:
+    handle = holdall.put(b"hi\n")
+    ran = _shell(holdall, f"holdall {command.format(handle)} >&-")
+    assert (ran.returncode, ran.stderr) == (3, "holdall: standard output cannot be written: Bad file descriptor.\n")
+
+
 @pytest.mark.parametrize("command", ["put", "import -"])
 def test_what_needs_standard_input_says_that_it_is_closed(holdall: Program, command: str) -> None:
     ran = _shell(holdall, f"holdall {command} <&-")

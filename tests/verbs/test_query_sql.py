@@ -432,9 +432,7 @@ def test_at_that_names_no_table_is_refused_with_what_there_is(ask: Ask, at: str,
 
 
 def test_at_on_what_is_no_json_is_refused(ask: Ask) -> None:
-    with pytest.raises(
-        BadQuery, match=r"at chooses a part of t, and .* is not JSON: .* What also names is reached into with unnest"
-    ):
+    with pytest.raises(BadQuery, match=r"^at chooses a part of t, and [a-z0-9]+ is not JSON: [^.]+\.$"):
         ask(b"a,b\n1,2\n3,4\n", "select 1 from t", at="$.a")
 
 

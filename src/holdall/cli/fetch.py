@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-from holdall.cli import progress
+from holdall.cli import progress, streams
 from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, Handle, Options, command, complete_from, complete_handle
 from holdall.text.escape import one_line
@@ -36,7 +36,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 _STATES = ("kept", "removed", *STATES)
+_ARGUMENT = lazy_pattern(r"(?:^|(?<= What ))(?:at|also)(?= (?:names|chooses) )")
 _TOOL_CALL = lazy_pattern(r"query with at='?(.+?)'? and sql=\"(.*?)\"(?=\.$)")  # in what a model would be told
+
+
+def _opened(options: Options) -> Holdall:
+    """To show something of it: raises StdoutError where standard output is closed, since nobody would see it."""
+    streams.check_stdout()
+    return options.read_bag()
 
 
 @command(app)
@@ -79,7 +86,7 @@ async def ls(
                 "--tool, --kind and --state are for outputs; --sessions takes --limit, --reverse and --sort size."
             )
         return await _sessions(options, limit, by_size=sort == "size", reverse=reverse)
-    async with options.read_bag() as bag:
+    async with _opened(options) as bag:
         kept = await bag.outputs()
         faults = {facts.handle: facts.error for facts in kept if facts.state == "unreadable"}
         so_far = {
@@ -241,7 +248,7 @@ async def show(
         return await show_tree(options, handle)
     if handle is None:
         raise UsageError("show needs the handle of an output (`holdall ls` lists them), or --tree for an agent's run.")
-    async with options.read_bag() as bag:
+    async with _opened(options) as bag:
         facts = await bag.show(handle)
         flat = facts.to_json() | {"session_name": bag.session.name, "long_handle": facts.long_handle}
         running = facts.state == "running"  # its size is what there is of it now
@@ -252,7 +259,11 @@ async def show(
     if options.as_json:
         screen.as_json(flat | {"coverage": seen})
         return 0
-    for name, value in flat.items():
+    shown: dict[str, Any] = dict(flat)
+    if running:  # its facts are made at its end
+        del shown["so_far"]
+        shown |= {"bytes": f"{grouped(total.bytes)} so far", "lines": f"{grouped(total.lines)} so far"}
+    for name, value in shown.items():
         if value not in ("", None, [], False) or name in ("bytes", "lines"):
             print(f"{screen.paint(f'{name:<14}', 'dim')} {one_line(_fact(name, value), 2000)}")
     for name, value in _ledger(seen):
@@ -280,7 +291,7 @@ def _fact(name: str, value: Any) -> str:
 @command(app)
 async def cat(options: Options, handle: Handle) -> int:
     """Print the exact bytes of an output, all of them, each block checked."""
-    async with options.read_bag() as bag:
+    async with _opened(options) as bag:
         if options.as_json:
             found = await bag.read(handle, bytes=":", bounded=False)
             bag.fetch.count("cat", {}, found)
@@ -296,7 +307,7 @@ async def cat(options: Options, handle: Handle) -> int:
 @command(app, READ)
 async def read(options: Options, handle: str, **ranges: str | None) -> int:
     ranged = any(one is not None for one in ranges.values())
-    async with options.read_bag() as bag:
+    async with _opened(options) as bag:
         if options.as_json or not ranged:
             found = await bag.read(handle, **ranges, bounded=not ranged)
             if ranged:
@@ -330,7 +341,7 @@ async def tail(
     lines: int,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on while it is being written.")] = False,
 ) -> int:
-    async with options.read_bag() as bag:
+    async with _opened(options) as bag:
         if not follow:
             last = await bag.tail(handle, lines, bounded=False)
             bag.fetch.count("tail", {"lines": lines}, last)
@@ -371,7 +382,7 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
     if why := _mistake(verb.name, given):
         raise UsageError(why)
     rows = screen.csv_rows if given.pop("csv", False) else screen.rows
-    async with options.read_bag() as bag:
+    async with _opened(options) as bag:
         bounds = bag.core.bounds(bounded=False)
         # A person at a terminal gets a page; a pipe gets everything, as it is found.
         stream = None
@@ -396,7 +407,8 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
             raise
         except BadQuery as problem:
             said = _TOOL_CALL.sub(r'holdall query HANDLE "\2" --at \1', str(problem))
-            problem.args = (said.replace("name its path in at.", "name its path with --at."),)
+            said = said.replace("name its path in at.", "name its path with --at.")
+            problem.args = (_ARGUMENT.sub(r"--\g<0>", said),)
             raise
         bag.fetch.count(verb.name, given, found, None if stream is None else stream.shown)
         return _print(options, verb, found, stream=stream, rows=rows, **given)

@@ -375,7 +375,7 @@ def _copy(
     stdout_failure: StdoutError | None = None
     if pipe is None:
         return None, None
-    lost = 0
+    lost, last = 0, b""
     _widen(pipe.fileno())
     while chunk := os.read(pipe.fileno(), _PIPE_BYTES):
         if fault is None:
@@ -388,11 +388,15 @@ def _copy(
         elif live or fault is not None:
             try:
                 show.content(chunk)
+                last = chunk[-1:]
             except BrokenPipeError:
                 pass
             except StdoutError as problem:
                 stdout_failure = problem
                 drop_output()
+    if fault is not None and not live and last not in (b"", b"\n"):  # the notice begins on a line of its own
+        with contextlib.suppress(StdoutError, BrokenPipeError):
+            show.content(b"\n")
     if lost:
         why = "could not be kept, and are not shown: secrets of this tool are masked where it is kept."
         fault = StoreFault(f"{fault} The last {plural(lost, 'byte')} {why}")

@@ -142,10 +142,11 @@ async def uninstall(options: Options, client: Client = None, file: File = None, 
 
 
 def _install_hook(options: Options, client: str | None, file: str | None, *, dry_run: bool) -> int:
-    from holdall.mcp.install.hooks import HOOKS, install_hook
+    from holdall.mcp.install.hooks import HOOKS, hook_of, install_hook
 
     if client is None or file is not None:
         raise UsageError(f"--hook is for a client, by its name: {', '.join(HOOKS)}.")
+    hook_of(client)  # or it says that there is none, and nothing else
     command = f"{shlex.join(_program())} hook {client}"
     if options.home or os.environ.get("HOLDALL_HOME"):
         screen.about(f"Start {client} with the same HOLDALL_HOME: its hook and the commands in notices look there.")

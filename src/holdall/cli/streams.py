@@ -53,6 +53,12 @@ def drop_output() -> None:
         sys.stdout.flush()
 
 
+def check_stdout() -> None:
+    """Raises StdoutError if the shell gave us standard output closed: for commands that do nothing but print."""
+    if is_closed(STDOUT):
+        raise stdout_error(OSError(errno.EBADF, os.strerror(errno.EBADF)))
+
+
 def stdout_error(problem: OSError) -> StdoutError:
     reason = os.strerror(problem.errno) if problem.errno else str(problem)
     return StdoutError(f"standard output cannot be written: {reason}.")

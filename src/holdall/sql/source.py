@@ -448,10 +448,7 @@ def _the_value(reader: OutputReader, path: JsonPath, lines: bool) -> Hit:
     if found.total > 1:
         raise BadQuery(f"at names one array or object, but {found.total} members are called so.")
     if found.fault:
-        raise BadQuery(
-            f"at chooses a part of t, and {reader.facts.handle} is not JSON: {found.fault}. What also names is reached "
-            "into with unnest, or is t itself where the two change places."
-        )
+        raise BadQuery(f"at chooses a part of t, and {reader.facts.handle} is not JSON: {found.fault}.")
     raise BadQuery("at names nothing. " + explain_no_match(reader.read, size, path, found.scan, layout=found.layout))
 
 

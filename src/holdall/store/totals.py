@@ -165,10 +165,7 @@ class Room:
 
 
 def taken(name: str) -> str:
-    return (
-        f'there is a session "{name}" already, and it is not touched. '
-        "Restore the bundle under another name with --as NAME."
-    )
+    return f'there is a session "{name}" already, and it is not touched. Choose another name with --as NAME.'
 
 
 def bad_lines(store: Logged, session: SessionInfo) -> Iterator[Verdict]:

@@ -37,6 +37,7 @@ __all__ = ["SqlWorker", "query", "query_path", "query_sql"]
 _LONGEST_SQL = 100_000  # characters
 _NODE_COST = 48  # bytes that a value costs besides its path and its text
 _LATE = "As lines all of it can be read (kind: lines)."
+_OTHER = " What also names is reached into with unnest, or is t itself where the two change places."
 _AT_ONCE = 256  # values that are passed on together
 _WINDOW = 1 << 20  # bytes that are read at once for values near each other
 _MIN_TEXT = 200  # bytes of a value that are worth showing; where they do not fit, the value is left for the next page
@@ -143,7 +144,8 @@ def query_sql(
                 f"(a WHERE, a LIMIT), a smaller table (at), or no join of t with itself.{_not_all(given)}"
             ) from None
         except (BadQuery, WorkerFault) as fault:
-            raise type(fault)(f"{fault}{_not_all(given)}") from None
+            other = _OTHER if also and str(fault).startswith("at chooses a part of t, and ") else ""
+            raise type(fault)(f"{fault}{other}{_not_all(given)}") from None
         finally:
             if worker is None:
                 asked.worker.close()
