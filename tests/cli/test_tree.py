@@ -76,6 +76,12 @@ def test_a_run_without_a_report_says_so_and_what_a_stranger_named_is_cut() -> No
     assert second == "└─ turn 1 · 1.2 s · 0 tokens in it"
 
 
+def test_of_questions_that_a_person_asked_nothing_was_to_be_reported() -> None:
+    totals = {"model_calls": 1, "input_tokens": 70, "output_tokens": 5}
+    first, _ = drawn_tree(op("session", "cli", op("extraction", "who?"), totals=totals, interrupted=True))
+    assert first == "session cli · 0 turns · 1 model call · 0 tool calls · 75 tokens · 1.2 s"
+
+
 def test_where_the_log_is_gone_the_snapshot_is_shown(holdall: Program, agents: Agents) -> None:
     file = agents.agent(calls(("small", {})), report("done"))
     assert holdall("run", file, "x", "--session", "s1").code == 0

@@ -196,6 +196,20 @@ def test_a_few_first_and_last_lines_are_shown_each_cut_at_a_byte_cap() -> None:
     assert shown == snapshot([])
 
 
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        ("a\n", "L1  a"),
+        ("a\r\n", "L1  a"),
+        ("x" * 81 + "\n", f"L1  {'x' * 80} … +1 byte"),
+        ("x" * 90, f"L1  {'x' * 80} … +10 bytes"),
+    ],
+)
+def test_the_end_of_a_line_is_no_part_of_it_that_is_left_out(output: str, shown: str) -> None:
+    lines = data_of(notice_of(output)).split("\n")
+    assert next(line for line in lines if line.startswith("L1  ")) == shown
+
+
 def test_of_one_very_long_line_both_ends_are_shown() -> None:
     output = "start " + "lorem ipsum " * 9000 + "finish"
     assert data_of(notice_of(output)) == snapshot("""\

@@ -162,7 +162,9 @@ def _root(tree: Node) -> str:
     ]
     if "recovered" in tree:
         parts.append("was made shorter for its model")
-    if not reported:
+    if not turns and not reported:
+        pass  # questions that a person asked: nobody was to report
+    elif not reported:
         parts.append("interrupted, no report" if tree.get("interrupted") else "no report yet")
     else:
         status = "no report of the model's" if reported.get("synthetic") else f"reported {reported.get('status')}"

@@ -211,14 +211,15 @@ def last_lines(view: View, most: int) -> list[End]:
 
 def _beginning(view: View, number: int, start: int, line: bytes, known: bool) -> End:
     kept = beginning(line.removesuffix(b"\r"), LINE_BYTES)
+    line_end = len(view.tail) - len(view.tail.removesuffix(b"\n").removesuffix(b"\r"))
     left = (
-        view.facts.measure.bytes - kept.end
+        view.facts.measure.bytes - line_end - kept.end
         if view.facts.measure.lines <= 1
         else kept.omitted
         if known
         else PREVIEW_BYTES
     )
-    more = "" if left <= 0 else f" … +{left:,} bytes" if known or view.facts.measure.lines <= 1 else " …"
+    more = "" if left <= 0 else f" … +{plural(left, 'byte')}" if known or view.facts.measure.lines <= 1 else " …"
     return End(f"L{number:,}  {_shown(kept.text)}{more}", Span(start, start + kept.end), number)
 
 
@@ -467,9 +468,15 @@ def _ends(view: View, told: set[int]) -> tuple[list[End], list[End]]:
     measure = view.facts.measure
     first = first_lines(view, _FIRST if measure.kind == "text" or view.outline is None else 1)
     said = "\n".join(view.outline.lines) if view.outline is not None else ""
-    first = [end for end in first if (end.line not in told and end.text.partition("  ")[2] not in said) or not end.line]
+    first = [end for end in first if (end.line not in told and not _is_in(end, said)) or not end.line]
     known = told | {end.line for end in first} if measure.lines > 1 else set[int]()
     return first, [end for end in last_lines(view, 1) if end.line not in known]
+
+
+def _is_in(end: End, said: str) -> bool:
+    """As words of it, not inside of one: the line `a` is not told by "paragraph"."""
+    text = end.text.partition("  ")[2]
+    return text in said and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said) is not None
 
 
 def _steady(view: View) -> Callable[[str], int]:
