@@ -377,6 +377,32 @@ def test_groups_of_a_pattern_that_can_match_nothing_are_those_of_the_first_match
     assert whole.groups == (Group("aa", 1), Group("", 1))
 
 
+@pytest.mark.parametrize(
+    ("pattern", "total", "values"),
+    [
+        ("status=(.*)", 3, {"200": 2, "500": 1}),
+        ("status=([^ ]*)", 3, {"200": 2, "500": 1}),
+        (r"\s$", 0, {}),
+        (r"[^0]$", 0, {}),
+        (r"\W$", 0, {}),
+        (r"\D$", 0, {}),
+        (r"^.$", 0, {}),
+        (r"0\s*$", 3, {"0": 3}),
+        (r"\r", 3, {"\r": 3}),
+    ],
+)
+def test_where_lines_end_in_two_signs_neither_is_part_of_the_line(
+    pattern: str, total: int, values: dict[str, int]
+) -> None:
+    data = b"status=200\r\nstatus=500\r\n\r\nlast status=200"
+    assert grep(reader_of(data), pattern).total == total
+    assert {one.value: one.count for one in grep(reader_of(data), pattern, group=True).groups} == values
+
+
+def test_a_return_that_draws_a_line_anew_is_part_of_it() -> None:
+    assert grep(reader_of(b"10%\r20%\r100% done\nnext\n"), "10%.*done").total == 1
+
+
 def test_the_return_of_a_line_end_is_in_no_value_and_in_no_match() -> None:
     reader = reader_of(b"one\r\ntwo one\r\none")
     assert grep(reader, r"(\w+)$", group=True).groups == (Group("one", 3),)

@@ -459,6 +459,30 @@ class Pattern:
     captures: int
     can_be_empty: bool  # such a pattern is answered line by line: every place between characters is not an answer
     takes_return: bool  # $ also is before the \r of a line that ends in \r\n, and a match may hold that \r
+    names_return: bool = False  # it says \r itself
+
+    def without_return(self) -> "Pattern":
+        """For lines that end in \\r\\n: the \\r is part of their end, and no class of the pattern takes it."""
+        return self if self.names_return else replace(self, tree=_without_return(self.tree))
+
+
+def _without_return(node: Node) -> Node:
+    match node:
+        case Chars(ranges):
+            parts = ((low, high) for low, high in ranges for low, high in ((low, min(high, 12)), (max(low, 14), high)))
+            return Chars(tuple((low, high) for low, high in parts if low <= high))
+        case Edge():
+            return node
+        case Repeat(item):
+            return replace(node, item=_without_return(item))
+        case Capture(item):
+            return Capture(_without_return(item))
+        case Sequence(items):
+            return Sequence(tuple(map(_without_return, items)))
+        case Choice(options):
+            return Choice(tuple(map(_without_return, options)))
+        case _:
+            assert_never(node)
 
 
 def read_pattern(text: str, *, literal: bool = False, ignore_case: bool = False) -> Pattern:
@@ -471,7 +495,7 @@ def read_pattern(text: str, *, literal: bool = False, ignore_case: bool = False)
     if steps(tree) > _MAX_STEPS:
         raise BadPattern("the pattern becomes too large to run. Write smaller counts or smaller classes.")
     takes_return = cursor.has_line_end and not cursor.names_return
-    return Pattern(tree, captures(tree), can_be_empty(tree), takes_return)
+    return Pattern(tree, captures(tree), can_be_empty(tree), takes_return, cursor.names_return)
 
 
 def _check_readable(pattern: object) -> None:

@@ -44,7 +44,7 @@ from holdall.text.excerpt import around, beginning
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import REPLACEMENT, decode
 from holdall.values.answers import UNCHECKED, Found, Group, Match
-from holdall.values.errors import BadRange, OutputDamaged
+from holdall.values.errors import BadRange, HoldallError, OutputDamaged
 from holdall.values.record import record
 from holdall.values.settings import Settings
 from holdall.values.spans import BLOCK, Span
@@ -90,9 +90,10 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     around = _number("context", context, 0, MAX_CONTEXT)
     room = None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=_SMALLEST_ROOM)
     shown = _number("limit", DEFAULT_SHOWN if limit is None else limit, 1, MAX_SHOWN)
+    sought = read_pattern(pattern, literal=literal, ignore_case=ignore_case)
     search = _Search(
         reader,
-        read_pattern(pattern, literal=literal, ignore_case=ignore_case),
+        sought.without_return() if _ends_in_return(reader) else sought,
         wanted=pattern,
         before=around if before is None else _number("before", before, 0, MAX_CONTEXT),
         after=around if after is None else _number("after", after, 0, MAX_CONTEXT),
@@ -109,6 +110,18 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
         if group:
             return search.groups(shown=not count)
         return search.count() if count else search.matches()
+
+
+def _ends_in_return(reader: OutputReader) -> bool:
+    """Whether its lines end in \\r\\n, as far as its beginning tells: elsewhere a \\r draws a line anew."""
+    try:
+        head = reader.read(0, min(reader.totals.bytes, _LOOKED_AT_FOR_RETURN))
+    except (HoldallError, OSError):  # damaged: the search itself says so
+        return False
+    return 2 * head.count(b"\r\n") > head.count(b"\n")
+
+
+_LOOKED_AT_FOR_RETURN = 64 * 1024
 
 
 def grep_bounded(reader: OutputReader, *, bounds: Bounds, **options: Any) -> Found:
