@@ -308,6 +308,27 @@ L2 × 1  a.c:3:5: warning: unused 'x'\
 """)
 
 
+def test_what_cargo_closes_with_is_no_error_and_no_warning() -> None:
+    build = "   Compiling foo v0.1.0\n"
+    code = "  |\n9 | let x = 1;\n  |     ^\n\n"
+    build += "".join(f"warning: unused variable: `x{n}`\n --> src/a.rs:{n}:9\n{code}" for n in range(1, 31))
+    build += "".join(f"error[E0308]: mismatched types {n}\n --> src/b.rs:{n}:9\n{code}" for n in range(1, 4))
+    build += 'warning: `foo` (bin "foo") generated 30 warnings\n'
+    build += 'error: could not compile `foo` (bin "foo") due to 3 previous errors; 30 warnings emitted\n'
+    told = text_of(build).splitlines()
+    assert told[:2] == ["cargo build", "3 errors, 30 warnings"]
+    assert not any("could not compile" in line for line in told if line.startswith("FAILED"))
+
+
+@pytest.mark.parametrize(
+    "last", ["error: failed to push some refs", "error: subprocess-exited-with-error", "error: see below"]
+)
+def test_a_line_that_says_error_does_not_make_it_a_build_of_cargo(last: str) -> None:
+    told = text_of("".join(f"copying file {n} to target\n" for n in range(500)) + last + "\n")
+    assert "cargo" not in told
+    assert last in told
+
+
 def test_colours_hide_neither_errors_nor_warnings() -> None:
     bold, red, none = "\x1b[01m\x1b[K", "\x1b[01;31m\x1b[K", "\x1b[m\x1b[K"
     build = "".join(f"{bold}a.c:{line}:5:{none} {red}warning: {none}unused '{bold}x{none}'\n" for line in range(1, 9))

@@ -183,6 +183,12 @@ DIAGNOSTIC = lazy_pattern(
 """What the line of an error looks like; tried on lines that have one of the signs."""
 BUILD_SIGNS = (b": error", b"\nerror: ", b"\nerror[E", b": *** ", b"  error  ", b": fatal error", b"npm ERR!")
 WARNING_SIGNS = (b": warning: ", b": warning ", b"\nwarning: ", b"\nwarning[", b"  warning  ")
+RUST = lazy_pattern(rb"(?m)^(?:error|warning)\[E\d|^ {1,8}--> |^ {1,4}(?:Compiling|Checking|Finished) ")
+CLOSING = lazy_pattern(rb"error: (?:could not compile |aborting due to )")
+SUMMED_UP = lazy_pattern(
+    rb"(?m)^warning: (?:`[^`\n]{1,200}` [^\n]{0,200}generated \d+ warnings?|\d+ warnings? emitted)"
+)
+"""What cargo writes, and how it closes: with the number of its errors and warnings, which is none of them."""
 STATUSES = (b"PASSED", b"FAILED", b"ERROR", b"SKIPPED", b"XFAIL", b"XPASS", b"WARNING")
 
 
@@ -305,7 +311,10 @@ def _build(sample: Sample, *, is_one: bool = False) -> _Found | None:
     if not places:
         return None
     kinds = {match.lastgroup for match in places.values()}
+    if kinds == {"rust"} and not is_one and not any(RUST.search(data) for _, data in sample.pieces):
+        return None  # many programs say `error: …`
     failures = [(at, places[at][0].strip()) for at in sorted(places)]
+    failures = [one for one in failures if not CLOSING.match(one[1])] or failures
     mark = "" if sample.whole and complete else "at least "
     about = _warnings(sample)
     names = (("rust", "cargo build"), ("lint", "lint output"), ("text", "compiler output"), ("make", "make output"))
@@ -333,6 +342,7 @@ def _made(sample: Sample) -> _Found | None:
 
 def _warnings(sample: Sample) -> str:
     exact, number = _count_lines(WARNING_SIGNS, sample)
+    number -= sum(len(SUMMED_UP.findall(data)) for _, data in sample.pieces)
     return f"{'' if exact else 'at least '}{plural(number, 'warning')}"
 
 
