@@ -534,6 +534,16 @@ def test_csv_is_offered_of_what_is_shown_only_and_dates_are_not_broken(site: Sit
     watched.is_calm()
 
 
+def test_of_very_many_columns_of_an_answer_the_first_are_shown(site: Site, watched: Watched) -> None:
+    page = watched.page
+    asked = "select t.* from t, range(100)"
+    watched.visit(site.address("wide", f"?{urlencode({'view': 'sql', 'sql': asked})}"))
+    page.get_by_text("The first 100 of 400 columns are shown: name others in the SQL. The CSV has all.").wait_for()
+    assert page.locator(".answer th").count() == 101
+    assert page.locator(".answer tbody tr").first.locator("td").count() == 101
+    watched.is_calm()
+
+
 def test_columns_are_beside_the_sql_and_the_table_is_filled_in(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("json"))

@@ -5,6 +5,7 @@ import { fill } from "./output_runs.js";
 import { cell } from "./output_table.js";
 
 const PAGE = 100;
+const MOST_CELLS = 10_000;
 const SHORT = 30; // characters that are not broken: a date, a name with hyphens
 const NUMBERS = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|DOUBLE|FLOAT|REAL|DECIMAL)/;
 const PLAIN = /^[a-z_][a-z0-9_]*$/;
@@ -134,17 +135,23 @@ export class Sql {
   table(answer, asked, took) {
     const told = [this.pager(answer, asked, took), ...answer.notes.map((note) => make("p", "note", note))];
     if (!answer.columns.length) return told;
+    // A browser takes seconds for ten thousand cells, and is frozen meanwhile.
+    const number = answer.columns.length;
+    const most = Math.max(20, Math.floor(MOST_CELLS / Math.max(1, answer.rows.length)));
+    if (number > most) {
+      told.push(make("p", "note", `The first ${grouped(most)} of ${grouped(number)} columns are shown: name others in the SQL. The CSV has all.`));
+    }
     const table = make("table", "answer");
     const isRight = answer.types.map((type) => NUMBERS.test(type));
     const head = table.createTHead().insertRow();
     head.append(Object.assign(make("th", "answer-number", "#"), { scope: "col", title: "Its place in the answer, before it is sorted" }));
-    answer.columns.forEach((name, at) => head.append(this.header(name, at, answer, asked, isRight[at])));
+    answer.columns.slice(0, most).forEach((name, at) => head.append(this.header(name, at, answer, asked, isRight[at])));
     const lines = this.isLines ? answer.columns.findIndex((name) => name.length === 1 && name[0] === "line_no") : -1;
     const body = table.createTBody();
     answer.rows.forEach((row, number) => {
       const line = body.insertRow();
       line.append(make("td", "answer-number", grouped(answer.numbers[number])));
-      row.forEach((value, at) => {
+      row.slice(0, most).forEach((value, at) => {
         const one = line.insertCell();
         if (isRight[at]) one.className = "cell-right";
         const shown = cell(value);
