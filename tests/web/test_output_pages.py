@@ -870,6 +870,26 @@ def test_two_outputs_are_compared_from_the_earlier_to_the_later(home: Path) -> N
         assert f"holdall diff {first} {second} --session &#39;two words&#39;" in told
 
 
+def test_of_very_many_outputs_the_newest_are_offered_and_the_others_are_counted(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdall.web.output_page._OTHERS", 3)
+
+    async def kept() -> tuple[str, list[str]]:
+        async with Holdall.open(home=str(home), session="s") as bag:
+            return bag.session.id, [(await bag.keep(f"{at}\n", tool=tool)).handle for at, tool in enumerate("abbbab")]
+
+    session, (first, second, third, fourth, same, last) = asyncio.run(kept())
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}/o/{first}/compare").text
+        chosen = browser.get(f"/s/{session}/o/{first}/compare?other={second}").text
+    assert re.findall('<option value="([^"]+)"', page) == [same, last, fourth]
+    assert "<option disabled>… 2 more: put &amp;other=HANDLE into the address</option>" in page
+    assert re.findall('<option value="([^"]+)"', chosen) == [same, last, fourth, second]
+    assert f'<option value="{second}" selected>' in chosen
+    assert third not in page
+
+
 def test_a_part_is_not_compared_with_what_it_is_in_unless_that_is_asked(home: Path) -> None:
     with zipfile.ZipFile(written := io.BytesIO(), "w") as archive:
         archive.writestr("logs/a.log", LINES)
@@ -962,11 +982,13 @@ def test_a_call_that_was_kept_took_the_same_on_every_page(home: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_what_a_command_writes_is_told_to_no_model_while_it_runs(home: Path) -> None:
+async def test_what_a_command_writes_is_told_to_no_model(home: Path) -> None:
     async with Holdall.open(home=str(home), session="s") as bag:
         writer = await bag.jobs.begin(tool="make")
         with client(home) as browser:
             page = browser.get(f"/s/{bag.session.id}/o/{writer.handle}/notice").text
-        writer.finish("ready")
+            writer.finish("ready")
+            after = browser.get(f"/s/{bag.session.id}/o/{writer.handle}/notice").text
     assert "It is still being written, by a command or a program: no model was told of it." in page
-    assert "the model" not in page
+    assert "It was written by a command or a program: no model was told of it." in after
+    assert "the model" not in page + after

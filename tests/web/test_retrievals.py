@@ -26,10 +26,14 @@ async def test_the_page_of_an_output_lists_what_was_asked_answered_and_which_byt
         await bag.call("context_grep", {"handle": facts.handle, "pattern": "E4\\d+"})
         await bag.call("context_grep", {"handle": facts.handle, "pattern": "("})
         await bag.read(facts.handle, lines="3:3")
+        await bag.read(facts.handle, lines="1:40")
         output = f"/s/{bag.session.id}/o/{facts.handle}"
     with client(home) as browser:
         page = browser.get(f"{output}/retrievals").text
-    read, refused, grep = page.split("<article")[1:]
+    long, read, refused, grep = page.split("<article")[1:]
+    assert "This is its beginning; " in long
+    assert "were shown.</p>" in long
+    assert "This is its beginning" not in read
     assert "<code>E4\\d+</code>" in grep
     assert "the code is E417" in grep, "where no answer is recorded, the bytes that it showed"
     start = TEXT.index("the code")

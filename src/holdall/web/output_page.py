@@ -63,7 +63,7 @@ class Notice:
     left: int = 0  # characters that are not on the page
     for_person: bool = False  # it was shown to a person, on the command line, and to no model
     announced: str = ""  # what the model was given when the call went to the background
-    for_nobody: bool = False  # it is written by a command or a program: no call of it went to the background
+    for_nobody: bool = False  # it is, or was, written by a command or a program: no call of it went to the background
 
 
 async def notice_of(bag: Holdall, facts: Facts) -> Notice:
@@ -80,20 +80,25 @@ async def notice_of(bag: Holdall, facts: Facts) -> Notice:
         if facts.state in asking.RUNNING:
             went = announced or await asyncio.to_thread(_went_to_background, bag, facts)
             return Notice("", "running", announced=announced, for_nobody=not went)
-        was_whole, for_person = await asyncio.to_thread(_shown_as, bag, facts)
+        was_whole, for_person, for_nobody = await asyncio.to_thread(_shown_as, bag, facts)
         if noted := await noticed_text(bag, facts):
             return Notice(noted[:_LONGEST], "noted", "", max(0, len(noted) - _LONGEST), for_person, announced)
-        return Notice("", "whole" if was_whole else "unrecorded", for_person=for_person, announced=announced)
+        how = "whole" if was_whole else "unrecorded"
+        return Notice("", how, for_person=for_person, announced=announced, for_nobody=for_nobody)
     except HoldallError as problem:
         return Notice(str(problem), "missing")
 
 
-def _shown_as(bag: Holdall, facts: Facts) -> tuple[bool, bool]:
-    """Whether it was shown as it is when it came, and kept as well; and whether that was to a person, and no model."""
+def _shown_as(bag: Holdall, facts: Facts) -> tuple[bool, bool, bool]:
+    """Whether it was shown as it is when it came, and kept as well; whether that was to a person, and no model; and
+    whether it was written bit by bit with no call that a model could be told of.
+    """
     whole = (Span(0, facts.measure.bytes),)
-    kept = [one for one in bag.records.events() if one.kind == "kept" and one.handle == facts.handle]
+    events = [one for one in bag.records.events() if one.handle == facts.handle and one.kind in ("kept", "running")]
+    kept = [one for one in events if one.kind == "kept"]
     for_person = bool(kept) and all(one.data.get("reader") == PERSON for one in kept)
-    return any(not one.data.get("replaced") and one.spans("shown") == whole for one in kept), for_person
+    for_nobody = not events and facts.ended != facts.created and facts.state != "expired"
+    return any(not one.data.get("replaced") and one.spans("shown") == whole for one in kept), for_person, for_nobody
 
 
 def _went_to_background(bag: Holdall, facts: Facts) -> bool:
@@ -292,6 +297,7 @@ class Retrieval:
     told: str = ""
     left: int = 0  # characters of the answer that are not in `told`
     excerpt: str = ""
+    excerpt_left: int = 0  # bytes that were shown and are not in `excerpt`
 
 
 async def retrievals_of(bag: Holdall, facts: Facts, before: int | None) -> tuple[list[Retrieval], int]:
@@ -365,8 +371,9 @@ def _option(value: object) -> str:
 
 
 def _with_excerpt(reader: Reader, one: Retrieval) -> Retrieval:
-    span = one.shown[0]
-    return replace(one, excerpt=_text(reader.read(span.start, min(span.end, span.start + _EXCERPT))))
+    span, total = one.shown[0], sum(span.end - span.start for span in one.shown)
+    data = reader.read(span.start, min(span.end, span.start + _EXCERPT))
+    return replace(one, excerpt=_text(data), excerpt_left=total - len(data))
 
 
 @record
@@ -500,8 +507,9 @@ async def compare(request: Request) -> Response:
         facts = await bag.show(_handle(request))
         ended = [one for one in await bag.outputs() if one.state != "expired" and one.handle != facts.handle]
         same = [one for one in ended if one.origin.tool == facts.origin.tool]
-        others = sorted(same, key=lambda one: one.place, reverse=True) + [one for one in ended if one not in same]
-        before = (one.handle for one in others if one in same and one.place < facts.place)
+        newest = sorted(ended, key=lambda one: one.place, reverse=True)
+        others = sorted(newest, key=lambda one: one.origin.tool != facts.origin.tool)
+        before = (one.handle for one in others[: len(same)] if one.place < facts.place)
         # The archive that a part is in, or another one, is no earlier version of it: somebody has to choose.
         likely = "" if MEMBER in facts.handle else next(before, same[0].handle if same else "")
         other = request.query_params.get("other") or likely
@@ -513,10 +521,12 @@ async def compare(request: Request) -> Response:
                 found = await _while_there(request, asking.difference(bag, pair[0].handle, pair[1].handle, skip))
         except HoldallError as problem_found:
             problem = str(problem_found)
+        offered = others[:_OTHERS] + [one for one in others[_OTHERS:] if one.handle == other]
         return render(
-            request, "output_compare.html", session=bag.session, facts=facts, others=others[:_OTHERS], other=other,
-            found=found, problem=problem, summary=told_difference(found) if found else "",
-            is_rest="skip" in request.query_params, base=_base(request, bag, facts),
+            request, "output_compare.html", session=bag.session, facts=facts, others=offered, other=other,
+            more=len(others) - len(offered), found=found, problem=problem,
+            summary=told_difference(found) if found else "", is_rest="skip" in request.query_params,
+            base=_base(request, bag, facts),
         )  # fmt: skip
 
 
