@@ -232,6 +232,7 @@ def test_a_word_that_was_said_is_found_from_the_first_page_and_its_message_opens
         async with Holdall.open(home=str(home), session="long talk") as bag:
             said = [{"role": "user", "text": f"message {at}\n" * 200} for at in range(30)]
             said[20]["text"] += "the needle\n" + "and more\n" * 200
+            said[10]["text"] += "a needle of another kind\n"
             bag.append_transcript(b"".join(json.dumps(line).encode() + b"\n" for line in said))
 
     done(fill)
@@ -240,10 +241,10 @@ def test_a_word_that_was_said_is_found_from_the_first_page_and_its_message_opens
         watched.visit(at.address)
         page.get_by_role("searchbox").fill("NEEDLE")
         page.keyboard.press("Enter")
-        page.get_by_role("region", name="In calls and messages").get_by_role("link", name="user").click()
-        page.get_by_text("1 message with “NEEDLE”").wait_for()
-        page.keyboard.press("j")
-        page.keyboard.press("Enter")
+        page.get_by_role("region", name="In calls and messages").get_by_role("link", name="user").nth(1).click()
+        page.get_by_text("2 messages with “NEEDLE”").wait_for()
+        page.get_by_text("message 20").first.wait_for()
+        assert page.locator("details[open]").count() == 1
         mark = page.locator(".said mark", has_text="needle")
         mark.wait_for()
         page.wait_for_function("document.querySelector('.said').scrollTop > 0")

@@ -94,7 +94,9 @@ async def test_one_search_finds_a_call_and_a_word_in_any_session(home: Path) -> 
         assert 'hx-get="/calls?q=pay-417"' in first
         page = browser.get("/calls?q=pay-417").text
         assert f'href="/s/{session}/calls?q=pay-417"' in page
-        assert f'href="/s/{agents}/messages?q=pay-417" data-row>calls final_report</a>' in page
+        link = re.search(rf'href="/s/{agents}/messages\?q=pay-417#(said-\w+)" data-row>calls final_report</a>', page)
+        assert link is not None
+        assert f'data-said="{link[1]}"' in browser.get(f"/s/{agents}/messages?q=pay-417").text
         assert "it was &lt;<mark>PAY-417</mark>&gt;" in page
         assert "Nothing with “nowhere”" in browser.get("/calls?q=nowhere").text
         assert browser.get("/calls").status_code == 200
@@ -136,12 +138,17 @@ async def test_the_search_finds_what_only_the_record_of_an_output_has(home: Path
         (await bag.jobs.begin(tool="make", arguments={"command": ["build", "Walrus"]})).finish("ready")
         kept = await bag.take("x\n" * 40_000, tool="export", arguments=long)
         await bag.take("y\n" * 40_000, tool="export", arguments={"word": "walruses"})
+        handle = kept.artifact.handle  # pyright: ignore
+        await bag.call("context_grep", {"handle": handle, "pattern": "Otter"})
     with client(home) as browser:
         page = browser.get("/calls?q=walrus").text
         far = browser.get("/calls?q=needle").text
+        asked = browser.get("/calls?q=otter").text
+    assert f'/o/{handle}?side=call" data-row>export' in far
+    assert f'/o/{handle}?side=retrievals" data-row>context_grep' in asked, "where what was asked is"
     assert page.count('<li class="found">') == 2, "that in the log and the record is found once"
     assert "&#34;Walrus&#34;" in page
-    assert f"export {kept.artifact.handle}" in far  # pyright: ignore
+    assert f"export {handle}" in far
 
 
 async def test_what_outputs_hold_is_searched_in_all_sessions_where_a_person_asks_for_it(home: Path) -> None:

@@ -1016,6 +1016,15 @@ def test_the_address_leads_to_the_view_that_is_looked_at(site: Site, watched: Wa
     watched.is_calm()
 
 
+def test_the_address_may_name_what_is_beside_the_output(site: Site, watched: Watched) -> None:
+    watched.visit(site.address("story", "?side=retrievals"))
+    assert watched.page.get_by_role("tab", name="Asked").get_attribute("aria-selected") == "true"
+    assert watched.page.locator("#panel-retrievals article").first.is_visible()
+    watched.visit(site.address("story", "?side=%22nothing"))
+    assert watched.page.get_by_role("tab", name="Seen by the model").get_attribute("aria-selected") == "true"
+    watched.is_calm()
+
+
 def test_back_leads_to_the_view_before(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("small"))

@@ -30,7 +30,7 @@ from holdall.values.errors import BadPattern, HoldallError, UsageError
 from holdall.values.events import Event
 from holdall.values.outputs import FAILED, Facts
 from holdall.values.record import record
-from holdall.web.conversation import around, parts_of
+from holdall.web.conversation import anchor_of, around, parts_of
 from holdall.web.figures import words_in
 from holdall.web.output_data import RUNNING, UNTIMED, search
 from holdall.web.state import ViewerState, render, state_of
@@ -74,6 +74,11 @@ class Row:
     @property
     def size(self) -> int:
         return self.bytes or self.chars
+
+    @property
+    def is_about_output(self) -> bool:
+        """It asked an output that was there; else it is the call that made it."""
+        return self.verdict in ("answered", "refused", "passed on")
 
     def has(self, text: str, verdict: str) -> bool:
         """Whether it is among those that are asked for; `text` is in lower case."""
@@ -269,6 +274,7 @@ class Hit:
     call: Row | None = None
     role: str = ""
     text: str = ""
+    anchor: str = ""  # of what was said
     more: bool = False  # there are others in this session, which are not looked at here
 
 
@@ -322,9 +328,10 @@ def _hit(found: Mention, text: str) -> Hit | None:
         rows = (row_of(event) for event in events_in(found.line))
         row = next((one for one in rows if one is not None and one.has(text, "")), None)
         return Hit(found.session, row) if row is not None else None
-    for role, words in parts_of(entry_in(found.line)):
+    parts = parts_of(entry_in(found.line))
+    for role, words in parts:
         if (hit := words_in(text).search(words)) is not None:
-            return Hit(found.session, None, one_line(role, 80), around(words, hit))
+            return Hit(found.session, None, one_line(role, 80), around(words, hit), anchor_of(parts))
     return None
 
 

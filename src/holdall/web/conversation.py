@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import json
 import re
+import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 from urllib.parse import urlencode
@@ -245,6 +246,12 @@ class Mentioned:
     around: str
     count: int
     turn: Turn | None  # the one that sent it, or in which it came back
+    anchor: str = ""
+
+
+def anchor_of(parts: Sequence[tuple[str, str]]) -> str:
+    """What an address has behind its # for a message: found without counting lines, and alike for the same words."""
+    return f"said-{zlib.crc32(repr(parts).encode('utf-8', 'backslashreplace')):08x}"
 
 
 def parts_of(entry: Message | Beside | Replaced | None) -> list[tuple[str, str]]:
@@ -282,7 +289,8 @@ def mentioned(
         if isinstance(entry, Replaced):
             earlier, now = earlier | now, set[int]()
             continue
-        hits = ((who, text, hit) for who, text in parts_of(entry) for hit in pattern.finditer(text))
+        parts = parts_of(entry)
+        hits = ((who, text, hit) for who, text in parts for hit in pattern.finditer(text))
         if (one := next(hits, None)) is None or hash(line) in earlier:
             continue
         now.add(hash(line))
@@ -290,7 +298,7 @@ def mentioned(
         if number >= first and len(found) < MESSAGES:
             who, text, hit = one
             count = 1 + sum(1 for _ in itertools.islice(hits, MOST_COUNTED - 1))
-            found.append(Mentioned(number, who, around(text, hit), count, turn))
+            found.append(Mentioned(number, who, around(text, hit), count, turn, anchor_of(parts)))
         elif number >= first and following is None:
             following = number
     return found, total, following

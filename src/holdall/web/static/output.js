@@ -444,6 +444,8 @@ async function begin() {
     sql?.open({ sql: asked.get("sql"), at: asked.get("at"), sort, down: asked.has("down") });
   }
   if (view) chooseTab(view);
+  const side = asked.get("side") && sideTab(CSS.escape(asked.get("side")));
+  if (side) chooseTab(side);
   if (asked.has("q")) {
     one("search-field").value = asked.get("q");
     setShown("search", true);
