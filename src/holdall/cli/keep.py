@@ -156,9 +156,10 @@ async def exec_(
 ) -> int:
     """Run a command and keep its output; its exit code is ours.
 
-    On a terminal the output is shown as it comes; in a pipe you get what a model would see. Standard output and
-    standard error are kept as they came, in one stream. While it runs, `holdall tail -f HANDLE` follows it,
-    `holdall wait HANDLE` waits for its end or for a pattern, and `holdall stop HANDLE` ends it.
+    On a terminal the output is shown as it comes, with colours and other control signs as escapes; in a pipe you get
+    what a model would see. Standard output and standard error are kept as they came, in one stream. While it runs,
+    `holdall tail -f HANDLE` follows it, `holdall wait HANDLE` waits for its end or for a pattern, and
+    `holdall stop HANDLE` ends it.
 
     \b
     Example:  holdall exec -- make -j2

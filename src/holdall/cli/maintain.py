@@ -49,7 +49,9 @@ async def gc(
 ) -> int:
     """Remove what has expired and, after an hour, what killed writers left. Expired outputs leave tombstones.
 
-    All sessions; with --session that one and those of its agents. What is still being written stays.
+    All sessions; with --session that one and those of its agents. What is still being written stays. --older-than
+    counts from when an output was made, also in sessions whose retention is `keep`: an imported one is as old as the
+    original.
 
     \b
     Example:  holdall gc --older-than 7d --dry-run
