@@ -7,6 +7,7 @@ import json
 import os
 import threading
 import time
+import uuid
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -903,3 +904,27 @@ async def test_a_session_is_copied_from_a_folder_to_the_fleet_and_back(fleet_pla
     for home in (fleet_place.home, str(tmp_path / "two")):
         async with Holdall.open(home=home, session="build", settings=settings) as bag:
             assert (await bag.read(handle, bytes=":", bounded=False)).text == data
+
+
+@pytest.mark.parametrize("size", [10, objects.SMALL + 1])
+def test_an_object_in_a_folder_is_durable_before_its_handle_is_given_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """The library writes it, and never syncs."""
+    folder = tmp_path / "objects"
+    folder.mkdir(mode=0o700)
+    synced: list[str] = []
+    sync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{descriptor}"), tmp_path))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    place = objects.Objects(folder.as_uri())
+    name = objects.name_of(str(uuid.UUID(int=7)))
+    (tmp_path / "data").write_bytes(bytes(size))
+    with open(tmp_path / "data", "rb") as file:
+        place.put_file(name, file.fileno(), size)
+    assert synced == [f"objects/{name}", f"objects/{name[:2]}", "objects"]
+    assert place.length(name) == size

@@ -85,6 +85,7 @@ class Objects:
         self.home = shown_objects(checked(url))
         scheme, path = urlsplit(url).scheme, unquote(urlsplit(url).path)
         options = {"mkdir": True} if scheme == "file" else {} if scheme == "memory" else _options()
+        self._folder = path if scheme == "file" else ""
         with self._explained("opening the place for objects"):
             if scheme == "file":
                 _check_folder(path)
@@ -99,6 +100,7 @@ class Objects:
             except AlreadyExistsError:
                 if obstore.head(self._store, name)["size"] != len(data):
                     raise StoreFault(f"an object of another length is in the way in {self.home}.") from None
+            self._sync(name)
 
     def put_file(self, name: str, descriptor: int, length: int, data: bytes | None = None) -> None:
         """The first `length` bytes of an open file, or `data` where they were read already.
@@ -111,6 +113,19 @@ class Objects:
         with self._explained("writing an object"), os.fdopen(os.dup(descriptor), "rb") as file:
             file.seek(0)
             obstore.put(self._store, name, file, use_multipart=True, chunk_size=SMALL, max_concurrency=4)
+            self._sync(name)
+
+    def _sync(self, name: str) -> None:
+        """A bucket answers when an object is durable; of a folder nobody has said so yet, neither file nor names."""
+        while self._folder:
+            descriptor = os.open(os.path.join(self._folder, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if not name:
+                break
+            name = os.path.dirname(name)
 
     def get(self, name: str, start: int, end: int) -> bytes | None:
         """These bytes of it, or fewer where it is shorter; None if it is not there."""
