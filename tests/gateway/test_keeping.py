@@ -2,6 +2,7 @@
 
 import base64
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +241,26 @@ async def test_a_kept_output_is_passed_on_by_reference_where_that_is_on(tmp_path
     async with wire(gateway(tmp_path, server=plain())) as off:
         await off.greet()
         assert text_of(await off.call("echo", text="holdall:zzzz")) == "holdall:zzzz"
+
+
+@pytest.mark.parametrize(("dialect", "keeps"), [("clamp", True), ("legacy", False)])
+async def test_where_links_are_given_reading_them_is_announced(tmp_path: Path, dialect: str, keeps: bool) -> None:
+    """A client that keeps to capabilities would never read the one way to the rest."""
+    (tmp_path / "server.py").write_text(ONLY_TOOLS)
+    words = gateway(
+        tmp_path / "home",
+        before=["--set", f"dialect={dialect}"],
+        server=[sys.executable, str(tmp_path / "server.py")],
+    )
+    async with wire(words) as client:
+        assert ("resources" in (await client.greet())["capabilities"]) is keeps
+
+
+ONLY_TOOLS = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": hello}), flush=True)
+"""

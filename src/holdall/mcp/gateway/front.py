@@ -462,7 +462,8 @@ class Front:
         found = list(greetings.values())
         if len(self._gateway_state.servers) != 1 and len(found) == 1:
             found.append(Greeting("", {}))  # the others are still to come
-        return listing.capabilities_of(found, changing=changing, offers=bool(self._bag.dialect.tools))
+        dialect = self._bag.dialect
+        return listing.capabilities_of(found, changing=changing, offers=bool(dialect.tools), keeps=dialect.stores)
 
     def _instructions(self) -> str:
         """Once for a client: they come with our tools, where it is known by now who lists them."""

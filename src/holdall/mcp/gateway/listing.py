@@ -137,8 +137,9 @@ def server_info(greetings: Sequence[Greeting]) -> Mapping[str, Any]:
     return (greetings[0].server if len(greetings) == 1 else {}) or _OURS
 
 
-def capabilities_of(greetings: Sequence[Greeting], *, changing: bool, offers: bool) -> dict[str, Any]:
-    """All that any of them can do. `offers`: we have tools and resources, too; `changing`: our tools come and go."""
+def capabilities_of(greetings: Sequence[Greeting], *, changing: bool, offers: bool, keeps: bool) -> dict[str, Any]:
+    """All that any of them can do. `offers`: we have tools, too, and with `keeps` resources: what is kept; `changing`:
+    our tools come and go."""
     found = _merged(
         {name: value for name, value in greeting.capabilities.items() if isinstance(value, Mapping)}
         for greeting in greetings
@@ -147,8 +148,8 @@ def capabilities_of(greetings: Sequence[Greeting], *, changing: bool, offers: bo
     if several:  # a server that is started later may have any of these
         found = _merged((found, {"prompts": {"listChanged": True}, "resources": {"listChanged": True}}))
     if offers or several:
-        found = _merged((found, {"tools": {"listChanged": True} if changing or several else {}, "resources": {}}))
-    return found
+        found = _merged((found, {"tools": {"listChanged": True} if changing or several else {}}))
+    return _merged((found, {"resources": {}})) if keeps or several else found
 
 
 def instructions_of(greetings: Mapping[str, Greeting], ours: str, new_tag: Callable[[], str]) -> str:
