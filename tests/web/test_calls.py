@@ -138,7 +138,7 @@ async def test_the_search_finds_what_only_the_record_of_an_output_has(home: Path
         (await bag.jobs.begin(tool="make", arguments={"command": ["build", "Walrus"]})).finish("ready")
         kept = await bag.take("x\n" * 40_000, tool="export", arguments=long)
         await bag.take("y\n" * 40_000, tool="export", arguments={"word": "walruses"})
-        handle = kept.artifact.handle  # pyright: ignore
+        handle = str(kept.artifact.handle)  # pyright: ignore
         await bag.call("context_grep", {"handle": handle, "pattern": "Otter"})
     with client(home) as browser:
         page = browser.get("/calls?q=walrus").text

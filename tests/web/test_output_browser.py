@@ -393,7 +393,7 @@ def test_what_is_written_appears_as_it_comes_until_it_has_ended(site: Site, watc
         writer.finish("ready")
         shown(page, "the last line")
         page.locator("[data-part=state]", has_text="ready").wait_for()
-        page.locator("#panel-notice", has_text="Not recorded").wait_for()  # and no longer that it runs
+        page.locator("#panel-notice", has_text="It was written by a command").wait_for()  # and no longer that it is
         assert page.locator("[data-part=follow]").is_hidden()
     watched.is_calm()
 
