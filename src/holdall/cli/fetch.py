@@ -230,7 +230,7 @@ async def show(
         ),
     ] = None,
     tree: Annotated[
-        bool, typer.Option("--tree", help="Show what an agent did in a session (default: the newest run).")
+        bool, typer.Option("--tree", help="Show what was done in a session (default: the newest with calls).")
     ] = False,
 ) -> int:
     """Show the facts of an output: what it is, where it came from, its hash, and how much a model has seen of it.
