@@ -9,6 +9,7 @@ from inline_snapshot import snapshot
 
 from holdall.formats.heads import tally
 from tests.requirements import requirement
+from tests.support import in_effort
 from tests.text.outline_tools import measured, outlined, text_of
 
 
@@ -537,3 +538,11 @@ def test_a_diff_with_other_prefixes_or_none_has_the_names_of_its_files(prefixes:
 def test_numbers_as_long_as_times_of_which_the_last_is_none_are_no_error() -> None:
     found = tally([b"2700000000 ERROR x", b"1900000000 a", b"2900000000 a"])
     assert (found.lines, found.first, found.last) == (3, "", "")
+
+
+@pytest.mark.parametrize("cell", ["@." * 30_000 + "!", "0-" * 30_000 + "!", "/" * 60_000 + " ", "-" * 60_000 + "x"])
+def test_a_long_cell_takes_no_longer_than_a_long_text(cell: str) -> None:
+    """The square of its length: nobody else came to speak, and no deadline was looked at."""
+    table = "a,b,c\n" + f"{cell},b,c\n" * 5 + "1,2,3\n" * 300
+    in_effort(40, lambda: text_of(table))
+    in_effort(40, lambda: text_of(f"NAME   READY   AGE\n{cell}\n" + "a      1       2\n" * 50))

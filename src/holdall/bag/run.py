@@ -214,8 +214,9 @@ class Sink:
 
     def streamed(self) -> object:
         """The same, but as it came where texts stand beside other things: what has to be changed of these is told."""
-        is_plain = self._only_blocks or all(isinstance(part, str) for part in self._parts)
-        return self.joined() if is_plain else iter(self._parts)
+        is_mixed = not self._only_blocks and any(isinstance(part, str) for part in self._parts)
+        is_mixed = is_mixed and not all(isinstance(part, str) for part in self._parts)
+        return iter(self._parts) if is_mixed else self.joined()
 
     # Inside; the lock is held
 

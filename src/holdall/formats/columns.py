@@ -94,11 +94,13 @@ def _lines(text: str) -> list[str]:
 # ── Columns by position, as terminals show tables ───────────────────────────────────────────────────────────
 
 _ALIGNED_LINES = 400  # that are looked at
-_RULE = lazy_pattern(r"[-=+| ]*[-=]{2}[-=+| ]*")
+_RULE = lazy_pattern(r"[-=+| ]++")
+_TWO_STROKES = lazy_pattern(r"[-=]{2}")
 _HEADER_WORD = lazy_pattern(r"(?=[^A-Za-z%#]{0,20}[A-Za-z%#])[\w%#(](?:[\w%#./()+:-]{0,40}[\w%#./()+-])?")
 _WORD = lazy_pattern(r"\S+")
 _RIVER = lazy_pattern(r"\S {2,}\S")  # in a name: two columns that no river parts
-_LOUD = lazy_pattern(r"[A-Z0-9%#./()_+ -]*[A-Z]{2}[A-Z0-9%#./()_+ -]*")
+_LOUD = lazy_pattern(r"[A-Z0-9%#./()_+ -]++")
+_TWO_CAPITALS = lazy_pattern(r"[A-Z]{2}")
 
 
 @record
@@ -142,7 +144,7 @@ def positions_of(text: str, *, whole: bool = True) -> Positions | None:
     if not all(map(_HEADER_WORD.fullmatch, lines[0].split())):
         return None
     header, body, first = lines[0], lines[1:], 1
-    if _RULE.fullmatch(body[0]):
+    if _RULE.fullmatch(body[0]) and _TWO_STROKES.search(body[0]):
         body, first = body[1:], 2
     rows = [line for line in body if line.strip()]
     if len(rows) < 2 or len(rows) * 10 < len(body) * 9:
@@ -159,7 +161,7 @@ def positions_of(text: str, *, whole: bool = True) -> Positions | None:
     words = [name.split() for name in names]
     if not all(words[1:]) or len({name.lower() for name in names}) < len(names):
         return None
-    is_loud = bool(_LOUD.fullmatch(header))
+    is_loud = bool(_LOUD.fullmatch(header) and _TWO_CAPITALS.search(header))
     if len(starts) < 3 and not is_loud and first == 1:
         return None  # `Name:   value`, or two words above each other
     by_words = all(len(row.split(None, len(starts) - 1)) == len(starts) for row in rows)
@@ -279,6 +281,7 @@ def column_names(header: Sequence[str] | None, width: int) -> list[str]:
 
 _CODE = lazy_pattern(r"[\d.,:/+ -]*\d[\d.,:/+ %-]*[%€$]?", re.ASCII)
 _PLACE = lazy_pattern(r"\S+@\S+\.\w+|\w+://\S+|/\S*/\S*|[0-9a-fA-F]{8,}|[0-9a-f]{8}-[0-9a-f-]{27}")
+_LONGEST_LOOK = 300
 _DIGITS = lazy_pattern(r"\d+")
 _HASH = lazy_pattern(r"(?<![^\W_])(?=[a-f]*\d)[0-9a-f]{32,64}(?![^\W_])", re.ASCII)
 _NAME = lazy_pattern(r"[^\W\d_]|\d/\d")  # a letter, or a day above a column of numbers
@@ -327,6 +330,8 @@ def _names_more(first: Sequence[str]) -> bool:
 def _look(cell: str) -> str:
     """What a value looks like: its type, or digits with signs, a place, a word with a number; else text."""
     text = cell.strip()
+    if len(text) > _LONGEST_LOOK:  # what is below takes the square of its length
+        return "text"
     found = type_of(text)
     if found != TEXT:
         return "number" if found in NUMBERS else found

@@ -334,8 +334,8 @@ def _obeyed_reason(entry: Mapping[str, Any]) -> str:
 
 def _for_server(entry: Mapping[str, Any]) -> list[str]:
     """The other variables that a project gives a server are for it alone: who knows what obeys them in our process."""
-    given = [one for _, one in _environments(entry) if isinstance(one, dict)]
-    names = sorted({str(name) for one in given for name in cast("dict[object, object]", one)})
+    given = [cast("dict[object, object]", one) for _, one in _environments(entry) if isinstance(one, dict)]
+    names = sorted({str(name) for one in given for name in one})
     return [f"--for-server={','.join(names)}"] if names else []
 
 
