@@ -18,7 +18,7 @@ from holdall.bag.journal import events_in
 from holdall.policy.retention import Retention
 from holdall.store.bundle import restore
 from holdall.store.bundle.export import SessionChanged, export_session
-from holdall.store.bundle.stream import new_file
+from holdall.store.bundle.stream import new_file, open_bundle
 from holdall.store.directory import upkeep
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.store import DirectoryStore
@@ -504,3 +504,17 @@ def test_ids_of_sessions_are_replaced_wherever_they_stand_with_work_that_does_no
         found = b"".join(restore.with_new_ids(chunks, renamed)).decode()
         assert found == text.replace(first, renamed[first]).replace(second, renamed[second])
     in_effort(60, lambda: list(restore.with_new_ids([b"0123456789abcdef" * 12_500], renamed)))
+
+
+def test_no_session_of_a_bundle_becomes_the_one_of_the_command_line(tmp_path: Path) -> None:
+    """What somebody keeps there would leave with the bundle's export, and go with its removal."""
+    with closing(DirectoryStore(str(tmp_path / "a"))) as store:
+        report = store.open_session("report")
+        for name in ("cli", "report/part"):
+            keep(store, store.open_session(name, parent=report.id), name)
+        with new_file(str(tmp_path / "b"), force=False) as write:
+            export_session(store, report, write)
+    with closing(DirectoryStore(str(tmp_path / "u"))) as store, open_bundle(str(tmp_path / "b")) as read:
+        restore.import_bundle(store, read)
+        assert store.find_session("cli") is None
+        assert {one.name for one in store.sessions()} == {"report", "report/cli", "report/part"}

@@ -124,7 +124,7 @@ class Sink:
 
     def write(self, part: Part) -> None:
         if not isinstance(part, str | bytes | bytearray):
-            part = cast("Part", read_once(part))
+            part = read_once(part)
         with self._lock:
             if self._finished or self._closed:  # a thread that the tool left behind; nobody could read it
                 self._warn_of_loss()

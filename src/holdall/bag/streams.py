@@ -60,7 +60,7 @@ def with_an_end(value: object) -> object:
     """The same; a note in the place of a value that nobody could write."""
     if isinstance(value, str | bytes | int | float | None):
         return value
-    value = read_once(cast("object", value))
+    value = read_once(value)
     names = () if isinstance(value, dict | list | tuple) else fields_of(value)
     try:
         for one in (cast("object", value), *(field(cast("object", value), name) for name in names)):

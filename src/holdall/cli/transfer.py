@@ -198,7 +198,9 @@ def _told(doing: str, quiet: bool) -> Generator[tuple[Callable[[Bundle], None], 
 
 
 def _lines(bundle: Bundle) -> Generator[str]:
-    for one in bundle.sessions[:_MAX_SESSIONS]:
+    first, *below = bundle.sessions
+    below.sort(key=lambda one: one.name.startswith(f"{first.name}/"))  # what nobody expects comes first
+    for one in [first, *below][:_MAX_SESSIONS]:
         yield _line(one)
     if len(bundle.sessions) > _MAX_SESSIONS:
         yield f"and {plural(len(bundle.sessions) - _MAX_SESSIONS, 'more session')}"

@@ -361,61 +361,70 @@ def read_once(value: object) -> object:
 
 def _holds_iterators(value: object) -> bool:
     """Level by level, as above."""
-    level: list[Any] = [value]
+    level = [value]
     for _ in range(_DEEPEST_ITERATOR):
         kinds = set(map(type, level))
         if any(issubclass(kind, Iterator) for kind in kinds):
             return True
-        held: list[Any] = []
+        held: list[object] = []
         if any(issubclass(kind, dict) for kind in kinds):
-            held += itertools.chain.from_iterable(one.values() for one in level if isinstance(one, dict))
+            tables = (cast("dict[object, object]", one) for one in level if isinstance(one, dict))
+            held += itertools.chain.from_iterable(one.values() for one in tables)
         if any(issubclass(kind, list | tuple) for kind in kinds):
-            held += itertools.chain.from_iterable(one for one in level if isinstance(one, list | tuple))
+            lists = (cast("Sequence[object]", one) for one in level if isinstance(one, list | tuple))
+            held += itertools.chain.from_iterable(lists)
         if others := {kind for kind in kinds if _is_data(kind)}:
-            held += itertools.chain.from_iterable(vars(one).values() for one in level if type(one) in others)
+            held += itertools.chain.from_iterable(_fields(one).values() for one in level if type(one) in others)
         level = list({id(one): one for one in held if not isinstance(one, _SCALARS)}.values())
         if not level:
             break
     return False
 
 
-def _listed(value: Any, above: set[int]) -> Any:
+def _listed(value: object, above: set[int]) -> object:
     if isinstance(value, _SCALARS) or id(value) in above or len(above) >= _DEEPEST_ITERATOR:
         return value
     above = above | {id(value)}
     if isinstance(value, Iterator):
-        items: list[Any] = []
+        items: list[object] = []
         try:
-            items.extend(_listed(one, above) for one in cast("Iterator[Any]", value))
+            items.extend(_listed(one, above) for one in cast("Iterator[object]", value))
         except Exception as problem:  # the tool's own; what came before it is there
             items.append(f"{type(problem).__name__}: {problem}")
         return items
     if isinstance(value, tuple):
-        new = [_listed(one, above) for one in cast("tuple[Any, ...]", value)]
-        changed = any(one is not other for one, other in zip(new, cast("tuple[Any, ...]", value), strict=True))
-        return (value._make(new) if hasattr(value, "_make") else tuple(new)) if changed else cast("Any", value)
+        old = cast("tuple[object, ...]", value)
+        new = tuple(_listed(one, above) for one in old)
+        if all(one is other for one, other in zip(new, old, strict=True)):
+            return old
+        make: Any = getattr(old, "_make", tuple)
+        return make(new)
     if isinstance(value, dict | list):
         table: Any = cast("Any", value)
-        places = list(table.items()) if isinstance(value, dict) else list(enumerate(table))
-        changes = {key: new for key, one in places if (new := _listed(one, above)) is not one}
-        for key, new in changes.items():
-            table[key] = new
+        places: Any = table.items() if hasattr(table, "items") else enumerate(table)
+        for key, one in list(places):
+            if (changed := _listed(one, above)) is not one:
+                table[key] = changed
         return table
-    for name, one in list(vars(value).items()) if _is_data(type(value)) else ():
-        if (new := _listed(one, above)) is not one:
+    for name, one in list(_fields(value).items()) if _is_data(type(value)) else ():
+        if (changed := _listed(one, above)) is not one:
             with contextlib.suppress(Exception):  # it may refuse whatever it likes
-                object.__setattr__(value, name, new)
+                object.__setattr__(value, name, changed)
     return value
+
+
+def _fields(value: object) -> dict[str, object]:
+    return vars(value)
 
 
 def _is_data(kind: type) -> bool:
     """Others may be a client or a cursor, whose parts are not ours to read."""
-    return (dataclasses.is_dataclass(kind) or hasattr(kind, "model_fields")) and "__slots__" not in vars(kind)
+    is_data = dataclasses.is_dataclass(cast("object", kind)) or hasattr(kind, "model_fields")
+    return is_data and "__slots__" not in vars(kind)
 
 
 _DEEPEST_ITERATOR = 100
 _SCALARS = (str, bytes, int, float, type(None))
-_PLAIN = (*_SCALARS, dict, list, tuple)
 
 
 def _sizes(value: "_Nested") -> tuple[int, int]:

@@ -491,11 +491,20 @@ def import_bundle(
     return Imported(bundle, tuple(names), tuple(info.id for info in infos), new_ids)
 
 
+_OF_COMMANDS = "cli"
+
+
 def names_for(bundle: Bundle, name: str | None) -> list[str]:
-    """What the sessions of a bundle are called here: those below the first keep their names, or follow its new one."""
-    if name is None:
-        return [one.name for one in bundle.sessions]
+    """What the sessions of a bundle are called here: those below the first keep their names, or follow its new one.
+
+    None below the first is called as the command line's own session: what is kept there without a name would belong to
+    the bundle's tree, leave with its export and go with its removal.
+    """
     old = bundle.name
+    if name is None:
+        first, *below = [one.name for one in bundle.sessions]
+        own = f"{old}/{_OF_COMMANDS}"
+        return [first, *(own if one == _OF_COMMANDS and own not in below else one for one in below)]
     names = [name]
     for one in bundle.sessions[1:]:
         rest = one.name.removeprefix(old + "/") if one.name.startswith(old + "/") else one.name
