@@ -786,3 +786,15 @@ def test_a_secret_is_masked_in_the_shape_of_its_line_whatever_is_left_out_there(
     redactor.learned([])
     told = json.dumps({"text": f"4,000 × {shapes.masked(line.format(secret))}"}, ensure_ascii=False).encode()
     assert not re.search(b"(?i)zebra|quagga|zorilla", redactor.json(told, "answers/x"))
+
+
+def test_our_own_words_are_no_pieces_of_a_secret() -> None:
+    """An answer that ends inside of a string leaves a quote open, and what follows it there is ours."""
+    answer = '"password": "qzebra-quagga\n</qm85:736020>\nNext: context_read(handle="log", bytes="4000:6000")'
+    redactor = redact.Redactor(redact.usual_rules())
+    redactor.learn_json(json.dumps({"content": answer}).encode())
+    redactor.learn_json(b'{"content": "token=context_read-final_report-7QxZt9"}')
+    redactor.learned(["log"])
+    kept = b'{"name":"context_read","content":"</qm85:736020>\\nNext: context_read(handle=\\"log\\")"}'
+    assert redactor.json(kept, "transcript.ndjson") == kept
+    assert b"7QxZt9" not in redactor.json(b'{"a":"x context_read-final_report-7QxZt9"}', "transcript.ndjson")

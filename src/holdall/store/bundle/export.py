@@ -256,7 +256,7 @@ class _Export:
                         pass
             for facts in (*one.expired, *(facts for stored in one.stored for facts in stored.outputs)):
                 redactor.learn_facts(facts)
-                ours |= {facts.handle, facts.file, facts.measure.sha256}
+                ours |= {facts.handle, facts.file, facts.measure.sha256, facts.origin.tool}
             for note in one.notes:
                 redactor.learn_json(self._store.recall(one.session, note.content, note.key) or b"")
             for log in ("transcript", "events"):

@@ -92,7 +92,7 @@ class Values:
     def _one(self, value: bytes) -> set[bytes]:
         if len(value) < _SHORTEST or len(value) > _LONGEST or value in _OUR_WORDS or len(set(value)) == 1:
             return set()
-        if value in self._known:
+        if value in self._known or _FENCE.search(value):
             return set()
         if self._bytes + len(value) > _MOST_BYTES:  # before its spellings are made: they take far longer than this
             self.left_out += 1
@@ -202,7 +202,7 @@ def _pieces(rules: Rules, values: Iterable[bytes], ours: bytes) -> Find:
                 for value, at in known.get(data[start:end], ())
             ]  # fmt: skip
             first, last = max(reach, key=lambda one: one[1] - one[0], default=(start, start))
-            if last - first >= _PIECE and data[first:last] not in ours:
+            if last - first >= _PIECE and data[first:last] not in ours and not _SNAKE.fullmatch(data, first, last):
                 found.append((first, last, kind))
         return found
 
@@ -215,7 +215,9 @@ def _shared(one: bytes, other: bytes) -> int:
 
 
 _PIECE, _GRAM = 10, 5
-_MOST_PLACES = 50  # where a gram stands in so many, it tells nothing
+_SNAKE = lazy_pattern(rb"[a-z]{1,20}+(?:_[a-z]{1,20}+){1,5}")  # names of tools, ours among them
+_FENCE = lazy_pattern(rb"</?[a-z0-9/-]{4,90}+:[0-9]{6}>|\bNext: \w+\(")  # behind a quote left open
+_MOST_PLACES = 8  # where a gram stands in more of them, it tells little
 _BEGINNING = 8
 _CUT_OFF = ("…".encode(), b"\\u2026")
 _AROUND = (("", ""), ("p=", ""), ('p="', '"'), ("p='", "'"), ("p: ", ""), ("p:", ","), ("//u:", "@h"), ("(", ")"))
