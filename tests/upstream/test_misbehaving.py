@@ -555,3 +555,32 @@ async def test_a_server_that_reads_nothing_is_told_only_so_much(said: str, monke
         assert sum(one.done() for one in sending) < 10 if said == "answers" else all(one.done() for one in sending)
         for one in sending:
             one.cancel()
+
+
+class _Quiet:
+    """A child whose pipe can be paused."""
+
+    unread, said, pid, is_paused = 0, "", 1, False
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
+
+
+async def test_a_server_that_says_very_much_waits_while_others_have_their_turn() -> None:
+    """All of it on one loop, chunk after chunk, kept the calls of everybody else waiting for seconds."""
+    spec = StdioServer("loud", sys.executable, ())
+    channel = StdioChannel(spec, environment={}, bounds=Bounds(), patience=StopTimeouts(0, 0, 1))
+    child: Any = _Quiet()
+    channel._child = child  # pyright: ignore[reportPrivateUsage]
+    count = 100_000
+    channel._hear(b'{"jsonrpc":"2.0","method":"notifications/x"}\n' * count)  # pyright: ignore[reportPrivateUsage]
+    assert child.is_paused
+    assert channel._inbox.qsize() < count  # pyright: ignore[reportPrivateUsage]
+    for _ in range(count):
+        assert await channel.receive() is not None
+    async with asyncio.timeout(60):
+        while child.is_paused:
+            await asyncio.sleep(0.01)

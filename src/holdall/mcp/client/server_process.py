@@ -2,8 +2,10 @@
 
 import asyncio
 import atexit
+import itertools
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -333,6 +335,10 @@ class Bounds:
     ping_seconds: float = 5.0  # after a missed deadline it has so long to show that it lives
 
 
+_AT_ONCE_SECONDS = 0.005  # of reading what a server says, before others have their turn
+_LONGEST_REST = 0.1
+
+
 class StdioChannel:
     """`async with StdioChannel(...) as channel`: started on entering, ended on leaving, whatever happens in between."""
 
@@ -352,6 +358,7 @@ class StdioChannel:
         self._is_closed = False
         # Unbounded, and short anyway: messages are taken out without waiting for anything. None is the end.
         self._inbox: asyncio.Queue[codec.Message | None] = asyncio.Queue()
+        self._taken = asyncio.Event()  # all of them
 
     @property
     def pid(self) -> int | None:
@@ -392,6 +399,8 @@ class StdioChannel:
 
     async def receive(self) -> tuple[codec.Message, None] | None:
         message = await self._inbox.get()
+        if self._inbox.empty():
+            self._taken.set()
         return None if message is None else (message, None)
 
     async def send(self, message: codec.Message, headers: Mapping[str, str]) -> None:  # noqa: ARG002 - of HTTP
@@ -416,9 +425,15 @@ class StdioChannel:
         self._read(self._lines.feed(chunk))
 
     def _read(self, lines: Iterator[bytearray]) -> None:
-        """A large line is read in a thread; what comes behind it waits in the pipe."""
+        """A large line is read in a thread; what comes behind it waits in the pipe, and so does what is very much."""
+        began = time.perf_counter()
         try:
             for line in lines:
+                if time.perf_counter() - began > _AT_ONCE_SECONDS and self._child is not None:
+                    self._child.pause_reading()
+                    rest = itertools.chain((line,), lines)
+                    self._reading = asyncio.get_running_loop().create_task(self._read_later(rest, began))
+                    return
                 if len(line) >= codec.LARGE and self._child is not None:
                     self._child.pause_reading()
                     self._reading = asyncio.get_running_loop().create_task(self._read_aside(line, lines))
@@ -439,6 +454,18 @@ class StdioChannel:
             self._fault = str(problem)
             self._silent()
             return
+        self._read_on(lines)
+
+    async def _read_later(self, lines: Iterator[bytearray], began: float) -> None:
+        """When what it has said so far was dealt with, and as long again: half of the time is for others."""
+        self._taken.clear()
+        if not self._inbox.empty():
+            await self._taken.wait()
+        await asyncio.sleep(min(_LONGEST_REST, time.perf_counter() - began))
+        self._reading = None
+        self._read_on(lines)
+
+    def _read_on(self, lines: Iterator[bytearray]) -> None:
         self._read(lines)
         if self._reading is None and self._child is not None:
             self._child.resume_reading()
