@@ -562,11 +562,14 @@ class _Quiet:
 
     unread, said, pid, is_paused = 0, "", 1, False
 
+    def __init__(self) -> None:
+        self.is_resumed = asyncio.Event()
+
     def pause_reading(self) -> None:
         self.is_paused = True
 
     def resume_reading(self) -> None:
-        self.is_paused = False
+        self.is_resumed.set()
 
 
 async def test_a_server_that_says_very_much_waits_while_others_have_their_turn() -> None:
@@ -582,5 +585,4 @@ async def test_a_server_that_says_very_much_waits_while_others_have_their_turn()
     for _ in range(count):
         assert await channel.receive() is not None
     async with asyncio.timeout(60):
-        while child.is_paused:
-            await asyncio.sleep(0.01)
+        await child.is_resumed.wait()
