@@ -510,11 +510,13 @@ def test_no_session_of_a_bundle_becomes_the_one_of_the_command_line(tmp_path: Pa
     """What somebody keeps there would leave with the bundle's export, and go with its removal."""
     with closing(DirectoryStore(str(tmp_path / "a"))) as store:
         report = store.open_session("report")
-        for name in ("cli", "report/part"):
+        for name in ("cli", "report/part", "sunday/sub-1", "report/sunday/sub-1"):
             keep(store, store.open_session(name, parent=report.id), name)
         with new_file(str(tmp_path / "b"), force=False) as write:
             export_session(store, report, write)
     with closing(DirectoryStore(str(tmp_path / "u"))) as store, open_bundle(str(tmp_path / "b")) as read:
-        restore.import_bundle(store, read)
+        restore.import_bundle(store, read, below=True)
         assert store.find_session("cli") is None
-        assert {one.name for one in store.sessions()} == {"report", "report/cli", "report/part"}
+        assert {one.name for one in store.sessions()} == {
+            "report", "report/cli", "report/part", "report/sunday/sub-1", "report/sunday/sub-1-4",
+        }  # fmt: skip

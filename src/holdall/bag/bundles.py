@@ -94,13 +94,15 @@ async def import_bundle(
     home: str | None = None,
     settings: Settings | None = None,
     max_ratio: float = MAX_RATIO,
+    below: bool = False,
     listed: Listed | None = None,
     progress: Progress | None = None,
 ) -> Imported:
     """Restore a bundle: every handle in it resolves to the same bytes. A bundle that is not valid is refused as a
     whole, and so is one that unpacks to more than `max_ratio` times its size.
 
-    `name` is for its first session, where the one that it has is taken; those below it are named after it.
+    `name` is for its first session, where the one that it has is taken; those below it are named after it. So they are
+    with `below`: a stranger may have called one of them as you call a session of yours.
     """
     settings = settings or Settings()
     where = home or settings.store_dir or default_home()
@@ -112,7 +114,7 @@ async def import_bundle(
                 return read_bundle(
                     store, read, name=name, quota=quota, listed=listed, progress=tick,
                     packed=os.path.getsize(source) if isinstance(source, str) and os.path.isfile(source) else None,
-                    max_ratio=max_ratio,
+                    max_ratio=max_ratio, below=below,
                 )  # fmt: skip
 
     return await _run_in_thread(work, progress)

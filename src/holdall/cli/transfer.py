@@ -107,8 +107,8 @@ async def import_(
     async with _source(file) as source:
         with _told("importing", options.as_json) as (listed, tick):
             done = await import_bundle(
-                source, name=name, home=found.home, settings=found.settings, max_ratio=max_ratio, listed=listed,
-                progress=tick,
+                source, name=name, home=found.home, settings=found.settings, max_ratio=max_ratio, below=True,
+                listed=listed, progress=tick,
             )  # fmt: skip
     if options.as_json:
         show.as_json(_imported(done))

@@ -458,7 +458,7 @@ class Account:
             )
 
 
-def import_bundle(
+def import_bundle(  # noqa: PLR0913 - what a bundle may do here
     store: OutputStore,
     read: Callable[[int], bytes],
     *,
@@ -468,15 +468,16 @@ def import_bundle(
     progress: Progress | None = None,
     packed: int | None = None,
     max_ratio: float = MAX_RATIO,
+    below: bool = False,
 ) -> Imported:
-    """`name` is for the first session; those below it are named after it.
+    """`name` is for the first session; those below it are named after it, and so they are with `below`.
 
     `listed` is told what is in the bundle before anything is written. `packed` is the size of its file, if that is
     known; it may unpack to `max_ratio` times that.
     """
     reader = BundleReader(read)
     bundle = reader.contents()
-    names = names_for(bundle, name)
+    names = names_for(bundle, name, below=below)
     if listed is not None:
         listed(bundle)
     for one in names:
@@ -491,24 +492,24 @@ def import_bundle(
     return Imported(bundle, tuple(names), tuple(info.id for info in infos), new_ids)
 
 
-_OF_COMMANDS = "cli"
-
-
-def names_for(bundle: Bundle, name: str | None) -> list[str]:
+def names_for(bundle: Bundle, name: str | None, *, below: bool = False) -> list[str]:
     """What the sessions of a bundle are called here: those below the first keep their names, or follow its new one.
 
-    None below the first is called as the command line's own session: what is kept there without a name would belong to
-    the bundle's tree, leave with its export and go with its removal.
+    A stranger's bundle has no free choice: one of them could be called `cli`, or `work`, and what somebody keeps there
+    from then on would belong to the bundle's tree, leave with its export and go with its removal.
     """
     old = bundle.name
-    if name is None:
-        first, *below = [one.name for one in bundle.sessions]
-        own = f"{old}/{_OF_COMMANDS}"
-        return [first, *(own if one == _OF_COMMANDS and own not in below else one for one in below)]
-    names = [name]
+    if name is None and not below:
+        return [one.name for one in bundle.sessions]
+    names = [old if name is None else name]
+    known = set(names)
     for one in bundle.sessions[1:]:
         rest = one.name.removeprefix(old + "/") if one.name.startswith(old + "/") else one.name
-        names.append(f"{name}/{rest}")
+        new = f"{names[0]}/{rest}"
+        if name is None and new in known:  # it has `x` and `FIRST/x`
+            new += f"-{len(names)}"
+        names.append(new)
+        known.add(new)
     for one in names:
         check_name(one)
     if len(set(names)) < len(names):
