@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -12,8 +13,11 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from pydantic_ai import exceptions as pydantic_ai
 
-from holdall.guard.recovery import Overflow, is_overflow
+from holdall import Holdall
+from holdall.guard.recovery import Overflow, compact, is_overflow
+from holdall.values.chat import Message, User
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, StoreFull
+from holdall.wire.agent_texts import compacted_in
 from tests.requirements import requirement
 
 if TYPE_CHECKING:
@@ -306,3 +310,19 @@ def test_whatever_an_error_carries_there_is_an_answer(said: str, carried: dict[s
         setattr(error, name, value)
     found = is_overflow(error)
     assert found is None or len(found.message) <= 300
+
+
+@pytest.mark.anyio
+async def test_what_is_left_out_a_second_time_counts_all_that_is_gone(tmp_path: Path) -> None:
+    """It counted the line in the place of the first ten as one message."""
+    async with Holdall.open(home=str(tmp_path)) as bag:
+        said: list[Message] = [User("go"), *(User(f"message {number}") for number in range(12))]
+        gone, line = 0, ""
+        for _ in range(3):
+            before = len(said)
+            assert await compact(bag, said)
+            gone += before - len(said) + (0 if gone else 1)
+            line = next(one.text for one in said if isinstance(one, User) and compacted_in(one.text))
+            assert compacted_in(line) == gone
+            said += [User("more"), User("and more"), User("and yet more"), User("the last")]
+        assert "; the oldest in the output that is named at its beginning." in line

@@ -159,3 +159,6 @@ They fetched.
     assert compacted("k3f9", 12, "", "", "7d1a") == snapshot(
         "[12 earlier messages of this conversation are no longer shown: the model's window is full. All of them are kept under the handle k3f9.]"
     )
+    assert compacted("k3f9", 12, "", "", "7d1a", again=True) == snapshot(
+        "[12 earlier messages of this conversation are no longer shown: the model's window is full. All of them are kept under the handle k3f9; the oldest in the output that is named at its beginning.]"
+    )

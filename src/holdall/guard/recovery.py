@@ -15,7 +15,7 @@ from holdall.values.chat import Assistant, Message, System, ToolResult, User
 from holdall.values.errors import HoldallError, ModelOverflow, NeverStored, StoreFault
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
-from holdall.wire.agent_texts import compacted
+from holdall.wire.agent_texts import compacted, compacted_in
 from holdall.wire.dialect import Cut
 
 # Whether an exception means that the request was too long for the model, any library raised it.
@@ -288,9 +288,11 @@ async def compact(
     handle = bag.core.handle_of(facts)
     go_on = bag.dialect.go_on("read", handle, {}) or bag.dialect.go_on("extract", handle, {})
     not_stored = sum(isinstance(one, ToolResult) and one.saved is not None for one in old)
+    before = compacted_in(old[0].text) if isinstance(old[0], User) else 0
+    count = len(old) - 1 + before if before else len(old)
     told = compacted(
-        handle, len(old), summary, f"Next: {go_on}" if go_on else "", secrets.token_hex(4), not_stored=not_stored,
-        mark=bag.core.mark_text,
+        handle, count, summary, f"Next: {go_on}" if go_on else "", secrets.token_hex(4), not_stored=not_stored,
+        mark=bag.core.mark_text, again=bool(before),
     )  # fmt: skip
     record_replaced(bag.core, facts, told, None if end <= _last_answer(transcript) else (), reason="compaction")
     transcript[first:end] = [User(told)]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from holdall.text.escape import foreign
 from holdall.text.numbers import plural
+from holdall.values.patterns import lazy_pattern
 from holdall.wire.findings import closing_tag, opening_tag
 from holdall.wire.tool import ToolSpec
 
@@ -172,14 +173,25 @@ def not_saved(tool: str, chars: int) -> str:
     )
 
 
+def compacted_in(text: str) -> int:
+    """How many messages stood where `compacted` stands; 0 for any other text."""
+    found = _COMPACTED.match(text)
+    return int(found[1].replace(",", "")) if found else 0
+
+
+_COMPACTED = lazy_pattern(r"\[([0-9,]{1,20}) earlier messages of this conversation are no longer shown: ")
+
+
 def compacted(
-    handle: str, messages: int, summary: str, go_on: str, tag: str, *, not_stored: int = 0, mark: str = ""
-) -> str:
+    handle: str, messages: int, summary: str, go_on: str, tag: str, *, not_stored: int = 0, mark: str = "",
+    again: bool = False,
+) -> str:  # fmt: skip
     """In place of the older messages of a conversation that was too long for the model.
 
     A model wrote the summary, of messages with outputs in them: it is inside a fence, whose tag it does not hold.
     """
     but = f", but for {plural(not_stored, 'output')} that may not be stored" if not_stored else ""
+    but += "; the oldest in the output that is named at its beginning" if again else ""
     told = (
         f"[{messages:,} earlier messages of this conversation are no longer shown: the model's window is full. All of "
         f"them are kept under the handle {handle}{but}.{f' {go_on}' if go_on else ''}]{f' {mark}' if mark else ''}"
