@@ -50,7 +50,7 @@ CASES = {
         'enabled = true\n[mcp_servers.visits.env]\nA = "b"\n\n[mcp_servers.web]\nurl = "https://x.example/mcp"\n'
         'bearer_token_env_var = "TOKEN"\n',
         ("mcp", "list"),
-        rf"visits +\S*holdall +{_GATEWAY.removeprefix('holdall ')} +A=\*+ .*enabled",
+        rf"visits +\S*holdall +{_GATEWAY.removeprefix('holdall ').replace(' -- ', ' --for-server=A -- ')} +A=\*+ .*enabled",
     ),
     "opencode": Case(
         "config/opencode/opencode.jsonc",

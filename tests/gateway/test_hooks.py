@@ -474,4 +474,4 @@ def test_a_small_result_imports_nothing_but_the_hook(agent: Agent) -> None:
     ran = subprocess.run(
         [sys.executable, "-S", "-E", "-c", paths + code], input=told, capture_output=True, timeout=60, check=True
     )
-    assert ran.stdout.split() == [b"holdall", b"holdall.__main__", b"holdall.cli", b"holdall.cli.hook"]
+    assert ran.stdout.split() == [b"holdall", b"holdall.cli", b"holdall.__main__", b"holdall.cli.hook"]

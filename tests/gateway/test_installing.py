@@ -71,9 +71,12 @@ def test_what_the_client_starts_is_the_gateway_before_the_same_command(tmp_path:
     ours = f"--client={client_id(str(file))}"
     assert servers["github"] == {
         "command": "/opt/holdall",
-        "args": ["gateway", ours, "--name=github", "--", "npx", "-y", "@modelcontextprotocol/server-github"],
+        "args": [
+            "gateway", ours, "--name=github", "--for-server=GITHUB_TOKEN", "--",
+            "npx", "-y", "@modelcontextprotocol/server-github",
+        ],
         "env": {"GITHUB_TOKEN": "secret"},
-    }
+    }  # fmt: skip
     assert servers["bare"] == {"command": "/opt/holdall", "args": ["gateway", ours, "--name=bare", "--", "uvx"]}
     command, client, flag, config = servers["web"]["args"]
     assert (command, client, flag) == ("gateway", ours, "--config")

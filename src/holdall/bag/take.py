@@ -1203,10 +1203,11 @@ async def _settled(
         return await _shown(core, prepared, aside, changed=changed, lost=lost)
     if (broken := prepared.broken) is not None:  # its own bytes are kept, and beside them how it ended
         head, origin = broken.head, replace(prepared.origin, is_error=False, traceback="")
-        prepared = replace(prepared, output=head, text=head, source=broken.parts, origin=origin, is_part=True)
+        prepared = replace(prepared, output=head, text=head, source=broken.parts, origin=origin)
     if prepared.stored is None and not core.may_store(prepared.origin.tool):
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
-        total, problem = await discard(prepared.source) if prepared.is_part else (None, None)
+        at_hand = None, broken.problem if broken is not None else None
+        total, problem = await discard(prepared.source) if prepared.is_part else at_hand
         return await _unkept(core, _with_end(prepared, problem), fault, decision, room, total)
     if prepared.keep_failed is not None and (facts := await asyncio.to_thread(prepared.keep_failed)) is not None:
         # As one that went to the store while it came: its own bytes, and beside them how its call ended.
