@@ -26,9 +26,10 @@ def main() -> None:
 
 def _set_aside(words: list[str]) -> None:
     """Variables for the server alone: before anything is imported that could obey them, as OpenSSL or libpq do."""
-    options = words[: words.index("--")] if "--" in words else ()
-    for word in options:
-        name, _, given = word.partition("=")
+    options = words[: words.index("--")] if "--" in words else words
+    for word, following in zip(options, [*options[1:], ""], strict=True):
+        name, sign, given = word.partition("=")
+        given = given if sign else following
         if name == cli.FOR_SERVER:
             cli.for_server |= {one: os.environ.pop(one) for one in given.split(",") if one in os.environ}
 

@@ -405,6 +405,23 @@ def test_what_else_a_project_gives_a_server_is_for_that_server_alone(tmp_path: P
     ours = [one.read_text() for one in tmp_path.glob("seen-*") if one.name != f"seen-{server}"]
     assert ours
     assert set(ours) == {"none"}
+    for words in (["--for-server", "KEY", "--", "x"], ["--for-server", "KEY", "x"], ["--for-server=KEY", "x"]):
+        ran = subprocess.run(
+            [sys.executable, "-c", _ASIDE, *words],
+            check=True,
+            env={**os.environ, "KEY": "k"},
+            capture_output=True,
+            timeout=60,
+        )
+        assert ran.stdout.split() == [b"None", b"k"]
+
+
+_ASIDE = """
+import os, sys
+from holdall import __main__, cli
+__main__._set_aside(sys.argv)
+print(os.environ.get("KEY"), cli.for_server.get("KEY"))
+"""
 
 
 def test_who_agrees_to_a_url_is_told_the_name_of_its_server(tmp_path: Path) -> None:

@@ -260,6 +260,15 @@ def test_left_overs_of_a_dead_writer_go_once_they_are_old_and_those_of_a_living_
     assert read_back(folder_store, running.finish()) == b"still here"
 
 
+def test_a_clock_that_was_ahead_once_does_not_stop_gc(folder_store: DirectoryStore, clock: Clock) -> None:
+    upkeep.sweep(folder_store)
+    ahead = clock.now + 400 * 86_400
+    os.utime(Path(folder_store.home) / ".last-gc", (ahead, ahead))
+    assert upkeep.due(folder_store)
+    upkeep.sweep(folder_store)
+    assert not upkeep.due(folder_store)
+
+
 def test_gc_is_due_once_a_day(folder_store: DirectoryStore, clock: Clock) -> None:
     assert folder_store.sweep_due()
     upkeep.sweep(folder_store)
