@@ -27,6 +27,8 @@ def main() -> None:
 def _set_aside(words: list[str]) -> None:
     """Variables for the server alone: before anything is imported that could obey them, as OpenSSL or libpq do."""
     options = words[: words.index("--")] if "--" in words else words
+    if "gateway" not in options:  # to others it is a word of somebody's command
+        return
     for word, following in zip(options, [*options[1:], ""], strict=True):
         name, sign, given = word.partition("=")
         given = given if sign else following

@@ -26,7 +26,7 @@ from holdall.values.settings import CEILING, USER_ONLY, Settings, ToolPolicy, ki
 
 FILE_VARIABLE = "HOLDALL_CONFIG"
 SESSION_VARIABLE = "HOLDALL_SESSION"
-DEFAULT_SESSION = "cli"  # bundles bring none of this name below another
+DEFAULT_SESSION = "cli"
 ENVIRONMENT, FRONT_MATTER, FLAG = "the environment", "the front matter", "--set"
 _PREFIX = "HOLDALL_"
 _LARGEST_FILE = 1024 * 1024

@@ -405,15 +405,24 @@ def test_what_else_a_project_gives_a_server_is_for_that_server_alone(tmp_path: P
     ours = [one.read_text() for one in tmp_path.glob("seen-*") if one.name != f"seen-{server}"]
     assert ours
     assert set(ours) == {"none"}
-    for words in (["--for-server", "KEY", "--", "x"], ["--for-server", "KEY", "x"], ["--for-server=KEY", "x"]):
+    for words in (["--for-server", "KEY", "--", "x"], ["--for-server", "KEY", "x"], ["--for-server=KEY", "x"], []):
         ran = subprocess.run(
-            [sys.executable, "-c", _ASIDE, *words],
+            [sys.executable, "-c", _ASIDE, "gateway", *words],
             check=True,
             env={**os.environ, "KEY": "k"},
             capture_output=True,
             timeout=60,
         )
-        assert ran.stdout.split() == [b"None", b"k"]
+        assert ran.stdout.split() == ([b"None", b"k"] if words else [b"k", b"None"])
+    words = ["exec", "tool", "--for-server=KEY"]
+    ran = subprocess.run(
+        [sys.executable, "-c", _ASIDE, *words],
+        check=True,
+        env={**os.environ, "KEY": "k"},
+        capture_output=True,
+        timeout=60,
+    )
+    assert ran.stdout.split() == [b"k", b"None"], "it is a word of the command, which gets all variables"
 
 
 _ASIDE = """

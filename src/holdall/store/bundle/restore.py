@@ -513,7 +513,7 @@ def names_for(bundle: Bundle, name: str | None, *, below: bool = False) -> list[
     for one in names:
         check_name(one)
     if len(set(names)) < len(names):
-        raise UsageError(f'two sessions of the bundle would have the same name under "{name}". Choose another one.')
+        raise UsageError(f'two sessions of the bundle would have the same name under "{names[0]}". Choose another one.')
     return names
 
 
