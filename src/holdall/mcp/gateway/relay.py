@@ -235,22 +235,25 @@ class Relay:
             connection = copy.connection  # which may have been chosen since the request came
             if (answer := await self._without_copy(copy, asked.method, params)) is not None:
                 return answer
-        greeting = await connection.start()
-        age = copy.uses(greeting, asked.method) if copy is not None else 0
-        given = messages.towards_server(params, modern=greeting.modern)
-        # A call that has gone to the background was answered, and still holds all that came with it.
-        share, size = self._known or self, weight(given, _SHORT)
+        # A call that has gone to the background was answered, and still holds all that came with it: from the time
+        # when it waits for its server to start.
+        share, size = self._known or self, weight(params, _SHORT)
         if size > _SHORT:
-            size = await asyncio.to_thread(weight, given, MAX_UNDER_WAY_BYTES)
+            size = await asyncio.to_thread(weight, params, MAX_UNDER_WAY_BYTES)
         if share.held_bytes and share.held_bytes + size > MAX_UNDER_WAY_BYTES:
             raise Refusal(INTERNAL_ERROR, f"{TOO_MUCH_UNDER_WAY}: wait until calls have ended")
         share.held_bytes += size
-        self._under_way[connection.name].append(asked)
         try:
-            result = await self._answered(connection, asked, given)
+            greeting = await connection.start()
+            age = copy.uses(greeting, asked.method) if copy is not None else 0
+            given = messages.towards_server(params, modern=greeting.modern)
+            self._under_way[connection.name].append(asked)
+            try:
+                result = await self._answered(connection, asked, given)
+            finally:
+                self._under_way[connection.name].remove(asked)
         finally:
             share.held_bytes -= size
-            self._under_way[connection.name].remove(asked)
         if copy is not None and asked.method in LISTED:
             copy.known.keep(copy, asked.method, given, result, age)
         return await self._shown(asked.method, result, greeting)
