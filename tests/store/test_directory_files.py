@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -299,9 +300,7 @@ def test_a_damaged_claim_of_a_name_costs_no_session(home: Path, damage: bytes) -
     store.close()
 
 
-def test_of_many_sessions_each_is_read_once_while_new_ones_are_made(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_sessions_none_is_read_while_new_ones_are_made(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(DirectoryStore(str(home))) as store:
         for number in range(5):
             store.open_session(f"old {number}")
@@ -315,11 +314,27 @@ def test_of_many_sessions_each_is_read_once_while_new_ones_are_made(
     with closing(DirectoryStore(str(home))) as store:
         for number in range(20):
             store.open_session(f"new {number}")
-        assert len(read) == 5
+        assert read == []
         for path in (home / "names").glob("[0-9a-f]*"):
             path.unlink()
         assert store.open_session("old 3").name == "old 3"
         assert len(store.sessions()) == 25
+        store.open_session("one more")
+        read.clear()
+        assert store.open_session("old 4").name == "old 4"
+        assert len(read) == 1  # its name was given back before another was made
+
+
+def test_a_session_that_was_copied_into_a_store_is_found_by_its_name(home: Path, tmp_path: Path) -> None:
+    with closing(DirectoryStore(str(tmp_path / "other"))) as other:
+        copied = other.open_session("copied")
+    with closing(DirectoryStore(str(home))) as store:
+        store.open_session("first")
+        shutil.copytree(folder_of(tmp_path / "other", copied), folder_of(home, copied))
+        assert store.open_session("copied").id == copied.id
+        shutil.rmtree(folder_of(home, copied))
+        assert store.open_session("copied").id != copied.id
+        assert len(store.sessions()) == 2
 
 
 def test_a_session_whose_folder_was_removed_is_made_anew(home: Path) -> None:

@@ -1,6 +1,7 @@
 """Sessions on disk: one folder each, found by name.
 
     names/<sha256 of the name>     which session has that name; made under a lock, by one maker at a time
+    names/.lock                    that lock; it says the times of `root` and `names` when every session had its name
     session-<uuid>/session.json    what the session is; the folder holds its outputs
 
 A session's name comes from outside and is only ever hashed, never part of a path.
@@ -9,6 +10,7 @@ A session's name comes from outside and is only ever hashed, never part of a pat
 import contextlib
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
@@ -43,7 +45,6 @@ class Sessions:
         self._root = root
         self._clock = clock
         self._names_folder = -1
-        self._named: dict[str, str] = {}  # names by folder, of sessions that were read: they keep their names
         self._lock = threading.RLock()
 
     def find(self, name: str) -> SessionInfo | None:
@@ -54,16 +55,51 @@ class Sessions:
             if named is not None:
                 return named
         id = self._claimed(name)
-        found = self._load(id) if is_uuid(id) else None
+        if id is None and self._all_claimed():
+            return None
+        found = self._load(id) if id and is_uuid(id) else None
         # The claim is a second witness of the name: it finds a session that has lost its own file.
         return replace(found, name=name) if found is not None else self._search(name)
 
-    def _claimed(self, name: str) -> str:
-        """The id of the session that claims the name. Where the claim is lost or damaged, nothing."""
+    def _claimed(self, name: str) -> str | None:
+        """The id of the session that claims the name; nothing where the claim is damaged, None where there is none."""
         try:
             return str(json.loads(disk.read_file(_claim(name), inside=self._names()))["session"])
+        except FileNotFoundError:
+            return None
         except (OSError, KeyError, TypeError, ValueError):
             return ""
+
+    def _all_claimed(self) -> bool:
+        """Whether no session and no claim came or went since each had its own: then none is searched for by its name.
+
+        A folder that is copied here by hand changes the times, unless that happens in the same tick of the clock.
+        """
+        with contextlib.suppress(OSError, StoreFault):
+            return disk.read_file(_LOCK, inside=self._names()) == self._times()
+        return False
+
+    def _times(self) -> bytes:
+        return b"%d %d\n" % tuple(files.fstat(folder).st_mtime_ns for folder in (self._root, self._names()))
+
+    def _claim_all(self) -> None:
+        """Give back the names that were lost. The caller holds the names."""
+        lost = [one for one in self.all() if one.name != PREFIX + one.id and self._claimed(one.name) is None]
+        for info in lost:  # the newest first: of two with one name, the oldest has it at the end
+            self.claim(info)
+        if lost:
+            files.fsync(self._names())
+        self._say_all_claimed()
+
+    def _say_all_claimed(self) -> None:
+        """Not synced: where it is lost, all of them are read once more."""
+        with contextlib.suppress(OSError):
+            lock = files.open(_LOCK, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._names())
+            try:
+                files.ftruncate(lock, 0)
+                files.write_all(lock, self._times())
+            finally:
+                files.close(lock)
 
     def make(self, name: str, retention: Retention, parent: str) -> SessionInfo:
         """A new session, or the one that somebody else made in the meantime.
@@ -71,8 +107,9 @@ class Sessions:
         One creator at a time: a session is visible as soon as its file exists, so the name must be claimed before.
         """
         check_name(name)
-        names = self._names()
-        with disk.locked(_LOCK, inside=names):
+        with self.naming() as names:
+            if not self._all_claimed():
+                self._claim_all()
             found = self.find(name)
             if found is not None:
                 return found
@@ -83,7 +120,7 @@ class Sessions:
             # What is claimed already is a session that is gone.
             disk.write_new(_claim(name), _claiming(info), inside=names, token=new_tag(), replace=True)
             files.fsync(names)
-            self._named[PREFIX + info.id] = name
+            self._say_all_claimed()
             return info
 
     def _make_folder(self, info: SessionInfo) -> None:
@@ -154,7 +191,10 @@ class Sessions:
         """Hold the names: nobody makes a session meanwhile. Gives the open folder of names."""
         names = self._names()
         with disk.locked(_LOCK, inside=names):
+            all_claimed = self._all_claimed()
             yield names
+            if all_claimed:  # and so is what came meanwhile: its maker held the names
+                self._say_all_claimed()
 
     def claim(self, info: SessionInfo) -> None:
         """Say whose the name is. The caller holds the names, and syncs them."""
@@ -199,23 +239,8 @@ class Sessions:
         return SessionInfo(id, PREFIX + id, created, Retention(days=None), format=_format(records, folder))
 
     def _search(self, name: str) -> SessionInfo | None:
-        """The slow way, for where the claim was lost: the oldest session of that name.
-
-        Every new name comes here too. A session is read only once for it, else making many would take quadratic time.
-        """
-        found: list[SessionInfo] = []
-        folders = disk.names_in(self._root)
-        for folder in folders:
-            if self._named.get(folder, name) != name or not _is_session(folder):
-                continue
-            with contextlib.suppress(StoreFault):
-                if (one := self._load(folder.removeprefix(PREFIX))) is not None:
-                    found += [one] if one.name == name else []
-                    if one.name != folder:  # else its file may only be lost for now
-                        self._named[folder] = one.name
-        if len(self._named) > 2 * len(folders):
-            self._named.clear()  # most of them are gone
-        return max(found, key=lambda one: (-one.created, one.id), default=None)
+        """The slow way, for where the claim was lost: the oldest session of that name."""
+        return next((one for one in reversed(self.all()) if one.name == name), None)
 
     def _save(self, folder: int, info: SessionInfo) -> None:
         data = encode_session(info)
