@@ -1,6 +1,6 @@
 """One store that grows, and one process with very many conversations: what costs more as there is more of it.
 
-A tenth of the outputs is in one session, the others are in sessions of nine. Times are of the processor, which others
+A tenth of the outputs is in one session, the others are in sessions of ninety. Times are of the processor, which others
 on the machine disturb least; memory is what one such action adds to a fresh process.
 
 python -m bench.load fill HOME FIRST SESSIONS LARGE   a process that keeps outputs
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from holdall import Holdall
 
 HELP = "one store from a thousand outputs on, and one process with 10,000 conversations"
-STEPS = (1_000, 10_000, 100_000)
+STEPS = (1_000, 10_000, 100_000, 1_000_000)
 CONVERSATIONS = 10_000
 PROCESSES = 2
-SMALL = 9  # outputs of a usual session
+SMALL = 90  # outputs of a usual session: a million are in 10,000
 ROUNDS = {"keep one": 15, "read one": 15, "grep one": 15, "gc": 1, "gc, dry": 1}
 OFTEN = 3  # of all others
 _BEGIN, _END = "<!-- load: begin -->", "<!-- load: end -->"
@@ -45,7 +45,7 @@ _LARGE = "the large session"
 
 def declare(one: argparse.ArgumentParser) -> None:
     one.add_argument("--quick", action="store_true", help="tiny sizes: shows that it runs")
-    one.add_argument("--steps", default="", metavar="N,N", help="outputs in the store (1000,10000,100000)")
+    one.add_argument("--steps", default="", metavar="N,N", help="outputs in the store (1000,10000,100000,1000000)")
     one.add_argument("--conversations", type=int, default=CONVERSATIONS, metavar="N", help="in one process (10,000)")
     one.add_argument("--out", default=str(ROOT / ".dev" / "bench"), metavar="DIR", help="for the store and the figures")
     one.add_argument("--publish", action="store_true", help="write the tables in docs/benchmarks.md anew")

@@ -343,7 +343,7 @@ def states(home: Path) -> dict[str, str]:
     """By tool, as another program finds them."""
     conversations = of(home)
     with conversations.of("s") as bag:
-        found = {one.origin.tool: one.state for one in bag.kept.values()}
+        found = {one.origin.tool: one.state for one in bag.core.kept.values()}
     conversations.close()
     return found
 

@@ -100,7 +100,7 @@ async def test_results_under_the_limits_become_notices_where_the_provider_still_
         assert (await bag.counters()).recoveries == 1
         texts = [one.text for one in returned(scripted.requests[-1])]
         assert sum(text == whole for text in texts) == left
-        for facts in bag.kept.values():
+        for facts in bag.core.kept.values():
             assert (await bag.read(facts.handle, chars=":10")).total.bytes == len(whole)
 
 

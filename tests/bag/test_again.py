@@ -19,7 +19,7 @@ async def test_the_same_call_with_the_same_output_has_the_same_handle_and_notice
         again = await bag.take(LOG.encode().decode(), tool="fetch", call_id="c1")
         assert isinstance(first, Kept)
         assert again == first
-        assert len(bag.kept) == 1
+        assert len(bag.core.kept) == 1
         assert (await bag.counters()).kept == 1
     async with Holdall.open(home=str(tmp_path), session="s") as bag:  # after a restart
         assert (await bag.take(LOG, tool="fetch", call_id="c1")).content == first.content
@@ -49,7 +49,7 @@ async def test_a_transcript_that_is_guarded_twice_is_the_same(tmp_path: Path) ->
         first = await bag.guard(messages)
         assert await bag.guard(messages) == first
         assert await bag.guard(first) == first
-        assert len(bag.kept) == 2
+        assert len(bag.core.kept) == 2
 
 
 @requirement("api:take-put")

@@ -214,7 +214,7 @@ async def test_a_large_output_that_was_stored_while_it_came_is_one_of_those_that
         assert not bag.tools()
         taken = await bag.run(parts, tool="t")
         assert [spec.name for spec in bag.tools()] == ["context_read", "context_grep", "context_tail", "context_query"]
-        assert list(bag.kept) == [taken.handle]
+        assert list(bag.core.kept) == [taken.handle]
     async with opened(tmp_path / "async", dialect="async") as bag:
         taken = await bag.run(parts, tool="t")
         assert f"### Ready (1)\n- t (id: {bag.core.shown_handle(str(taken.handle))}, " in bag.system_notice(turn=1)
@@ -248,7 +248,7 @@ async def test_a_call_that_wrote_too_much_and_then_failed_has_failed_however_muc
             assert reasons[tool] in taken.content
         if dialect == "async":
             told = bag.system_notice(turn=1).partition("### Failed (3)\n")[2].split("\n")[:3]
-            handles = [bag.core.handle_of(one) for one in bag.kept.values()]
+            handles = [bag.core.handle_of(one) for one in bag.core.kept.values()]
             assert told == [
                 f"- {tool} (id: {handle}, {reasons[tool]})" for tool, handle in zip(calls, handles, strict=True)
             ]
@@ -939,7 +939,7 @@ async def test_counters_have_what_a_background_call_brought_and_one_wait_is_one_
         slow.end.set()
         answer = await bag.call("wait_for_tool_output", {})
         told = await bag.counters()
-        (facts,) = bag.kept.values()
+        (facts,) = bag.core.kept.values()
         assert (told.background, told.kept, told.kept_bytes) == (1, 1, len(LOG))
         notice = answer.text[answer.text.index("crawl returned") :]
         assert told.tokens_kept_out == facts.measure.tokens - bag.core.count(notice)

@@ -426,7 +426,7 @@ async def test_what_is_forgotten_is_gone_and_says_so(tmp_path: Path, memory: boo
         assert answer.is_error
         assert "was removed on request" in answer.text
         assert bag.noticed(first.handle) is None
-        assert first.handle not in bag.kept
+        assert first.handle not in bag.core.kept
         assert first.handle not in (await bag.call("context_read", {})).text
         assert (await bag.read(second.handle, lines=(1, 1))).text == "line 0\n"
         assert (await bag.forget(second.handle)).freed_bytes == len(text)

@@ -155,7 +155,7 @@ async def test_other_arguments_another_tool_and_much_that_differs_have_notices_o
             assert "Kept whole" in await told(bag, text, tool, **given)
         first = (await bag.take("\n".join(LINES), tool="t")).content
         assert "Kept whole" in str(first)
-        await bag.forget(next(reversed(bag.kept)))
+        await bag.forget(next(reversed(bag.core.kept)))
         assert "Kept whole" in await told(bag, "\n".join(OTHER), "t")
 
 

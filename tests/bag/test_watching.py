@@ -149,7 +149,7 @@ async def test_the_system_notice_tells_turn_and_context_and_lists_what_is_kept_w
         await bag.take(LOG, tool="fetch")
         plain = bag.system_notice(turn=3, max_turns=10, tokens_used=64_000, window=128_000)
         assert plain.startswith("# System Notice\n\nThis is turn 3 of 10.\nYour context window is 50% full.\n\n---\n")
-        (handle,) = bag.kept
+        (handle,) = bag.core.kept
         line = f'\n## Kept Outputs\n- {handle}  "fetch" · 168,900 bytes · 5,000 lines (log)\n'
         assert line in bag.system_notice(turn=3, kept=True)
 

@@ -436,11 +436,11 @@ class Conversations:
         if window is not None:
             used = sum(map(bag.core.count, texts()))
             self._rooms[bag] = room_of_turn(window, used)
-        named = self._named.setdefault(bag, set(bag.kept))  # by a notice, or when this process opened the session
+        named = self._named.setdefault(bag, set(bag.core.kept))  # by a notice, or when this process opened the session
         if not (tools := bag.tools()):
             return Additions()
         now = "\n".join(texts())
-        here = {handle for handle in bag.kept if bag.core.shown_handle(handle) in now}
+        here = {handle for handle in bag.core.kept if bag.core.shown_handle(handle) in now}
         lost = not named <= here  # a compaction has removed a notice, or its transcript was not given again
         named |= here
         notice = ""

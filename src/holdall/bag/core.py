@@ -343,10 +343,21 @@ class Core:
         careful = [name for name, one in self._policies.items() if one.store == "never" or one.redact]
         self.is_shown_as(_UNKNOWN, *careful)
         self.untold: set[str] = set()  # outputs of calls in the background whose end nobody was told yet
-        # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
-        self.kept = {
-            one.handle: one for one in parts.store.outputs(parts.session) if one.state not in ("expired", "unreadable")
-        }
+        self._kept: dict[str, Facts] | None = None
+        self._looking = threading.Lock()
+
+    @property
+    def kept(self) -> dict[str, Facts]:
+        """What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
+
+        Looked up when it is first needed: who reads one output of many need not wait for the others.
+        """
+        if self._kept is None:
+            with self._looking:
+                if self._kept is None:
+                    found = self.store.outputs(self.session)
+                    self._kept = {one.handle: one for one in found if one.state not in ("expired", "unreadable")}
+        return self._kept
 
     async def on(self, handle: str, verb: Callable[[OutputReader], Answer], facts: Facts | None = None) -> Answer:
         """Run `verb` on an open output, in a thread; cancelled, it stops at its next read.

@@ -164,7 +164,6 @@ class Holdall(KeptNames):
         self.store, self.session, self.settings = core.store, core.session, core.settings
         self.dialect, self.tokenizer = core.dialect, core.tokenizer
         self.journal, self.models = core.journal, core.models
-        self.kept = core.kept
         self.fetch = Fetch(core)
         self.records = Records(core)
         self._dispatch = Dispatch(core)
@@ -391,7 +390,7 @@ class Holdall(KeptNames):
 
     def tools(self, *, final_turn: bool = False) -> tuple[ToolSpec, ...]:
         """The dialect's tools: once something is kept, or always; in the final turn never."""
-        listed = bool(self.kept) or self.settings.tools_listed == "always"
+        listed = bool(self.core.kept) or self.settings.tools_listed == "always"
         if not listed or final_turn or self.jobs.is_stopping:
             return ()
         return self._tools.listed()

@@ -432,7 +432,9 @@ def took(report: Report, bag: Holdall, seconds: float) -> str:
 def _seen(report: Report, bag: Holdall) -> str:
     """`seen: 0.4 % of k3f9 (fetch_logs, 10.5 MB), 100 % scanned · …`; empty if nothing was kept."""
     told: list[str] = []
-    ended = [facts for facts in map(bag.kept.get, report.coverage) if facts is not None and facts.state != "running"]
+    ended = [
+        facts for facts in map(bag.core.kept.get, report.coverage) if facts is not None and facts.state != "running"
+    ]
     for facts in ended[:_MAX_OUTPUTS]:
         what = f"{one_line(facts.origin.tool, 40) or 'an output'}, {size(facts.measure.bytes)}"
         used = report.used.get(facts.handle, {})
@@ -652,7 +654,7 @@ class _Run:
 
     def _print_resume_command(self, again: str) -> None:
         if not self._as_json:
-            removed = len(self._bag.kept) if self._bag.session.retention.session else 0
+            removed = len(self._bag.core.kept) if self._bag.session.retention.session else 0
             gone = f"{plural(removed, 'output')} of it, kept for the session only, will be gone"
             kept = f"Its conversation is kept; {gone}." if removed else "Nothing is lost."
             screen.about(f"{kept} Go on with: {again}")
