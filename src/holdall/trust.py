@@ -416,9 +416,12 @@ class _Watch:
             folders += self._above(folder, max(map(len, _DOTS.findall(text)), default=1) - 1)
             if len(text) == _MAX_SCANNED_BYTES:
                 self._tries = 0  # there may be more of them
-            if _coding(text) is None:
+            imported: list[str] | None = None
+            with contextlib.suppress(UsageError):
+                imported = _imports(text, [])
+            if imported is None or _coding(text) is None:
                 self._tries = 0  # what it imports is not known
-            found += self._modules(_imports(text, []), folders) + _unchecked(path, timed=self._timed)
+            found += self._modules(imported or [], folders) + _unchecked(path, timed=self._timed)
         return found
 
     def _above(self, folder: str, levels: int) -> list[str]:
@@ -516,9 +519,8 @@ _COMPILED = (*_SUFFIXES, *BYTECODE_SUFFIXES)  # what a server's own Python finds
 _MAX_FILES = 2000
 _MAX_SOURCE_BYTES = 32 * 1024 * 1024
 _LONGEST_NAME = 300
-_IMPORT = lazy_pattern(
-    r"\b(?:from\s*+(\.{1,99}(?=\s*+import\b)|[.\w]{1,300}+)\s*+)?import\b\s*+(\((?:[^()#]++|#[^\n]*+)*+\)|[^\n;#()]++)"
-)
+_IMPORT = lazy_pattern(r"\b(?:from\s*+(\.{1,99}(?=\s*+import\b)|[.\w]{1,300}+)\s*+)?import\b\s*+(\(|[^\n;#()]++)")
+_LISTED = lazy_pattern(r"[^()#]*+(?:#[^\n]*+)?")  # between parentheses: names, then a comment
 _GOES_ON = lazy_pattern(r"\\\r?\n|(?<![ \t\f])[ \t\f]++(?=\.)|(?<=\.)[ \t\f]++")  # in a statement, as nothing
 _DOTS = lazy_pattern(rb"\bfrom[\s\\]*((?:\.[ \t]{0,9}){2,99})")
 _CODINGS = lazy_pattern(
@@ -587,7 +589,10 @@ def find_modules(name: str, folders: Sequence[str]) -> dict[str, Module]:
             if len(found) > _MAX_FILES or size > _MAX_SOURCE_BYTES:
                 most = f"{_MAX_FILES:,} files or {_MAX_SOURCE_BYTES:,} bytes"
                 raise UsageError(f"the module {one_line(name)} is made of more than {most}.")
-            waiting += _imports(found[inner].source or b"", found[inner].package)
+            try:
+                waiting += _imports(found[inner].source or b"", found[inner].package)
+            except UsageError as problem:
+                raise UsageError(f"the module {one_line(inner)}: {problem}") from problem
     for inner in _with_packages(found):
         if inner not in found:
             folder = next(one for one in folders if os.path.isdir(os.path.join(one, *inner.split("."))))
@@ -670,12 +675,23 @@ def _is_one_of(path: str | None, files: Iterable[str]) -> bool:
 def _imports(source: bytes, package: Sequence[str]) -> list[str]:
     """The names that a module imports, wherever in it; `package` is the one that it is in.
 
-    Whatever looks like an import is one, in a text or a comment too: parsing a module takes 500 times its size.
+    Whatever looks like an import is one, in a text or a comment too: parsing a module takes 500 times its size. So
+    two lists may be one text; where that is read again and again, UsageError is raised.
     """
     names: list[str] = []
     text = source.decode(_coding(source) or "utf-8", "replace")
-    # Python reads names as NFKC writes them.
-    for start, listed in _IMPORT.findall(_GOES_ON.sub("", unicodedata.normalize("NFKC", text))):
+    text = _GOES_ON.sub("", unicodedata.normalize("NFKC", text))  # Python reads names as NFKC writes them
+    effort = 4 * len(text) + 10_000
+    for found in _IMPORT.finditer(text):
+        start, listed = found.groups("")
+        if listed == "(":
+            end = found.end()
+            while (more := _LISTED.match(text, end)) and more.end() > end:
+                end = more.end()
+            effort -= end - found.end()
+            if effort < 0:
+                raise UsageError("its imports cannot be followed: too many of them have no end.")
+            listed = text[found.end() : end] if text[end : end + 1] == ")" else ""
         ends = _NAMES.findall(_ALIAS.sub("", listed))
         if not start:
             names += ends

@@ -22,6 +22,7 @@ from holdall.trust import Claims, agreed_modules, find_modules
 from holdall.values.errors import NotTrusted, UsageError
 from tests.cli.agents import report
 from tests.requirements import requirement
+from tests.support import in_effort
 
 FUNCTION = 'def who() -> str:\n    "Tells."\n    return NAME\n'
 
@@ -189,3 +190,19 @@ def test_a_module_is_not_parsed_for_its_imports(folder: Path) -> None:
     write(folder, {"hold_many.py": "\n".join(f"import a{at}" for at in range(11_000))})
     with pytest.raises(UsageError, match="the module hold_many imports more than 10,000 names"):
         find_modules("hold_many", [str(folder)])
+
+
+@requirement("trust:nothing-before-agreement")
+@pytest.mark.parametrize("end", ["", "\nhold_a)"])
+def test_imports_without_an_end_are_not_read_again_and_again(folder: Path, end: str) -> None:
+    write(folder, {"hold_tools.py": "import(#" * 100_000 + end, "hold_a.py": ""})
+
+    def find() -> str:
+        with pytest.raises(UsageError) as refused:
+            find_modules("hold_tools", [str(folder)])
+        return str(refused.value)
+
+    told = in_effort(100, find)
+    assert told == "the module hold_tools: its imports cannot be followed: too many of them have no end."
+    write(folder, {"hold_text.py": "text = 'import(#'; import hold_a  # and (\n"})
+    assert sorted(find_modules("hold_text", [str(folder)])) == ["hold_a", "hold_text"]
