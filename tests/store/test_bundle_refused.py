@@ -94,6 +94,20 @@ def test_json_that_would_become_a_hundred_times_its_bytes_is_not_read(
     assert "operation tree of this bundle cannot be read" in refused(home, forged.to_bytes())
 
 
+@requirement("bundle:lying-refused")
+def test_a_handle_that_is_no_text_is_refused(bundle: bytes, home: Path) -> None:
+    forged = taken_apart(bundle)
+    odd = b',"handle":[]}'
+    forged.change("tree.json", lambda tree: tree[:-1] + odd)
+    forged.contents["sessions"][0]["tree_bytes"] += len(odd) - 1
+    assert "the operation tree of this bundle is not one" in refused(home, forged.to_bytes())
+    forged = taken_apart(bundle)
+    line = b'{"at":1.0,"event":"asked","handle":{"a":"b"}}\n'
+    forged.change("events.ndjson", lambda events: events + line)
+    forged.contents["sessions"][0]["events_bytes"] += len(line)
+    assert "the events of this bundle is none of ours: its handle is no text" in refused(home, forged.to_bytes())
+
+
 @requirement("bundle:lying-refused", "bundle:all-or-nothing")
 def test_cut_at_any_byte_it_is_refused(bundle: bytes, home: Path) -> None:
     ends = [*range(12), *range(len(bundle) - 130, len(bundle))]

@@ -114,6 +114,29 @@ def test_events_and_the_tree_keep_their_numbers_and_lose_what_they_quote(
     assert b"secret" not in store.read_log(session, "events", 0, end)
 
 
+@requirement("store:removed")
+@pytest.mark.parametrize("handle", [[], {"a": "b"}, 5, None, ["HANDLE"]])
+def test_lines_of_a_log_that_nobody_would_write_stop_no_removal(
+    store: OutputStore, session: SessionInfo, handle: object
+) -> None:
+    facts = keep(store, session, "x")
+    given = [facts.handle] if handle == ["HANDLE"] else handle
+    odd = {"at": 1.0, "event": "asked", "tool": f'"handle":"{facts.handle}"', "handle": given}
+    own = {"at": 2.0, "event": "asked", "handle": facts.handle, "tool": ["secret"], "preview": "secret"}
+    store.append_events(
+        session, b"".join(json.dumps(one, separators=(",", ":")).encode() + b"\n" for one in (odd, own))
+    )
+    inner = [{"op": "x", "handle": given, "children": 5}, {**own, "children": ["secret", own]}]
+    store.save_tree(session, json.dumps({"op": "session", "handle": given, "children": inner}).encode())
+    store.remove(session, [facts])
+    assert store.resolve(session, facts.handle).state == "expired"
+    assert b"secret" not in store.read_log(session, "events", 0, store.log_length(session, "events"))
+    assert b"secret" not in (store.tree(session) or b"")
+    store.save_tree(session, b'{"op": "secret')
+    store.remove(session, [keep(store, session, "y")])
+    assert store.tree(session) == b"{}"
+
+
 @requirement("store:removal-refused")
 def test_an_output_that_is_being_written_is_refused_and_nothing_is_removed(
     store: OutputStore, session: SessionInfo

@@ -16,7 +16,7 @@ key of each proves the line:
 
 import contextlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -196,7 +196,7 @@ def erased(data: bytes, handles: Collection[str], version: int) -> Iterator[tupl
         beside = _WORDS_IN.findall(line, asked.end()) if asked else ()  # others that were asked together with it
         if not named.isdisjoint(_HANDLES_IN.findall(line)) or not named.isdisjoint(beside):
             flat = _object_in(line, version)
-            if flat is None or flat.get("handle") in handles or not named.isdisjoint(beside):
+            if flat is None or _handle_in(flat) in handles or not named.isdisjoint(beside):
                 told = _dumped(Event.without_content(flat)) if flat is not None else _ERASED
                 new = _as_long(told, line, version) or _as_long(_ERASED, line, version) or b" " * len(line)
                 if new != line:
@@ -218,18 +218,31 @@ def _as_long(told: bytes, line: bytes, version: int) -> bytes | None:
     return sealed(body + b"}\n", version)[:-1] if len(body) == room else None
 
 
+def _handle_in(flat: Mapping[str, Any]) -> str | None:
+    """What it is about. Logs come from other machines too, so it may be anything."""
+    return found if isinstance(found := flat.get("handle"), str) else None
+
+
 def tree_without(data: bytes, handles: Collection[str]) -> bytes:
-    """An operation tree without what it tells of what was in these outputs."""
+    """An operation tree without what it tells of what was in these outputs; an empty one where it cannot be read."""
 
     def visited(node: Any) -> Any:
         if not isinstance(node, dict):
             return node
         flat = cast("dict[str, Any]", node)
-        if flat.get("handle") in handles:
+        if _handle_in(flat) in handles:
             return Event.without_content(flat)
-        return {name: list(map(visited, value)) if name == "children" else value for name, value in flat.items()}
+        return {
+            name: list(map(visited, cast("list[Any]", value)))
+            if name == "children" and isinstance(value, list)
+            else value
+            for name, value in flat.items()
+        }
 
-    return _dumped(visited(loads(data)))
+    try:
+        return _dumped(visited(loads(data)))
+    except (ValueError, RecursionError):
+        return b"{}"
 
 
 def foreign_event(line: bytes) -> bytes:
@@ -246,6 +259,8 @@ def foreign_event(line: bytes) -> bytes:
     if not isinstance(flat, dict):
         return line
     event = cast("dict[str, Any]", flat)
+    if not isinstance(event.get("handle") or "", str):
+        raise ValueError("its handle is no text")
     event.pop("verified", None)
     return _dumped(event) + line[len(line.rstrip(b"\n")) :]
 

@@ -85,8 +85,11 @@ class Event:
         kept: dict[str, Any] = {}
         for name, value in flat.items():
             if name == "children" and isinstance(value, list):
-                kept[name] = [Event.without_content(one) for one in cast("list[Mapping[str, Any]]", value)]
-            elif value is None or isinstance(value, bool | int | float) or name in _NAMES or _is_ranges(value):
+                below = [one for one in cast("list[object]", value) if isinstance(one, Mapping)]
+                kept[name] = [Event.without_content(cast("Mapping[str, Any]", one)) for one in below]
+            elif value is None or isinstance(value, bool | int | float) or _is_ranges(value):
+                kept[name] = value
+            elif name in _NAMES and isinstance(value, str):
                 kept[name] = value
         return kept
 

@@ -187,8 +187,7 @@ class SessionRows:
         statement = "SELECT tree FROM holdall_sessions WHERE principal = %(principal)s AND id = %(session)s"
         row = connection.execute(statement, about).fetchone()
         if row is not None and row[0] is not None:
-            with contextlib.suppress(ValueError, RecursionError):
-                self._set_tree(connection, session, tree_without(bytes(row[0]), handles))
+            self._set_tree(connection, session, tree_without(bytes(row[0]), handles))
 
     # The operation tree
 
