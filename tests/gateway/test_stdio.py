@@ -5,6 +5,7 @@ import contextlib
 import gc
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from holdall import Holdall, Settings, ToolPolicy
+from holdall.mcp.client.connection import Connection
 from holdall.mcp.client.routes import Declined
 from holdall.mcp.client.spec import StdioServer
 from holdall.mcp.gateway import relay, stdio_server
@@ -253,6 +255,83 @@ async def test_calls_in_the_background_hold_only_so_much_of_what_came_with_them(
         await until(lambda: any(one.get("id") == 3 for one in sent))
         assert sent[-1]["result"]["content"]
         await front.close()
+
+
+async def test_what_a_client_waits_for_with_our_own_tools_is_weighed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "MAX_UNDER_WAY_BYTES", 100_000)
+    gate, sent = tmp_path / "gate", list[Any]()
+    os.mkfifo(gate)
+    spec = StdioServer("plain", sys.executable, (PLAIN, "plain", str(tmp_path / "journal")))
+    async with Holdall.open(home=str(tmp_path / "home"), settings=Settings(slow_after_seconds=0.01)) as bag:
+        front = Front(GatewayState([spec]), bag, lambda message, _: sent.append(message))
+        slow = {"name": "fifo", "arguments": {"gate": str(gate), "result": {}}}
+        front.client.hear({"id": 1, "method": "tools/call", "params": slow})
+        await until(lambda: any(one.get("id") == 1 for one in sent))
+        waits = {"name": "wait_for_tool_output", "arguments": {"timeout": 60}, "_meta": {"x": "y" * 60_000}}
+        front.client.hear({"id": 2, "method": "tools/call", "params": waits})
+        await until(lambda: front._relay is not None and front._relay.held_bytes > 60_000)  # pyright: ignore[reportPrivateUsage]
+        front.client.hear({"id": 3, "method": "tools/call", "params": waits})
+        await until(lambda: any(one.get("id") == 3 for one in sent))
+        assert "The requests under way would hold more than 64 MiB" in str(sent[-1])
+        await asyncio.to_thread(gate.write_text, "go")
+        await until(lambda: any(one.get("id") == 2 for one in sent))
+        await front.close()
+
+
+@pytest.mark.parametrize("said", [{"clientInfo": {"name": "x" * 70_000}}, {"capabilities": {"x": [{}] * 20_000}}])
+async def test_what_a_client_says_of_itself_has_a_bound(tmp_path: Path, said: dict[str, Any]) -> None:
+    """It is held for as long as the session lives."""
+    sent: list[Any] = []
+    async with Holdall.open(home=str(tmp_path / "home")) as bag:
+        front = Front(GatewayState([]), bag, lambda message, _: sent.append(message))
+        front.client.hear({"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", **said}})
+        await until(lambda: bool(sent))
+        assert sent[0]["error"]["message"] == "A client may say 64 KiB of itself at most"
+        await front.close()
+
+
+GREETS = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "initialize":
+        mark = sys.argv[1]
+        info = {"name": "s" + mark, "version": "1"}
+        result = {"protocolVersion": "2025-06-18", "serverInfo": info, "capabilities": {"experimental": {mark: {}}},
+                  "instructions": "Read " + mark, "_meta": {"a": mark}, "more": [mark]}
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+async def test_the_greeting_of_a_server_does_not_bear_the_mark(tmp_path: Path) -> None:
+    """One that knew it from a session that goes on."""
+    sent: list[Any] = []
+    async with Holdall.open(home=str(tmp_path / "home")) as bag:
+        mark = bag.core.mark_text
+        assert mark in bag.instructions()
+        spec = StdioServer("greets", sys.executable, ("-c", GREETS, mark))
+        front = Front(GatewayState([spec]), bag, lambda message, _: sent.append(message))
+        params = {"protocolVersion": "2025-06-18", "clientInfo": {}, "capabilities": {}}
+        front.client.hear({"id": 1, "method": "initialize", "params": params})
+        await until(lambda: bool(sent))
+        result = sent[0]["result"]
+        assert result.pop("instructions").count(mark) == bag.instructions().count(mark)
+        assert mark not in json.dumps(result)
+        assert result["serverInfo"]["name"] == "s[the mark of real notices stood here]"
+        await front.close()
+
+
+async def test_a_message_beside_any_request_does_not_bear_the_mark() -> None:
+    sent: list[Any] = []
+    client = Client(lambda message, _: sent.append(message), Echo())
+    one = relay.Relay([], client, relay.Caller(), lambda *_: asyncio.sleep(0), marks=re.compile("m4rk"))
+    connection = Connection(StdioServer("a", "b"))
+    beside = one._callbacks_of(connection, ClientRequest(1, "prompts/get", {}))  # pyright: ignore[reportPrivateUsage]
+    await beside.notify("notifications/message", {"level": "info", "data": "x m4rk"})
+    assert "the mark of real notices stood here" in str(sent)
+    assert "m4rk" not in str(sent)
 
 
 def test_the_resources_that_a_client_subscribes_to_have_a_number() -> None:

@@ -16,6 +16,7 @@ from holdall.bag import Holdall
 from holdall.bag.holdall import use_plain_names
 from holdall.llm.sampling import Role, Sampled, SampledModel
 from holdall.mcp.client.handshake import Greeting
+from holdall.mcp.client.routes import weight
 from holdall.mcp.client.server_process import Bounds
 from holdall.mcp.client.spec import ServerSpec
 from holdall.mcp.gateway import calls, listing, messages
@@ -176,6 +177,7 @@ def _text(content: object) -> str:
 _LOG = logging.getLogger("holdall.gateway")
 _TOOLS_CHANGED = "notifications/tools/list_changed"
 _START_SECONDS = 8.0  # how long a client waits for the slowest of several servers
+_MAX_SAID_BYTES = 64 * 1024  # what a client says of itself is held for as long as its session lives
 _MAX_TASKS = 1000  # that a client may ask for
 _MAX_TASK_ARGUMENTS = 4096  # bytes
 _LONGEST_NAME = 10_000  # of a tool or a prompt
@@ -292,7 +294,8 @@ class Front:
         if method == "server/discover":
             return await self._discover(relay)
         if method == LISTEN:
-            return await self._listen(relay, catalogue, asked)
+            async with relay.holding(params):
+                return await self._listen(relay, catalogue, asked)
         if method in LISTS:
             return await self._list(catalogue, asked)
         if method == "tools/call":
@@ -329,7 +332,8 @@ class Front:
     async def _call(self, relay: Relay, catalogue: Catalogue, asked: ClientRequest) -> dict[str, Any]:
         name = asked.params.get("name")
         if isinstance(name, str) and self._bag.owns(name):
-            answer = calls.of_answer(await self._bag.call(name, asked.params.get("arguments")))
+            async with relay.holding(asked.params):
+                answer = calls.of_answer(await self._bag.call(name, asked.params.get("arguments")))
             return messages.completed(asked.method, answer, {}) if relay.caller.modern else answer
         server, tool = self._meant(self._names, name, "tool")
         arguments = asked.params.get("arguments")
@@ -480,6 +484,8 @@ class Front:
 
     def _open(self, caller: Caller) -> Relay:
         """The servers get to know the client once: one that goes on in the other era is the same client."""
+        if weight([caller.info, caller.capabilities], _MAX_SAID_BYTES) > _MAX_SAID_BYTES:
+            raise Refusal(INVALID_PARAMS, f"A client may say {_MAX_SAID_BYTES // 1024} KiB of itself at most")
         if self._relay is None:
             core = self._bag.core
             bounds, redaction = Bounds(message_bytes=core.settings.server_max_bytes), core.redaction_of(None)

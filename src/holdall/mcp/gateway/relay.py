@@ -5,11 +5,12 @@ come back as they were, except for what the client's era of the protocol writes 
 """
 
 import asyncio
+import contextlib
 import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any, cast
 
 from holdall.bag import Messages
@@ -237,13 +238,7 @@ class Relay:
                 return answer
         # A call that has gone to the background was answered, and still holds all that came with it: from the time
         # when it waits for its server to start.
-        share, size = self._known or self, weight(params, _SHORT)
-        if size > _SHORT:
-            size = await asyncio.to_thread(weight, params, MAX_UNDER_WAY_BYTES)
-        if share.held_bytes and share.held_bytes + size > MAX_UNDER_WAY_BYTES:
-            raise Refusal(INTERNAL_ERROR, f"{TOO_MUCH_UNDER_WAY}: wait until calls have ended")
-        share.held_bytes += size
-        try:
+        async with self.holding(params):
             greeting = await connection.start()
             age = copy.uses(greeting, asked.method) if copy is not None else 0
             given = messages.towards_server(params, modern=greeting.modern)
@@ -252,11 +247,23 @@ class Relay:
                 result = await self._answered(connection, asked, given)
             finally:
                 self._under_way[connection.name].remove(asked)
-        finally:
-            share.held_bytes -= size
         if copy is not None and asked.method in LISTED:
             copy.known.keep(copy, asked.method, given, result, age)
         return await self._shown(asked.method, result, greeting)
+
+    @contextlib.asynccontextmanager
+    async def holding(self, params: Mapping[str, Any]) -> AsyncGenerator[None]:
+        """For as long as a request may wait: what came with it counts. Raises Refusal where that is too much."""
+        share, size = self._known or self, weight(params, _SHORT)
+        if size > _SHORT:
+            size = await asyncio.to_thread(weight, params, MAX_UNDER_WAY_BYTES)
+        if share.held_bytes and share.held_bytes + size > MAX_UNDER_WAY_BYTES:
+            raise Refusal(INTERNAL_ERROR, f"{TOO_MUCH_UNDER_WAY}: wait until calls have ended")
+        share.held_bytes += size
+        try:
+            yield
+        finally:
+            share.held_bytes -= size
 
     async def _shown(self, method: str, result: dict[str, Any], greeting: Greeting) -> dict[str, Any]:
         if method != "tools/call":
@@ -378,15 +385,22 @@ class Relay:
         name = connection.name
         try:
             if self._known is None:
-                return await connection.start()
+                return await self._plain(connection, await connection.start())
             copy, member = self._copies[name]
             greeting = await copy.known.greet(copy, lambda method: self._heard(name, method, {}))
             joined = copy.known.join(copy, member)
             self._copies[name] = joined, member
             self.servers.replace(joined.connection)
-            return greeting
+            return await self._plain(connection, greeting)
         except UpstreamFault as fault:
             return fault.mask(self._masks)
+
+    async def _plain(self, connection: Connection, greeting: Greeting) -> Greeting:
+        """Without the mark, which a server knows that was started again in the same session."""
+        try:
+            return replace(greeting, raw=await self._unmarked(greeting.raw))
+        except Refusal as refusal:
+            raise UpstreamFault(connection.name, "holds the mark of real notices in its greeting") from refusal
 
     async def _send(self, connection: Connection, asked: ClientRequest, params: dict[str, Any]) -> dict[str, Any]:
         progress = ProgressUpdates(
@@ -423,9 +437,10 @@ class Relay:
         """What comes for this call, where that can be told, goes to the client as part of it while it is open."""
 
         async def notify(method: str, params: dict[str, Any]) -> None:
-            if method == _LOG_MESSAGE and asked.messages is not None:
+            if method == _LOG_MESSAGE:
                 params = await self.masked(connection.name, params, asked)
-                asked.messages.add(log_message(params), is_masked=True)
+                if asked.messages is not None:
+                    asked.messages.add(log_message(params), is_masked=True)
             if asked.open and method == _LOG_MESSAGE:
                 self._client.notify(method, params, related=asked.id)
             elif self._known is not None and method in CHANGES:
