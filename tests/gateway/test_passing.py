@@ -11,7 +11,9 @@ from typing import Any, cast
 import pytest
 
 from holdall.mcp.client.handshake import Greeting
+from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import Client, ClientRequest
+from holdall.mcp.gateway.http_session import is_too_large
 from holdall.mcp.gateway.messages import Refusal
 from holdall.mcp.gateway.relay import Caller, Relay
 from tests.gateway.support import Wire, gateway, plain, wire
@@ -240,6 +242,25 @@ class Marks:
     def search(self, text: str, at: int, end: int) -> re.Match[str] | None:
         self.searches.append((threading.current_thread() is threading.main_thread(), end - at))
         return self.pattern.search(text, at, end)
+
+
+async def test_a_large_answer_is_written_once_and_where_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client(lambda _message, _related: None, NoHandler())
+    relay = Relay([], client, Caller(), NoHandler().heard)
+    large = {"contents": [{"uri": "a:b", "text": "é" * 2**20 + "\ud800"}]}
+    wrote: list[tuple[bool, int]] = []
+
+    def watched(value: object, dumped: Any = messages.dumped) -> str:
+        text = dumped(value)
+        wrote.append((threading.current_thread() is threading.main_thread(), len(text)))
+        return text
+
+    monkeypatch.setattr(messages, "dumped", watched)
+    shown = await relay._shown("resources/read", large, Greeting("", {}))  # pyright: ignore[reportPrivateUsage]
+    line = messages.encode({"jsonrpc": "2.0", "id": 1, "result": shown})
+    assert is_too_large({"jsonrpc": "2.0", "id": 1, "result": shown})
+    assert [main for main, size in wrote if size > 2**20] == [False]
+    assert json.loads(line)["result"] == {"contents": [{"uri": "a:b", "text": "é" * 2**20 + "\ufffd"}]}
 
 
 async def test_a_long_text_of_a_server_holds_up_nobody_while_it_is_looked_through() -> None:

@@ -14,6 +14,7 @@ from holdall.bag.core import Core
 from holdall.mcp.client import codec
 from holdall.mcp.client.codec import only_text, plain
 from holdall.mcp.client.connection import Connection
+from holdall.mcp.client.routes import weight
 from holdall.mcp.client.spec import configured_name
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import ClientRequest
@@ -256,14 +257,14 @@ _MAX_BESIDE = 1024 * 1024  # bytes of a result beside its content that pass as t
 _MAX_WRITTEN = 10 * _MAX_MESSAGE  # as much where each of them is an escape
 
 
-def _with_bounded_members(result: dict[str, Any]) -> dict[str, Any]:
+async def _with_bounded_members(result: dict[str, Any]) -> dict[str, Any]:
     """The same, or where much stands beside its content, all of it as one text, which the bag can keep."""
     if isinstance(result, RawResult) and len(result.raw) <= _MAX_BESIDE:
         return result
     beside = {name: value for name, value in result.items() if name not in ("content", _STRUCTURED)}
-    if len(messages.encode(beside)) <= _MAX_BESIDE:
+    if weight(beside, 2 * _MAX_BESIDE) <= 2 * _MAX_BESIDE and len(messages.encode(beside)) <= _MAX_BESIDE:
         return result
-    whole = json.dumps(plain(result), ensure_ascii=False, default=str)
+    whole = await asyncio.to_thread(lambda: json.dumps(plain(result), ensure_ascii=False, default=str))
     return text(whole, is_error=bool(result.get("isError")))
 
 
@@ -364,7 +365,7 @@ class ToolCall:
                 raise UpstreamFault(self._connection.name, _TOO_LATE, advice=_AGAIN)
             self._untouched = await self._masked(codec.plain(result))
             return ""
-        result = _with_bounded_members(result)
+        result = await _with_bounded_members(result)
         if (text := codec.only_text(result)) is not None:
             await self._remember(result)
             return text.data

@@ -13,6 +13,7 @@ from typing import Any, cast
 from holdall.bag import Holdall
 from holdall.bag.take import keep
 from holdall.mcp.client.protocol import SUBSCRIPTION_KEY
+from holdall.mcp.client.routes import weight
 from holdall.mcp.gateway import calls, messages
 from holdall.mcp.gateway import messages as eras
 from holdall.mcp.gateway.front import Front, GatewayState
@@ -39,7 +40,8 @@ _STRUCTURED = "structuredContent"
 
 
 def is_too_large(message: Message) -> bool:
-    return len(messages.encode(message)) > MAX_BYTES
+    # A value has two bytes at least where it counts as four: what weighs so much need not be written to be measured.
+    return weight(message, 2 * MAX_BYTES) > 2 * MAX_BYTES or len(messages.encode(message)) > MAX_BYTES
 
 
 async def shrunk(bag: Holdall, request: Message, answer: Message, *, revision: str) -> Message:

@@ -78,11 +78,19 @@ def encode(message: Message | list[Message]) -> bytes:
     if isinstance(result, RawResult) and result.raw and not _has_half(result):  # as it came, to the byte
         head = dumped({name: value for name, value in cast("Message", message).items() if name != "result"})
         return head[:-1].encode() + b',"result":' + result.raw + b"}\n"
-    text = dumped(message)
+    return _as_bytes(dumped(message)) + b"\n"
+
+
+def written(result: Mapping[str, Any]) -> RawResult:
+    """The same with its bytes: what is large is written once, where nobody waits for it."""
+    return RawResult(result, _as_bytes(dumped(result)))
+
+
+def _as_bytes(text: str) -> bytes:
     try:
-        return text.encode() + b"\n"
+        return text.encode()
     except UnicodeEncodeError:
-        return _LONE.sub("\ufffd", text).encode() + b"\n"
+        return _LONE.sub("\ufffd", text).encode()
 
 
 def _has_half(result: RawResult) -> bool:

@@ -28,6 +28,7 @@ from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.known import CHANGES, LISTED, Copy, KnownServer, KnownServers, Member
 from holdall.mcp.gateway.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Refusal, table
 from holdall.values.errors import UpstreamFault, UpstreamRefused, UsageError
+from holdall.values.outputs import RawResult
 from holdall.values.record import record
 from holdall.wire.answers import log_message, progress_message
 from holdall.wire.clamp import MAX_BYTES, clamp_text
@@ -133,6 +134,10 @@ def _with_few_questions(result: dict[str, Any]) -> dict[str, Any]:
         if many or weight(result, MAX_QUESTION_BYTES) > MAX_QUESTION_BYTES:
             raise Refusal(INTERNAL_ERROR, f"The result of this call is a question: {TOO_MANY_QUESTIONS}")
     return result
+
+
+def _is_large(result: dict[str, Any]) -> bool:
+    return not (isinstance(result, RawResult) and result.raw) and weight(result, _LONG) > _LONG
 
 
 def _is_long(value: object) -> bool:
@@ -271,9 +276,11 @@ class Relay:
         else:  # the bag looks at its output, and keeps what it takes out of sight
             rest = {name: one for name, one in result.items() if name not in _OUTPUT}
             result = result if (plain := await self._unmarked(rest)) is rest else {**_output_of(result), **plain}
-        return messages.towards_client(
+        result = messages.towards_client(
             method, result, modern=self.caller.modern, server_modern=greeting.modern, server=greeting.server
         )
+        passes = method != "tools/call" and method not in LISTED
+        return await asyncio.to_thread(messages.written, result) if passes and _is_large(result) else result
 
     async def _unmarked(self, value: Any) -> Any:
         """The same object where no string in it holds the mark. Clients show models what is not a tool's too."""
