@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from holdall.mcp.client.routes import weight
 from holdall.mcp.client.spec import from_command
 from holdall.mcp.gateway import http_app, relay
 from holdall.mcp.gateway.front import GatewayState
-from holdall.mcp.gateway.http_app import BodyBounds, Guard, HttpApp, address_of
+from holdall.mcp.gateway.http_app import BodyBounds, Denied, Exchange, Guard, HttpApp, address_of
 from holdall.mcp.gateway.http_connection import Connection
 from holdall.mcp.gateway.http_session import Stream, Waiting
 from holdall.mcp.gateway.messages import Refusal, decode
@@ -28,6 +29,7 @@ from holdall.values.errors import UsageError
 from tests.gateway.support import SOON, plain
 from tests.gateway.test_http import ACCEPT, INITIALIZE
 from tests.requirements import requirement
+from tests.upstream.support import until
 
 pytestmark = pytest.mark.anyio
 ALICE, BOB = "token-of-alice-0123456789", "token-of-bob-0123456789"
@@ -203,6 +205,42 @@ async def test_an_answer_that_nobody_reads_is_not_held_for_ever() -> None:
     async with listening(answered_at_length, Hasty) as connect:
         await asks_and_never_reads(connect)
         await Hasty.lost.get()
+
+
+@requirement("gateway:http-bounds")
+async def test_large_answers_that_nobody_reads_have_a_bound_for_a_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_app, "_MOST_OUTGOING", 100_000)
+    large, reads = b'"' + b"x" * 80_000 + b'"', asyncio.Event()
+    sent: list[int] = []
+
+    async def slow(event: Any) -> None:
+        """As the server's: each part waits until the one before has been read."""
+        if event["type"] == "http.response.body" and len(sent) > 0:
+            await reads.wait()
+        sent.extend([len(event["body"])] if "body" in event else [])
+
+    async def at_once(event: Any) -> None:
+        assert event
+
+    async with application(tmp_path) as (app, _):
+
+        def exchange(who: str, send: Any) -> Exchange:
+            one = Exchange(cast("Any", None), send)
+            one.unread = partial(app._unread, who)  # pyright: ignore[reportPrivateUsage]
+            return one
+
+        first = asyncio.ensure_future(exchange("alice", slow).answer(200, large.decode()))
+        await until(lambda: bool(sent))
+        assert not first.done()
+        with pytest.raises(Denied, match="more than 0 MiB of answers with this token are not read yet"):
+            await exchange("alice", at_once).answer(200, large.decode())
+        await exchange("alice", at_once).answer(200, "small")
+        await exchange("bob", at_once).answer(200, large.decode())
+        reads.set()
+        await first
+        await exchange("alice", at_once).answer(200, large.decode())
 
 
 # ── Bodies and sessions ─────────────────────────────────────────────────────────────────────────────────────

@@ -9,8 +9,9 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import field
+from functools import partial
 from itertools import islice
 from typing import Any, cast
 
@@ -208,6 +209,8 @@ _STREAM = [
     (b"x-accel-buffering", b"no"),
 ]
 
+_BUFFERED = 64 * 1024  # bytes that a connection takes before it waits for its client
+
 Headers = list[tuple[bytes, bytes]]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -230,6 +233,7 @@ class Exchange:
         self._watching: asyncio.Task[None] | None = None
         self.gone = False
         self.extra: Headers = []  # of whatever is answered
+        self.unread: Callable[[int], AbstractContextManager[None]] = nullcontext  # for an answer until it is read
 
     def watch(self) -> None:
         """From here on a client that leaves ends the task that answers it."""
@@ -322,8 +326,10 @@ class Exchange:
         if answer is not None:  # nothing comes before or behind it: HTTP has less to do where the length is known
             data = first.encode() + _event(stream, position + 1, answer, lasting=lasting)
             size = (b"content-length", str(len(data)).encode())
-            await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, size, *self.extra]})
-            await self._more(data, last=True)
+            with self.unread(len(data)):
+                start = {"type": "http.response.start", "status": 200, "headers": [*_STREAM, size, *self.extra]}
+                await self._send(start)
+                await self._more(data, last=True)
             return answer
         await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self.extra]})
         if primed:
@@ -343,19 +349,26 @@ class Exchange:
                 if not event.data:
                     continue
                 again = False
-                await self._more(_event(stream, position, event, lasting=lasting), last=event.answers)
+                with self.unread(len(event.data)):
+                    await self._more(_event(stream, position, event, lasting=lasting), last=event.answers)
                 if event.answers:
                     return event
         finally:
             stream.readers -= 1
 
     async def _more(self, data: bytes, *, last: bool = False) -> None:
-        await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+        await self._send({"type": "http.response.body", "body": data, "more_body": not last or len(data) > _BUFFERED})
+        if last and len(data) > _BUFFERED:  # what comes next waits until the client has read that
+            await self._more(b"", last=True)
 
     async def _write(self, status: int, data: bytes) -> None:
         if self._begun:
             return
-        self._begun = True
+        with self.unread(len(data)):
+            self._begun = True
+            await self._write_now(status, data)
+
+    async def _write_now(self, status: int, data: bytes) -> None:
         kind = [(b"content-type", b"application/json")] if data else []
         kind += [(b"www-authenticate", b"Bearer")] if status == 401 else []
         size = (b"content-length", str(len(data)).encode())
@@ -381,6 +394,7 @@ _MAX_SESSIONS = 50  # of one principal
 _MIN_REQUESTS = 32  # that each of many principals may have under way
 _MAX_BATCH = 100
 _MOST_INCOMING = 64 * 1024 * 1024  # bytes of one principal
+_MOST_OUTGOING = 128 * 1024 * 1024
 _LARGE, _LARGE_AT_ONCE = "resources/read", 4  # of one principal: it may be large, and is held until it is sent
 _MANY_VALUES, _VALUES_A_SECOND = 2_000, 125_000  # of the bodies of one principal
 _BYTES_A_VALUE = 160  # that take as long as one
@@ -412,6 +426,7 @@ class HttpApp:
         self._refusals = Refusals()
         self._requests = Counter[str]()  # under way, by principal
         self._incoming = Counter[str]()  # bytes of bodies that have not come to their end
+        self._outgoing = Counter[str]()  # bytes of large answers that have not been read
         self._large: dict[str, asyncio.Semaphore] = {}  # the same
         self._turns: dict[str, asyncio.Lock] = {}  # for bodies that are long, or have many values
 
@@ -434,6 +449,7 @@ class HttpApp:
             self._refusals.forget(scope)
             if scope["path"] != PATH:
                 raise Denied(404, f"there is nothing here; MCP is at {PATH}")
+            exchange.unread = partial(self._unread, who)
             with self._counted(who):
                 match scope["method"]:
                     case "POST":
@@ -487,6 +503,17 @@ class HttpApp:
             yield hold
         finally:
             self._incoming[who] -= held
+
+    @contextmanager
+    def _unread(self, who: str, size: int) -> Generator[None]:
+        """A principal who asks for large answers and reads none gets no more of them."""
+        if size > _BUFFERED and self._outgoing[who] and self._outgoing[who] + size > _MOST_OUTGOING:
+            raise Denied(503, f"more than {_MOST_OUTGOING // 1024**2} MiB of answers with this token are not read yet")
+        self._outgoing[who] += size
+        try:
+            yield
+        finally:
+            self._outgoing[who] -= size
 
     @asynccontextmanager
     async def _sent_one_by_one(self, who: str, large: bool) -> AsyncGenerator[None]:
