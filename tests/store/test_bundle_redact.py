@@ -28,6 +28,7 @@ from holdall.text.secrets import Masker, masked, merged
 from holdall.values.bundles import Exported
 from holdall.values.errors import MissingExtra, StoreFault, UsageError
 from holdall.values.outputs import Origin
+from holdall.wire.answers import hex_rows
 from tests.requirements import requirement
 from tests.store.bundles import exported, imported, taken_apart, unpacked
 from tests.store.support import keep
@@ -798,3 +799,21 @@ def test_our_own_words_are_no_pieces_of_a_secret() -> None:
     kept = b'{"name":"context_read","content":"</qm85:736020>\\nNext: context_read(handle=\\"log\\")"}'
     assert redactor.json(kept, "transcript.ndjson") == kept
     assert b"7QxZt9" not in redactor.json(b'{"a":"x context_read-final_report-7QxZt9"}', "transcript.ndjson")
+
+
+@pytest.mark.parametrize("before", [0, 3, 17])
+def test_a_secret_is_masked_in_the_bytes_of_an_answer(before: int) -> None:
+    """As `read` answers about what is no text, in a transcript."""
+    redactor = Redactor(RULES)
+    redactor.learn_json(json.dumps({"password": PASSWORD + "xyz"}).encode())
+    redactor.learned([])
+    data = b"\0" * before + f"DB_PASSWORD={PASSWORD}xyz\n".encode() + b"\1\2\3" * 9
+    for rows in (hex_rows(data, 9000), data.hex(" "), f"{0:08x}  {data[:16].hex(' ')}\n{16:08x}  {data[16:].hex(' ')}"):
+        line = json.dumps({"text": f"<x:1>\n{rows}\n</x:1>"}).encode()
+        told = json.loads(redactor.json(line, "transcript.ndjson"))["text"].splitlines()
+        shown = "".join(re.sub(r"^[0-9a-f]{8}  ", "", row).replace(" ", "") for row in told[1:-1])
+        assert sum(map(len, told)) == sum(map(len, json.loads(line)["text"].splitlines()))
+        assert shown.startswith(data[: before + 11].hex())
+        assert shown.endswith(data[-27:].hex())
+        digits = PASSWORD.encode().hex()
+        assert not any(digits[at : at + 16] in shown for at in range(len(digits) - 15))

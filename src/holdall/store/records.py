@@ -232,12 +232,8 @@ def tree_without(data: bytes, handles: Collection[str]) -> bytes:
         flat = cast("dict[str, Any]", node)
         if _handle_in(flat) in handles:
             return Event.without_content(flat)
-        return {
-            name: list(map(visited, cast("list[Any]", value)))
-            if name == "children" and isinstance(value, list)
-            else value
-            for name, value in flat.items()
-        }
+        below = flat.get("children")
+        return {**flat, "children": list(map(visited, cast("list[Any]", below)))} if isinstance(below, list) else flat
 
     try:
         return _dumped(visited(loads(data)))

@@ -209,11 +209,41 @@ def _pieces(rules: Rules, values: Iterable[bytes], ours: bytes) -> Find:
     return find
 
 
+def _in_hex(find: Find) -> Find:
+    """Finds the same in bytes as our answers write those that are no text: pairs of digits, line by line."""
+
+    def found_in(data: bytes) -> list[Finding]:
+        found: list[Finding] = []
+        for dump in _DUMP.finditer(data):
+            places = [
+                at
+                for line in _DUMP_LINE.finditer(data, *dump.span())
+                for group in _DIGITS.finditer(data, *line.span(1))
+                for at in range(group.start(), group.end(), 2)
+            ]
+            written = bytes(int(data[at : at + 2], 16) for at in places)
+            for start, end, kind in find(written):
+                begin = places[start]
+                for at, following in zip(places[start:end], [*places[start + 1 : end], -1], strict=True):
+                    if following - at not in (2, 3):  # the offset of the next line stands between them
+                        found.append((begin, at + 2, kind))
+                        begin = following
+        return found
+
+    return found_in
+
+
 def _shared(one: bytes, other: bytes) -> int:
     """How far both begin alike."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
+_DUMP = lazy_pattern(
+    rb"(?:\b[0-9a-f]{8}  )?(?:[0-9a-f]{2}){1,4}+(?: (?:[0-9a-f]{2}){1,4}+)++\b"
+    rb"(?:(?:\\n|\n)[0-9a-f]{8}  (?:[0-9a-f]{2}){1,4}+(?: (?:[0-9a-f]{2}){1,4}+)*+\b)*+"
+)
+_DUMP_LINE = lazy_pattern(rb"(?:[0-9a-f]{8}  )?((?:[0-9a-f]{2}){1,4}+(?: (?:[0-9a-f]{2}){1,4}+)*+)")
+_DIGITS = lazy_pattern(rb"[0-9a-f]++")
 _PIECE, _GRAM = 10, 5
 _SNAKE = lazy_pattern(rb"[a-z]{1,20}+(?:_[a-z]{1,20}+){1,5}")  # names of tools, ours among them
 _FENCE = lazy_pattern(rb"</?[a-z0-9/-]{4,90}+:[0-9]{6}>|\bNext: \w+\(")  # behind a quote left open
@@ -264,7 +294,8 @@ class Redactor:
             literal, find, cut_off = self._rules.literal(values), self._rules.find, _beginnings(self._rules, values)
             pieces = _pieces(self._rules, values, b"\n".join(names))
             self._find = lambda data: [*find(data), *literal(data), *cut_off(data)]
-            self._find_told = lambda data: [*find(data), *literal(data), *cut_off(data), *pieces(data)]
+            in_hex = _in_hex(lambda data: [*literal(data), *pieces(data)])
+            self._find_told = lambda data: [*find(data), *literal(data), *cut_off(data), *pieces(data), *in_hex(data)]
 
     def _seen(self, secret: bytes, kind: str) -> None:
         self._known.add(secret, kind)
