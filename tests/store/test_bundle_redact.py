@@ -43,7 +43,51 @@ PASSWORD = "correct-horse-7!"
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx1y2z3\nq9w8e7r6t5\n-----END RSA PRIVATE KEY-----\n"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
 
+RANDOM = "q7Zk2mPw9LxT4bNs8RdV" * 4
+DIGITS = "0ce5b1bbe792eb654e1ba5ff071e56ce3a845a45" * 2
+PUBLISHED = [  # how tokens begin, and how many signs follow
+    "dckr_pat_27", "lin_api_40", "ntn_46", "secret_43", "figd_40", "ATATT3xFfGF0_60", "xai-80", "gsk_52", "pplx-48", "r8_37",
+    "nvapi-64", "tvly-32", "pscale_tkn_43", "CFPAT-43", "tskey-auth-40", "v2.local.60", "ory_at_40", "Abc8Q~34",
+]  # fmt: skip
 SECRETS: dict[str, tuple[str, str]] = {
+    **{
+        form: (f"got {form.rstrip('0123456789')}{RANDOM[: int(form[-2:])]} from it", RANDOM[: int(form[-2:])])
+        for form in PUBLISHED
+    },
+    **{
+        form: (f"got {form}{DIGITS[:length]} from it", DIGITS[:length])
+        for form, length in {"dapi": 32, "rubygems_": 48, "sbp_": 40, "key-": 32, "pul-": 40}.items()
+    },
+    "a key of Postman": (f"got PMAK-{DIGITS[:24]}-{DIGITS[:34]}", DIGITS[:34]),
+    "a token of Airtable": (f"got pat{RANDOM[:14]}.{DIGITS[:64]}", DIGITS[:64]),
+    "a token of Grafana": (f"got glsa_{RANDOM[:32]}_{DIGITS[:8]}", RANDOM[:32]),
+    "a key of New Relic": ("got NRAK-" + "1DJ5X6SYF1I6O15EX87LDNMBWPP", "1DJ5X6SYF1I6O15EX87LDNMBWPP"),
+    "the file of AWS": (f"Access key ID,Secret access key\n{AWS},{RANDOM[:40]}\n", RANDOM[:40]),
+    "a session of AWS": (f"CREDENTIALS\tASIA{AWS[4:]}\t2026-01-01\t{RANDOM[:40]}\tFwoG{RANDOM[:60]}", RANDOM[:40]),
+    "its token": (f"CREDENTIALS\tASIA{AWS[4:]}\t2026-01-01\t{DIGITS[:40]}\tFwoG{RANDOM[:60]}", RANDOM[:60]),
+    "what aws configure asks": (f"AWS Secret Access Key [None]: {RANDOM[:40]}", RANDOM[:40]),
+    "a key to encrypt with": (f"ENCRYPTION_KEY={DIGITS[:64]}", DIGITS[:64]),
+    "a key to sign with": (f"signing_key: {DIGITS[:64]}", DIGITS[:64]),
+    "a master key": (f"RAILS_MASTER_KEY={DIGITS[:64]}", DIGITS[:64]),
+    "a personal access token": (f"AZURE_DEVOPS_EXT_PAT={RANDOM[:30]}", RANDOM[:30]),
+    "a session of Bitwarden": (f"BW_SESSION={RANDOM[:20]}", RANDOM[:20]),
+    "a variable of a Dockerfile": (f"ENV API_TOKEN {RANDOM[:40]}", RANDOM[:40]),
+    "a variable of csh": (f"setenv API_TOKEN {RANDOM[:40]}", RANDOM[:40]),
+    "a variable of fish": (f"set -x API_KEY {RANDOM[:40]}", RANDOM[:40]),
+    "a password of PowerShell": (f'$password = ConvertTo-SecureString "{RANDOM[:40]}" -AsPlainText', RANDOM[:40]),
+    "a token in a form": (f'<input type="hidden" name="api_token" value="{RANDOM[:20]}">', RANDOM[:20]),
+    "a cookie of curl": (f"curl -b 'session={RANDOM[:40]}' u", RANDOM[:40]),
+    "a cookie of curl, spelled out": (f"curl --cookie sid={RANDOM[:40]} u", RANDOM[:40]),
+    "a file of cookies": (f".example.com\tTRUE\t/\tTRUE\t1999999999\tsessionid\t{RANDOM[:40]}", RANDOM[:40]),
+    "a password of redis-cli": (f"redis-cli -h h -a {RANDOM[:20]} ping", RANDOM[:20]),
+    "a password of Redis": (f"127.0.0.1:6379> AUTH {RANDOM[:20]}", RANDOM[:20]),
+    "a password of mongosh": (f"mongosh --host h -u a -p {RANDOM[:20]}", RANDOM[:20]),
+    "a password of ldapsearch": (f"ldapsearch -D cn=admin -w {RANDOM[:20]} -b dc=x", RANDOM[:20]),
+    "a password of htpasswd": (f"htpasswd -b file bob {RANDOM[:20]}", RANDOM[:20]),
+    "a password of openssl": (f"openssl rsa -passin pass:{RANDOM[:20]} -in k", RANDOM[:20]),
+    "a password of keytool": (f"keytool -storepass {RANDOM[:20]} -list", RANDOM[:20]),
+    "a password of net use": (rf"net use \\srv\s /user:dom\bob {RANDOM[:20]}", RANDOM[:20]),
+    "a key of a flag": (f"join --authkey {RANDOM[:30]}", RANDOM[:30]),
     "a token of GitHub": (f"cloning with {TOKEN} now", TOKEN),
     "a fine-grained one": ("token github_pat_" + "11ABCDEFG0" * 5, "11ABCDEFG0" * 5),
     "a key of AWS": (f"aws_access_key_id = {AWS}", AWS),

@@ -62,7 +62,7 @@ _CELLS = {  # up to the next delimiter that is not in quotes
     one: lazy_pattern(rb'(?:[^"%b]++|"(?:[^"]++|"")*+"?)*+' % re.escape(one)) for one in _DELIMITERS
 }
 _ONE_NAME = lazy_pattern(rb"[\w.-]{1,60}")
-_COLUMN_NAME = lazy_pattern(rb"|[\w.-]{1,60}(?: [\w.-]{1,60})?")
+_COLUMN_NAME = lazy_pattern(rb"|[\w.-]{1,60}(?: [\w.-]{1,60}){0,2}")
 _RULE_OF_TABLE = lazy_pattern(rb"[-+|: =]{3,}+")
 _ALIGNED_NAME = lazy_pattern(rb"\S++(?: \S++)*+")
 _ALIGNED_HEADER = lazy_pattern(rb" *+[\w.-]++(?: [\w.-]++)?+(?:  ++[\w.-]++(?: [\w.-]++)?+)++[ \r]*+")
@@ -134,12 +134,26 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("DigitalOcean Token", r"\bdo[opr]_v1_[a-f0-9]{64}"),
     ("Shopify Token", r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
     ("Vault Token", r"\bhv[sbr]\.[A-Za-z0-9_-]{20,}"),
+    (  # forms that their makers have published
+        "API Token",
+        (
+            r"\b(?:dckr_[op]at_[A-Za-z0-9_-]{20,}|lin_(?:api|oauth)_[A-Za-z0-9]{32,}|ntn_[A-Za-z0-9]{40,}"
+            r"|secret_[A-Za-z0-9]{43}|figd_[A-Za-z0-9_-]{30,}|pat[A-Za-z0-9]{14}\.[a-f0-9]{64}"
+            r"|ATATT3x[A-Za-z0-9_=-]{50,}|xai-[A-Za-z0-9]{60,}|gsk_[A-Za-z0-9]{40,}|pplx-[A-Za-z0-9]{40,}"
+            r"|r8_[A-Za-z0-9]{37}|dapi[a-f0-9]{32}|nvapi-[A-Za-z0-9_-]{40,}|tvly-[A-Za-z0-9-]{24,}"
+            r"|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|rubygems_[a-f0-9]{48}|sbp_[a-f0-9]{40}"
+            r"|pscale_(?:tkn|oauth|pw)_[A-Za-z0-9_.=-]{32,}|CFPAT-[A-Za-z0-9_-]{43}|key-[a-f0-9]{32}"
+            r"|tskey-[a-z]{2,20}-[A-Za-z0-9-]{20,}|pul-[a-f0-9]{40}|v[1-4]\.local\.[A-Za-z0-9_-]{40,}"
+            r"|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|glc_[A-Za-z0-9+/=]{40,}|NRAK-[A-Z0-9]{27}|ory_[a-z]{2}_[A-Za-z0-9_-]{32,}"
+            r"|[A-Za-z0-9_~.]{3}[78]Q~[A-Za-z0-9_.~-]{31,34})"
+        ),
+    ),
     ("Shared Access Signature", r"[?&]sig=([A-Za-z0-9%_.~+/=-]{20,})"),
     ("Token", r"(?i)token[\\\"'`]*\s*(?:=>|[:=])\s*[\\\"'`]*([A-Za-z0-9._~+/=-]{16,})"),
     (
         "Password in a flag",
         (
-            r"(?i)--[a-z-]*(?:passw(?:or)?d|passphrase|secret|token|api-?key|access-?key)[ =]+[\"']?"
+            r"(?i)--[a-z-]*(?:passw(?:or)?d|passphrase|secret|token|(?:api|access|auth)-?key)[ =]+[\"']?"
             r"([^\s\"'-][^\s\"']{2,})"
         ),
     ),
@@ -153,7 +167,25 @@ _OWN: tuple[tuple[str, str], ...] = (
     ),
     ("Password in a flag", r"--from-literal[= ][\"']?[\w.-]+=([^\s\"']{3,})"),
     ("Authorization Header", r"(?i)authorization[ \t]+[\"'](?:basic|bearer|token)[ \t]+([A-Za-z0-9._~+/=-]{8,})"),
-    ("AWS Access Key", r"\bAKIA[0-9A-Z]{16}[ \t]+(?:\S{1,40}[ \t]+){0,2}([A-Za-z0-9/+]{40})\b"),
+    ("Password in a flag", r"-pass(?:in|out)?[ =]pass:([^\s\"']{3,})"),
+    ("Password in a flag", r"-(?:src|dest|new)?(?:store|key)pass[ =][\"']?([^\s\"']{3,})"),
+    ("Password in a flag", r"(?i)\bnet\s+use\s[^\n]{0,200}?/user:\S+\s+([^\s/][^\s]{2,})"),
+    ("Password in a flag", r"(?i)\bConvertTo-SecureString\s+(?:-String\s+)?[\"']([^\"'\n]{3,})[\"']"),
+    (  # with a blank behind its name
+        "Variable",
+        (
+            r"(?i)^[ \t]*(?:ENV|setenv|set[ \t]+-[a-z]{1,4})[ \t]+\w{0,60}(?:_token|_secret|_key|passw(?:or)?d)\w{0,20}"
+            r"[ \t]+[\"']?([^\s\"'=][^\s\"']{7,})"
+        ),
+    ),
+    ("Variable", r"\b(?:[A-Z0-9_]{1,40}_PAT|BW_SESSION)=[\"']?([^\s\"']{16,})"),
+    (
+        "Cookie",
+        r"^(?:#HttpOnly_)?[\w.-]+\t(?:TRUE|FALSE)\t[^\t\n]{0,200}\t(?:TRUE|FALSE)\t[0-9]+\t[^\t\n]{1,200}\t([^\t\r\n]{8,})",
+    ),
+    ("AWS Access Key", r"\bA[KS]IA[0-9A-Z]{16}[ \t]+(?:\S{1,40}[ \t]+){0,2}([A-Za-z0-9/+]{40})\b"),
+    ("AWS Access Key", r"\bASIA[0-9A-Z]{16}\t(?:\S{1,40}\t){1,2}[A-Za-z0-9/+]{40}\t([A-Za-z0-9/+=]{40,})"),
+    ("AWS Access Key", r"(?i)\bsecret access key(?: \[[^\]\n]{0,60}\])?:?[ \t]+([A-Za-z0-9/+]{40})\b"),
     (
         "Secret of Azure",
         r"\.vault\.azure\.net/secrets/[^{}]{0,800}?\"value\"\s*:\s*\"((?:[^\"\\\n]|\\.){3,})\"",
@@ -204,6 +236,11 @@ _OWN: tuple[tuple[str, str], ...] = (
 _FLAG_REACH = 600  # bytes
 _FLAGS: tuple[tuple[str, str], ...] = (
     (r"(?i)\bcurl\b", r"\s(?:-[uU]|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"']+:([^\s\"']{3,})"),
+    (r"(?i)\bcurl\b", r"\s(?:-b|--cookie)[ =]?[\"']?[^\s=\"';]+=([^\s\"';]{8,})"),
+    (r"(?i)\bredis-cli\b", r"\s-a[ =]?[\"']?([^\s\"']{3,})"),
+    (r"(?i)\bmongo(?:sh|dump|restore|export|import|stat)?\b", r"\s-p[ =]?[\"']?([^\s\"'-][^\s\"']{2,})"),
+    (r"(?i)\bldap[a-z]{3,10}\b", r"\s-w[ =]?[\"']?([^\s\"']{3,})"),
+    (r"(?i)\bhtpasswd\b", r"\s-[a-zA-Z]{0,6}b[a-zA-Z]{0,6}\s+\S+\s+\S+\s+[\"']?([^\s\"']{3,})"),
     (r"(?i)\b(?:mysql|mariadb)", r"\s-p([^\s\"']{3,})"),
     (
         r"(?i)\b(?:sshpass|(?:docker|podman|helm|oras|crane|nerdctl)\b.*\blogin)\b",
@@ -221,13 +258,14 @@ _IN_SENTENCES: tuple[tuple[str, str], ...] = (
         "Password in a sentence",
         r"(?i)\b(?:with|using|temporary|initial|new|and|mit|/)\s+(?:password|passphrase|passwort)\s+[\"'`]?([^\s\"'`]{6,})",
     ),
+    ("Password of Redis", r"(?:^|> )(?:AUTH|auth)[ \t]+(?:\S{1,60}[ \t]+)?[\"']?([^\s\"']{8,})[\"']?[ \t\r]*$"),
     ("Docker Login", r"\"auth\\*\"\s*:\s*\\*\"([A-Za-z0-9+/]{8,}={0,2})"),
     ("Password of a network", r"(?i)\b(?:wpa_?)?psk[\"']?\s*[=:]\s*[\"']?([^\s\"'<>,;]{8,64})"),
     ("Password in pgpass", r"^[\w.*-]+:(?:[0-9]{2,5}|\*):[a-zA-Z*][\w-]*:[\w-]+:(\S{6,})$"),
 )
 _WORDS = (
     "access_?key", "auth_?token", "access_?token", "refresh_?token", "bearer_?token", "passphrase", "passwort",
-    "kennwort", "wachtwoord", "contrasena", "mot_?de_?passe", "senha",
+    "kennwort", "wachtwoord", "contrasena", "mot_?de_?passe", "senha", "encryption_?key", "signing_?key", "master_?key",
 )  # fmt: skip
 _NO_SECRET = lazy_pattern(
     rb"(?i)(?:null|none|nil|true|false|undefined|str|string|bytes|int|bool|any|optional|required|redacted|hidden"
@@ -272,7 +310,7 @@ class Rules:
         # A variable of the environment: its value ends with the line, whatever signs it has.
         # In YAML: as the value of such a name, and on the line behind it.
         around, blank = r"[\w.-]{0,60}", r"[ \t]*"
-        near = rf"[\w.\[\]-]{{0,40}}(?:{words})[\w.\[\]-]{{0,40}}"
+        near = rf"[\w.\[\]-]{{0,40}}(?:{words}|[_.-]token)[\w.\[\]-]{{0,40}}"
         quot = "&(?:quot|#34|#x22);"
         field = rf"(?:name|id|type)=[\"']?{near}"
         written = (
@@ -325,7 +363,8 @@ class Rules:
             r"(?:(values)|from\s+stdin[^\n]*\n)"
         )
         self._column = _compiled(
-            rf"(?i)(?:^|[,;\t|])[ \t\"]{{0,60}}[\w -]{{0,40}}(?:{words})[\w -]{{0,40}}[ \t\"]{{0,60}}(?:[,;\t|\r]|$)"
+            rf"(?i)(?:^|[,;\t|])[ \t\"]{{0,60}}[\w -]{{0,40}}(?:{words}|access key)[\w -]{{0,40}}[ \t\"]{{0,60}}"
+            r"(?:[,;\t|\r]|$)"
         )
         named = "|".join(word.upper() for word in (*keyword.DENYLIST, *_WORDS)).replace("_?", "_?")
         self._rules.append(
