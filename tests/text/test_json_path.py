@@ -74,6 +74,7 @@ def test_two_dots_reach_everything_below(text: str, selector: Selector) -> None:
         ("/a~1b/c~0d/~01", [(Name("a/b"),), (Name("c~d"),), (Name("~1"),)]),
         ("#", []),
         ("#/a%20b/%C3%A9", [(Name("a b"),), (Name("é"),)]),
+        ("#/%ff%zz/\udcff%41", [(Name("\ufffd%zz"),), (Name("\udcffA"),)]),
     ],
 )
 def test_a_json_pointer_is_read_as_its_rfc_has_it(text: str, selectors: list[tuple[Selector, ...]]) -> None:

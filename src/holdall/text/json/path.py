@@ -249,9 +249,8 @@ def _pointer_segment(token: str) -> Segment:
 
 
 def _percent_decoded(text: str) -> str:
-    raw = text.encode("utf-8")
-    raw = re.sub(rb"%([0-9A-Fa-f]{2})", lambda match: bytes([int(match[1], 16)]), raw)
-    return raw.decode("utf-8", "replace")
+    escaped = r"(?:%[0-9A-Fa-f]{2})+"
+    return re.sub(escaped, lambda match: bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "replace"), text)
 
 
 class _Parser:
