@@ -87,9 +87,11 @@ class Event:
             if name == "children" and isinstance(value, list):
                 below = [one for one in cast("list[object]", value) if isinstance(one, Mapping)]
                 kept[name] = [Event.without_content(cast("Mapping[str, Any]", one)) for one in below]
-            elif value is None or isinstance(value, bool | int | float) or _is_ranges(value):
-                kept[name] = value
-            elif name in _NAMES and isinstance(value, str):
+            elif (
+                value is None
+                or isinstance(value, bool | int | float | str if name in _NAMES else bool | int | float)
+                or _is_ranges(value)
+            ):
                 kept[name] = value
         return kept
 
