@@ -3,6 +3,7 @@
 import pytest
 
 from holdall.mcp.gateway.http_session import Finished, Stream, event_id, place_of
+from holdall.mcp.gateway.known import KnownServers
 
 pytestmark = pytest.mark.anyio
 
@@ -60,6 +61,19 @@ async def test_the_oldest_go_first_and_one_that_nobody_has_read_stays() -> None:
     finished.keep(read)
     assert finished.get("large") is None
     assert finished.get("read") is None
+
+
+async def test_large_answers_that_nobody_took_share_a_bound_between_the_sessions_of_a_principal() -> None:
+    known = KnownServers()
+    sessions = [Finished(known.left) for _ in range(10)]
+    for one in sessions:
+        one.keep(told(Stream("a1"), 15_000_000))
+    assert [one.get("a1") is not None for one in sessions] == [False] * 6 + [True] * 4
+    sessions[6].clear()
+    assert len(known.left) == 3
+    sessions[0].keep(told(Stream("a2"), 31_000_000))
+    assert [one.get("a1") is not None for one in sessions] == [False] * 8 + [True] * 2
+    assert sessions[0].get("a2") is not None
 
 
 @pytest.mark.parametrize("wrong", ["", "a1", "-1", "a1-", "a1--1x", "a1-1234567890"])

@@ -2,17 +2,20 @@
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdall.mcp.install import installer
 from holdall.mcp.install.config_text import Choices, claims_of
 from holdall.mcp.install.documents import TomlDocument
 from holdall.mcp.install.installer import Done, ask, install, is_in_git, uninstall
@@ -266,6 +269,33 @@ def test_a_url_that_does_not_answer_is_left_and_one_with_a_key_is_not_asked(tmp_
     _, done = put(tmp_path, servers, asked=asks)
     assert done.edited.changed == ("k", "v")
     assert dict(done.edited.left)["w"].startswith("it does not answer now, so nobody can tell whether")
+
+
+@requirement("install:asks-urls")
+def test_a_url_that_answers_byte_by_byte_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installer, "_ASKED_SECONDS", 0.5)
+    done = threading.Event()
+
+    def drips() -> None:
+        connection, _ = server.accept()
+        with connection, suppress(OSError):
+            while not done.wait(0.05):
+                connection.send(b"H")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        dripping = threading.Thread(target=drips)
+        dripping.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/mcp"
+        _, put_there = put(tmp_path, {"w": {"url": url}}, asked=asks)
+        done.set()
+        dripping.join()
+    assert dict(put_there.edited.left)["w"].startswith("it does not answer now, so nobody can tell whether")
+
+
+def test_the_folders_above_our_own_are_for_the_user_alone(tmp_path: Path) -> None:
+    installer.Folder(str(tmp_path / "home" / "holdall" / "clients")).make()
+    made = [tmp_path / "home", tmp_path / "home" / "holdall", tmp_path / "home" / "holdall" / "clients"]
+    assert {one.stat().st_mode & 0o777 for one in made} == {0o700}
 
 
 @requirement("install:no-sse")

@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 from holdall.bag import Holdall
@@ -122,6 +123,7 @@ def _json(value: object) -> bytes:
 
 _MAX_STREAMS = 100
 _MAX_BYTES = 2 * 1024 * 1024
+_MAX_LEFT_BYTES = 64 * 1024 * 1024  # of answers larger than that, which nobody has taken, of one principal
 _MAX_HELD = 32 * 1024 * 1024  # bytes that wait for a reader
 _MAX_WAITING, _MAX_WAITING_BYTES = 1000, 4 * 1024 * 1024  # messages that wait for a stream
 _MAX_READ = 200  # events that were read and are still there, of a stream that goes on
@@ -264,9 +266,10 @@ def _refuse_question(message: Message) -> None:
 class Finished:
     """Streams that are over or were left, for those who come back for the rest. The oldest go first."""
 
-    def __init__(self) -> None:
+    def __init__(self, left: OrderedDict[object, tuple[Callable[[], None], int]] | None = None) -> None:
         self._streams: OrderedDict[str, tuple[Stream, int]] = OrderedDict()
         self._size = 0  # of all of them, each as it was when it came
+        self._left = OrderedDict() if left is None else left  # large ones, of all sessions of a principal
 
     def keep(self, stream: Stream) -> None:
         self._forget(stream.name)
@@ -276,11 +279,20 @@ class Finished:
             self._forget(next(iter(self._streams)))
         if self._size > _MAX_BYTES and stream.readers:  # it is being read; else it may be all there is of it
             self._forget(stream.name)
+        elif stream.size > _MAX_BYTES:
+            self._left[self, stream.name] = partial(self._forget, stream.name), stream.size
+            while len(self._left) > 1 and sum(size for _, size in self._left.values()) > _MAX_LEFT_BYTES:
+                next(iter(self._left.values()))[0]()
+
+    def clear(self) -> None:
+        for name in list(self._streams):
+            self._forget(name)
 
     def get(self, name: str) -> Stream | None:
         return self._streams[name][0] if name in self._streams else None
 
     def _forget(self, name: str) -> None:
+        self._left.pop((self, name), None)
         if name in self._streams:
             self._size -= self._streams.pop(name)[1]
 
@@ -329,7 +341,7 @@ class HttpSession:
         self._numbers = itertools.count(1)
         self._streams: dict[RequestId, Stream] = {}  # of requests that are not answered
         self._requests: dict[RequestId, Message] = {}  # of the same
-        self._finished = Finished()
+        self._finished = Finished(known.left if known is not None else None)
         self._shrinking: set[asyncio.Task[None]] = set()
         self._waiting = Waiting()
         self._touched = clock()
@@ -400,6 +412,7 @@ class HttpSession:
             task.cancel()
         for stream in (*self._streams.values(), *((self._standing,) if self._standing else ())):
             stream.end()
+        self._finished.clear()
         await self.front.close()
 
     def _stands(self, stream: Stream) -> Stream:

@@ -8,6 +8,7 @@ Nothing here is shared between principals, nor between clients that introduce th
 
 import asyncio
 import json
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -204,6 +205,7 @@ class KnownServers:
 
     def __init__(self) -> None:
         self.held_bytes = 0  # of the requests that are under way, of all its sessions
+        self.left: OrderedDict[object, tuple[Callable[[], None], int]] = OrderedDict()  # answers: to forget, and bytes
         self._servers: dict[tuple[str, str], KnownServer] = {}
 
     def of(self, server: str, identity: Identity) -> KnownServer:

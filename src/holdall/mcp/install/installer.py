@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import stat
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from typing import Any, TypeVar, cast
@@ -107,7 +108,11 @@ class Folder:
 
     def make(self) -> None:
         """Raises UsageError where others could put something there."""
-        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        before = os.umask(0o077)  # for the folders above it too: one of them is the store's
+        try:
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
+        finally:
+            os.umask(before)
         about = os.lstat(self.path)
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
             raise UsageError(
@@ -366,12 +371,22 @@ _GREETING = json.dumps(
     }
 ).encode()  # fmt: skip
 _ANYWAY = "--no-ask puts it behind the gateway anyway"
+_SILENT = f"it does not answer now, so nobody can tell whether the client signs in for it; {_ANYWAY}"
 
 
 def ask(entry: Mapping[str, Any]) -> str:
-    """Why the gateway cannot take the client's place there; empty if it can.
+    """Why the gateway cannot take the client's place there; empty if it can."""
+    told: list[str] = []
+    # In a thread that nobody waits for any longer: a server may answer byte by byte.
+    asking = threading.Thread(target=lambda: told.append(_asked(entry)), daemon=True)
+    asking.start()
+    asking.join(_ASKED_SECONDS + 1)
+    return told[0] if told else _SILENT
 
-    Nobody is asked where a header holds a variable, which is known to the client alone, or a key: then no one signs in.
+
+def _asked(entry: Mapping[str, Any]) -> str:
+    """Nobody is asked where a header holds a variable, which is known to the client alone, or a key: then no one signs
+    in.
     """
     import http.client  # noqa: PLC0415 - only for entries with a URL
     import urllib.error  # noqa: PLC0415
@@ -398,7 +413,7 @@ def ask(entry: Mapping[str, Any]) -> str:
             return f"it does not take streamable HTTP (it answers {answer.code}); is it SSE? {_ANYWAY}"
         return ""
     except (OSError, ValueError, http.client.HTTPException):
-        return f"it does not answer now, so nobody can tell whether the client signs in for it; {_ANYWAY}"
+        return _SILENT
 
 
 def _edited(file: str, work: Callable[[], T]) -> T:
