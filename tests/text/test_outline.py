@@ -234,6 +234,16 @@ FAILED test_a.py::test_two - assert 1 == 2 · L15 · its details: L7–13
     )
 
 
+def test_with_little_room_three_failures_are_named() -> None:
+    named = [f"tests/test_{'part' * 9}_{n}.py::test_{'case' * 9}_{n}" for n in range(9)]
+    whole = "\n".join(f"FAILED {one} - AssertionError: {'it is not what it was, ' * 9}" for one in named)
+    head = "=== test session starts ===\ncollected 900 items\n\n" + "tests/test_a.py ....F.... [ 10%]\n" * 50
+    found = outlined(f"{head}=== short test summary info ===\n{whole}\n=== 9 failed, 891 passed in 0.03s ===\n", budget=60)
+    told = [line for line in found.lines if line.startswith("FAILED")]
+    assert [line.split(" · ")[0].split()[1][:30] for line in told] == [one[:30] for one in named[:3]]
+    assert "… 6 more failures" in found.lines
+
+
 def test_the_failures_of_other_runners_are_known_too() -> None:
     go = "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n    b_test.go:7: no\n--- FAIL: TestB (0.01s)\nFAIL\nFAIL\tx/y\t0.02s\n"
     cargo = "running 2 tests\ntest a::ok ... ok\ntest a::bad ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n"

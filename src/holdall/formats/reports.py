@@ -202,6 +202,7 @@ _SHOWN = 30
 _FAILURE = 200  # characters of one
 _FREQUENT = 3  # shapes of lines besides
 _DETAILED = 5  # failures whose details are looked for
+_NAMED, _NAME_CHARS = 3, 80  # failures that are told with little room, at least by their names; characters of one
 _DETAILS_END = lazy_pattern(rb"\n" + _WRAPPED + _COLOUR + rb"(?:_{3,} |={3,} |-{3,} |----)")
 _DETAILS = 6000  # bytes of one failure's details, at most
 _RULE = lazy_pattern(r"([-=_*~])\1{2}")  # a title between lines
@@ -418,6 +419,9 @@ def _told(found: _Found, sample: Sample, room: Room) -> Outline:
     kept = list(fitted(lines, room.after([more]))) if lines else []
     if len(kept) <= bool(found.totals) and len(lines) > len(kept):  # one failure is told, however little room there is
         kept.append(room.after([*kept, more]).cut(lines[len(kept)], _FAILURE))
+    for at in range(len(kept) - bool(found.totals), min(len(ordered), _NAMED)):  # a few more by their names alone
+        place, name = ordered[at][1]
+        kept.append(_failure(found, sample, place, cut(_text(name).split(" - ")[0], _NAME_CHARS).encode(), None))
     left = len(failures) + bool(found.totals) - len(kept)
     if left > 0:
         kept.append(f"… {'' if found.complete and sample.whole else 'at least '}{plural(left, f'more {found.noun}')}")
