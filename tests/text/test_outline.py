@@ -238,7 +238,9 @@ def test_with_little_room_three_failures_are_named() -> None:
     named = [f"tests/test_{'part' * 9}_{n}.py::test_{'case' * 9}_{n}" for n in range(9)]
     whole = "\n".join(f"FAILED {one} - AssertionError: {'it is not what it was, ' * 9}" for one in named)
     head = "=== test session starts ===\ncollected 900 items\n\n" + "tests/test_a.py ....F.... [ 10%]\n" * 50
-    found = outlined(f"{head}=== short test summary info ===\n{whole}\n=== 9 failed, 891 passed in 0.03s ===\n", budget=60)
+    found = outlined(
+        f"{head}=== short test summary info ===\n{whole}\n=== 9 failed, 891 passed in 0.03s ===\n", budget=60
+    )
     told = [line for line in found.lines if line.startswith("FAILED")]
     assert [line.split(" · ")[0].split()[1][:30] for line in told] == [one[:30] for one in named[:3]]
     assert "… 6 more failures" in found.lines
