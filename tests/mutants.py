@@ -1,28 +1,40 @@
 """`./dev test mutants [--sample N] [MODULE...]`: small mistakes put into a module, one at a time; its own tests must fail.
 
-Each mutant runs in a process forked from one that has pytest loaded, and none of Holdall. What survives is printed as a
-diff: a test is missing there, or the change makes no difference.
+Tests are found once, and run once to see which of them reach which lines. Each mutant is a fork of that process in which the
+code of one function is replaced, and those tests run that reach it, the quickest first. What is done at import is tried in
+a process that has none of Holdall loaded. What survives is printed as a diff with its number: a test is missing there, or
+the change makes no difference.
 """
 
 import argparse
 import ast
 import copy
 import difflib
+import gc
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import pickle
 import random
 import signal
 import sys
 import time
 import types
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
+
+import coverage
+import pytest
+from hypothesis import Phase, settings
 
 ROOT = Path(__file__).parents[1]
+# A name behind `::` is one class or function of it.
 MODULES: dict[str, list[str]] = {
     "values/handles.py": ["tests/values/test_handles.py"],
     "text/escape.py": ["tests/text/test_escape.py"],
@@ -42,21 +54,53 @@ MODULES: dict[str, list[str]] = {
 _OTHER: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult, ast.Break: ast.Continue,
-    ast.Continue: ast.Break,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult, ast.Mod: ast.Add, ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.Break: ast.Continue, ast.Continue: ast.Break,
 }  # fmt: skip
 _SURVIVED = 0
 _LOADED = "Module already imported"  # by the process that all are forked from
+_PATIENCE = 20.0  # seconds, beside ten times what the tests take
 
 
-def mutants(source: str) -> Iterator[ast.Module]:
+@dataclass
+class Mutant:
+    """One change of a module."""
+
+    whole: ast.Module
+    place: int
+    change: ast.AST
+
+    def tree(self) -> ast.Module:
+        tree = copy.deepcopy(self.whole)
+        _replace(tree, _places(tree)[self.place], self.change)
+        return ast.fix_missing_locations(tree)
+
+    def where(self) -> tuple[range, bool]:
+        """The lines of its statement, without those inside that, and whether it is in a function."""
+        node, inside = _places(self.whole)[self.place], False
+        lines = range(0)
+        for above in ast.walk(self.whole):  # from the outside in
+            if not isinstance(above, ast.stmt) or not any(one is node for one in ast.walk(above)):
+                continue
+            body = cast("list[ast.stmt]", getattr(above, "body", []))
+            end = body[0].lineno if body else (above.end_lineno or above.lineno) + 1
+            lines = range(above.lineno, max(end, above.lineno + 1))
+            in_body = any(one is node for part in body for one in ast.walk(part))
+            inside |= isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef) and in_body
+        return lines, inside
+
+
+def mutants(source: str, only: str = "") -> list[Mutant]:
     """Each with one change: an operator, a number, a truth, a return value, a statement that is left out."""
     whole = ast.parse(source)
-    for number, node in enumerate(_places(whole)):
-        for change in _changes(node):
-            tree = copy.deepcopy(whole)
-            _replace(tree, _places(tree)[number], change)
-            yield ast.fix_missing_locations(tree)
+    wanted = [node for node in whole.body if not only or getattr(node, "name", None) == only]
+    inside = {id(node) for part in wanted for node in ast.walk(part)}
+    return [
+        Mutant(whole, place, change)
+        for place, node in enumerate(_places(whole))
+        if id(node) in inside
+        for change in _changes(node)
+    ]
 
 
 def _places(tree: ast.Module) -> list[ast.AST]:
@@ -65,10 +109,10 @@ def _places(tree: ast.Module) -> list[ast.AST]:
     waiting: list[ast.AST] = [tree]
     for node in waiting:
         for name, inside in ast.iter_fields(node):
-            if name in ("annotation", "returns", "decorator_list", "type_params"):
+            if name in ("annotation", "returns", "decorator_list", "type_params", "format_spec"):
                 continue
             every = cast("list[object]", inside) if isinstance(inside, list) else [inside]
-            waiting += [one for one in every if isinstance(one, ast.AST) and not isinstance(one, ast.JoinedStr)]
+            waiting += [one for one in every if isinstance(one, ast.AST)]
         found.append(node)
     return found
 
@@ -123,43 +167,202 @@ class _Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self._tree, self._path, "exec"), module.__dict__)
 
 
-def run(module: str, tests: Sequence[str], tree: ast.Module | None, seconds: float) -> int:
-    """The status of the tests with this mutant; of one that takes too long, that of a signal."""
+def _fork(work: Callable[[], int], seconds: float) -> int:
+    """The status of this work in a process of its own; of one that takes too long, that of a signal."""
     child = os.fork()
     if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        ends = time.monotonic() + seconds
+        while True:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() > ends:
+                os.killpg(child, signal.SIGKILL)
+                ends = float("inf")
+            time.sleep(0.002)
     os.setsid()  # what a test starts goes with it
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(int(seconds))
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(nothing, descriptor)
-    if tree is not None:
-        name = "holdall." + module.removesuffix(".py").replace("/", ".")
-        sys.meta_path.insert(0, _Instead(name, ROOT / "src" / "holdall" / module, tree))
-    import pytest
+    status = 99
+    try:
+        status = work()
+    finally:
+        os._exit(status)
 
-    os._exit(pytest.main(["-x", "-q", "-n0", "-W", f"ignore:{_LOADED}", *tests]))
+
+def _pytest(tests: Sequence[str], *plugins: object) -> int:
+    return pytest.main(["-x", "-q", "-n0", "-s", "-W", f"ignore:{_LOADED}", *tests], plugins=[_Quick(), *plugins])
 
 
-def try_module(module: str, sample: int, dice: random.Random) -> tuple[int, int]:
+def _path(module: str) -> Path:
+    return ROOT / "src" / "holdall" / module.partition("::")[0]
+
+
+def _imported_anew(module: str, tests: Sequence[str], tree: ast.Module) -> int:
+    path = _path(module)
+    name = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+    sys.meta_path.insert(0, _Instead(name, path, tree))
+    return _pytest(tests)
+
+
+class _Quick:
+    """Examples are the same each time, and one that fails is not made smaller."""
+
+    def pytest_configure(self) -> None:
+        usual = settings.get_profile("busy")
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("mutants", usual, derandomize=True, database=None, phases=phases)
+        settings.load_profile("mutants")
+
+
+@dataclass
+class _Reach:
+    """Which tests run each line, and how long each takes."""
+
+    tests: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # by line; "" is the import
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+
+class _Loop:
+    """Instead of running the tests that pytest has found: once to see what they reach, then for each mutant."""
+
+    def __init__(self, module: str, chosen: list[tuple[int, Mutant]], write: Callable[[int, bool], None]) -> None:
+        self._module, self._chosen, self._write = module, chosen, write
+        self._path = _path(module)
+        self._left: list[tuple[int, Mutant]] = []
+        self._watch = coverage.Coverage(data_file=None, include=[str(self._path)], config_file=False)
+        self._watch.start()  # before Holdall is imported: its import is a reach too
+
+    @property
+    def to_import(self) -> list[tuple[int, Mutant]]:
+        """What cannot be put into a module that is loaded."""
+        return self._left
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise SystemExit(f"{self._module}: its tests cannot be found")
+        items = {item.nodeid: item for item in session.items}
+        reach = self._measure(session)
+        gc.unfreeze()  # as the tests of Holdall have it: functions are looked for
+        found = [one for one in gc.get_objects() if isinstance(one, types.FunctionType)]
+        functions = [one for one in found if one.__code__.co_filename == str(self._path)]
+        gc.freeze()
+        for number, mutant in self._chosen:
+            lines, is_inside = mutant.where()
+            names = set[str]().union(*(reach.tests[line] for line in lines))
+            code = compile(mutant.tree(), str(self._path), "exec")
+            pairs = _replacements(functions, code) if is_inside and "" not in names else None
+            if pairs is None:
+                self._left.append((number, mutant))
+                continue
+            quickest = [items[name] for name in sorted(names, key=lambda name: reach.seconds[name])]
+            patience = _PATIENCE + 10 * sum(reach.seconds[name] for name in names)
+            status = _fork(partial(_run, session, quickest, pairs), patience)
+            self._write(number, status != _SURVIVED)
+        return True
+
+    def _measure(self, session: pytest.Session) -> _Reach:
+        kept = ROOT / ".dev" / f"mutants-{os.getpid()}"
+        watch = self._watch
+        watch.stop()
+
+        def work() -> int:
+            reach = _Reach()
+            watch.start()
+            for item in session.items:
+                watch.switch_context(item.nodeid)
+                began = time.monotonic()
+                if status := _run(session, [item]):
+                    return status
+                reach.seconds[item.nodeid] = time.monotonic() - began
+            watch.stop()
+            for line, names in watch.get_data().contexts_by_lineno(str(self._path)).items():
+                reach.tests[line] |= set(names)
+            kept.write_bytes(pickle.dumps((dict(reach.tests), dict(reach.seconds))))
+            return 0
+
+        if status := _fork(work, 900):
+            raise SystemExit(f"{self._module}: its tests fail as it is ({status})")
+        reach = _Reach()
+        by_line, seconds = pickle.loads(kept.read_bytes())
+        kept.unlink()
+        reach.tests.update(by_line)
+        reach.seconds.update(seconds)
+        return reach
+
+
+def _run(
+    session: pytest.Session,
+    items: Sequence[pytest.Item],
+    replaced: Sequence[tuple[types.FunctionType, types.CodeType]] = (),
+) -> int:
+    for function, code in replaced:
+        function.__code__ = code
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            return 1
+    return _SURVIVED
+
+
+def _replacements(
+    functions: Sequence[types.FunctionType], code: types.CodeType
+) -> list[tuple[types.FunctionType, types.CodeType]] | None:
+    """The code of the mutant for every function of a loaded module; None where one would need other outer variables."""
+    new: dict[tuple[str, int], types.CodeType] = {}
+    waiting = [code]
+    for one in waiting:
+        new[one.co_qualname, one.co_firstlineno] = one
+        waiting += [inside for inside in one.co_consts if isinstance(inside, types.CodeType)]
+    pairs = [(each, new[each.__code__.co_qualname, each.__code__.co_firstlineno]) for each in functions]
+    return pairs if all(each.__code__.co_freevars == other.co_freevars for each, other in pairs) else None
+
+
+def try_module(module: str, sample: int, seed: int, numbers: Sequence[int]) -> tuple[int, int]:
     """How many were tried, and how many of them a test has killed."""
-    source = (ROOT / "src" / "holdall" / module).read_text()
-    every = list(mutants(source))
-    began = time.monotonic()
-    tests = MODULES[module]
-    if status := run(module, tests, None, 600):
-        raise SystemExit(f"{module}: its tests fail as it is ({status})")
-    patience = max(60.0, 10 * (time.monotonic() - began))
-    chosen, killed = dice.sample(every, min(sample, len(every))), 0
+    path, _, only = module.partition("::")
+    source = _path(path).read_text()
+    every = list(enumerate(mutants(source, only)))
+    chosen = sorted(random.Random(seed).sample(every, min(sample, len(every))), key=lambda one: one[0])
+    if numbers:
+        chosen = [every[number] for number in numbers]
     before = ast.unparse(ast.parse(source)).splitlines()
-    for tree in chosen:
-        if run(module, tests, tree, patience) != _SURVIVED:
-            killed += 1
-            continue
-        diff = difflib.unified_diff(before, ast.unparse(tree).splitlines(), module, "survived", n=2, lineterm="")
-        print(*diff, sep="\n", flush=True)
-    print(f"{module}: {killed} of {len(chosen)} killed, of {len(every)} mutants", flush=True)
+    killed, began = 0, time.monotonic()
+
+    def write(number: int, was_killed: bool, to: TextIO) -> None:
+        nonlocal killed
+        killed += was_killed
+        if not was_killed:
+            after = ast.unparse(every[number][1].tree()).splitlines()
+            diff = difflib.unified_diff(before, after, module, f"survived: {number}", n=2, lineterm="")
+            print(*diff, sep="\n", file=to, flush=True)
+
+    kept = ROOT / ".dev" / f"mutants-{os.getpid()}-left"
+    with os.fdopen(os.dup(1), "w") as out, os.fdopen(os.dup(2), "w") as err:
+
+        def work() -> int:
+            loop = _Loop(module, chosen, lambda number, was_killed: write(number, was_killed, out))
+            try:
+                status = _pytest(MODULES[module], loop)
+            except SystemExit as wrong:
+                print(wrong, file=err, flush=True)
+                return 1
+            kept.write_bytes(pickle.dumps((killed, [number for number, _ in loop.to_import])))
+            return status
+
+        if status := _fork(work, float("inf")):
+            raise SystemExit(f"{module}: could not be tried ({status})")
+    left: list[int]
+    killed, left = pickle.loads(kept.read_bytes())
+    kept.unlink()
+    patience = _PATIENCE + 10 * (time.monotonic() - began)
+    for number in left:
+        tree = every[number][1].tree()
+        status = _fork(partial(_imported_anew, module, MODULES[module], tree), patience)
+        write(number, status != _SURVIVED, sys.stdout)
+    seconds = time.monotonic() - began
+    print(f"{module}: {killed} of {len(chosen)} killed, of {len(every)} mutants; {seconds:.0f} s", flush=True)
     return len(chosen), killed
 
 
@@ -167,11 +370,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev test mutants")
     parser.add_argument("--sample", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--numbers", type=int, nargs="*", default=[], help="these mutants of one module")
     parser.add_argument("modules", nargs="*", metavar="MODULE", help=", ".join(MODULES))
     asked = parser.parse_args()
-    for name in ("pytest", "hypothesis", "anyio", "inline_snapshot"):  # once for all of them
+    for name in ("anyio", "inline_snapshot"):  # once for all of them
         importlib.import_module(name)
-    results = [try_module(module, asked.sample, random.Random(asked.seed)) for module in asked.modules or MODULES]
+    results = [try_module(module, asked.sample, asked.seed, asked.numbers) for module in asked.modules or MODULES]
     tried, killed = (sum(column) for column in zip(*results, strict=True))
     print(f"all: {killed} of {tried} killed, {killed / tried:.0%}")
     return 0
