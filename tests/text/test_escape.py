@@ -17,6 +17,7 @@ from holdall.text.escape import (
     quoted,
     shell_quoted,
     state_and_reason,
+    told_names,
     without_passwords,
 )
 from tests.requirements import requirement
@@ -147,9 +148,10 @@ def test_a_name_is_in_quotes_unless_it_is_one_word() -> None:
 def test_of_several_names_there_is_room_for_words_and_for_little_else() -> None:
     assert foreign_names(["a", "b c"]) == ["a", "b c"]
     assert foreign_names([*["x" * 40] * 10, "y"]) == ["x" * 40] * 10
-    assert foreign_names([*["a word" * 5] * 4, "é?"]) == ["a word" * 5] * 4
+    assert foreign_names([*["a word" * 5] * 4, "?"]) == ["a word" * 5] * 4
     assert foreign_names(["x" * 41] * 3) == ["x" * 41] * 2
     assert foreign_names(["ab", "c d", "e"], words=2) == ["ab", "c d"]
+    assert told_names("abcdefghijkl") == "a, b, c, d, e, f, g, h, i, j"
 
 
 def test_an_argument_to_copy_is_json_that_shows_what_is_in_it() -> None:
