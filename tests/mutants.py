@@ -15,6 +15,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import itertools
 import os
 import pickle
 import random
@@ -57,7 +58,7 @@ _OTHER: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult, ast.Mod: ast.Add, ast.Pow: ast.Mult,
     ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.Break: ast.Continue, ast.Continue: ast.Break,
 }  # fmt: skip
-_SURVIVED = 0
+_SURVIVED, _BROKEN = 0, 99
 _LOADED = "Module already imported"  # by the process that all are forked from
 _PATIENCE = 20.0  # seconds, beside ten times what the tests take
 
@@ -175,7 +176,9 @@ def _fork(work: Callable[[], int], seconds: float) -> int:
         while True:
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
-                return os.waitstatus_to_exitcode(status)
+                if (code := os.waitstatus_to_exitcode(status)) == _BROKEN:
+                    raise RuntimeError("the harness itself has failed")
+                return code
             if time.monotonic() > ends:
                 os.killpg(child, signal.SIGKILL)
                 ends = float("inf")
@@ -184,9 +187,11 @@ def _fork(work: Callable[[], int], seconds: float) -> int:
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(nothing, descriptor)
-    status = 99
+    status = 1
     try:
         status = work()
+    except Exception:
+        status = _BROKEN
     finally:
         os._exit(status)
 
@@ -299,7 +304,7 @@ def _run(
 ) -> int:
     for function, code in replaced:
         function.__code__ = code
-    for item, following in zip(items, [*items[1:], None], strict=True):
+    for item, following in itertools.zip_longest(items, items[1:]):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             return 1
