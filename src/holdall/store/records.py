@@ -214,7 +214,7 @@ def _object_in(line: bytes, version: int) -> dict[str, Any] | None:
 def _as_long(told: bytes, line: bytes, version: int) -> bytes | None:
     """An object as a line of the length of another one; None if it does not fit."""
     room = len(line) - (_PROOF_LENGTH if version > 1 else 1)
-    body = told[:-1].ljust(max(0, room))
+    body = told[:-1].ljust(room)
     return sealed(body + b"}\n", version)[:-1] if len(body) == room else None
 
 
