@@ -49,7 +49,7 @@ MODULES: dict[str, list[str]] = {
         "tests/store/test_contract_live.py", "tests/verbs/test_read.py",
     ],
     "store/files.py": ["tests/store/test_files.py", "tests/store/test_directory_files.py", "tests/store/test_ingest.py"],
-    "store/ids.py": ["tests/wire/test_answers.py", "tests/store/test_contract_sessions.py", "tests/bag/test_fence.py"],
+    "store/ids.py": ["tests/store/test_ids.py"],
     "store/ingest.py": ["tests/store/test_ingest.py", "tests/store/test_contract_sources.py", "tests/store/test_memory.py"],
     "store/logs.py": ["tests/store/test_contract_events.py", "tests/store/test_directory_events.py"],
     "store/members.py": ["tests/bag/test_packed.py"],
