@@ -40,7 +40,7 @@ MODULES: dict[str, list[str]] = {
     "values/handles.py": ["tests/values/test_handles.py"],
     "text/escape.py": ["tests/text/test_escape.py"],
     "store/records.py": [
-        "tests/store/test_records.py",
+        "tests/store/test_records.py", "tests/store/test_logs.py",
         "tests/values/test_facts.py", "tests/store/test_versions.py", "tests/store/test_directory_events.py",
         "tests/store/test_contract_remove.py", "tests/store/test_contract_sessions.py",
     ],
@@ -51,7 +51,7 @@ MODULES: dict[str, list[str]] = {
     "store/files.py": ["tests/store/test_files.py", "tests/store/test_directory_files.py", "tests/store/test_ingest.py"],
     "store/ids.py": ["tests/store/test_ids.py"],
     "store/ingest.py": ["tests/store/test_ingest.py", "tests/store/test_contract_sources.py", "tests/store/test_memory.py"],
-    "store/logs.py": ["tests/store/test_contract_events.py", "tests/store/test_directory_events.py"],
+    "store/logs.py": ["tests/store/test_logs.py"],
     "store/members.py": ["tests/bag/test_packed.py"],
     "store/memory.py": ["tests/store/test_memory.py", "tests/bag/test_memory.py"],
     "store/memory_files.py": ["tests/store/test_files.py", "tests/store/test_memory.py", "tests/store/test_contract_live.py"],

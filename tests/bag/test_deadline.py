@@ -14,7 +14,7 @@ import pytest
 
 from holdall import WorkerFault
 from holdall.sql.worker import SqlWorker
-from holdall.store.deadline import Deadline, of_seconds, within
+from holdall.store.deadline import Deadline, of_seconds, renew, within
 from holdall.store.protocol import OutputReader
 from holdall.text.json.path import parse_path
 from holdall.text.tokens import Estimate
@@ -169,6 +169,28 @@ def test_a_path_has_at_most_50_segments() -> None:
         parse_path("$" + ".a" * 51)
     with pytest.raises(BadQuery, match="at most 50"):
         parse_path("/a" * 51)
+
+
+def test_what_waits_looks_again_soon_and_at_the_latest_when_its_time_is_over() -> None:
+    now = 100.0
+    call = Deadline(10, clock=lambda: now)
+    assert call.wait_seconds() == 0.25
+    now = 109.875
+    assert call.wait_seconds() == 0.125
+    now = 110.0
+    with pytest.raises(OutOfTime):
+        call.wait_seconds()
+
+
+def test_the_call_at_hand_is_renewed_where_there_is_one() -> None:
+    now = 100.0
+    renew()
+    with within(Deadline(10, clock=lambda: now)) as call:
+        now = 104.0
+        renew()
+    assert (call.seconds, call.ends) == (10, 114.0)
+    now = 109.0
+    assert Deadline(5, outer=call).seconds == 5, "where both end at once, its own time is told"
 
 
 def test_what_was_delivered_gives_a_call_its_time_again() -> None:
