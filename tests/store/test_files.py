@@ -12,7 +12,7 @@ import pytest
 
 from holdall.store import files
 from holdall.store.directory import disk
-from holdall.store.memory_files import SMALL, new_tree
+from holdall.store.memory_files import SMALL, Handle, new_tree
 
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL
 
@@ -103,6 +103,54 @@ def test_bytes_are_appended_changed_in_place_and_cut_off(root: int, size: int) -
     assert files.fstat(file).st_mtime == 1_000_000_000.0
     files.close(file)
     assert disk.read_file("log", inside=root) == b"xxxyy" + b"x" * (size - 5) + b"e"
+
+
+def test_a_file_is_for_its_owner_and_its_mode_is_changed_only_where_it_is_another(
+    root: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("a", b"", root)
+    file = files.open("a", os.O_RDWR, dir_fd=root)
+    assert stat.S_IMODE(files.fstat(file).st_mode) == 0o600
+    is_memory = isinstance(root, Handle)
+    files.fchmod(file, 0o640)
+    assert stat.S_IMODE(files.fstat(file).st_mode) == (0o600 if is_memory else 0o640)
+    files.chmod("a", 0o600, dir_fd=root)
+    assert stat.S_IMODE(files.fstat(file).st_mode) == 0o600
+    changes: list[int] = []
+    monkeypatch.setattr(os, "fchmod", lambda _file, mode: changes.append(mode))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    files.fchmod(file, 0o600)
+    assert changes == []
+    files.close(file)
+
+
+def test_only_what_is_on_disk_is_synced(root: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    put("a", b"", root)
+    file = files.open("a", os.O_RDWR, dir_fd=root)
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    files.fsync(file)
+    assert synced == ([] if isinstance(root, Handle) else [file])
+    files.close(file)
+
+
+@pytest.mark.parametrize("size", [10, SMALL + 1])
+def test_a_program_reads_the_same_bytes_by_a_descriptor(root: int, size: int) -> None:
+    put("a", b"x" * size, root)
+    file = files.open("a", os.O_RDONLY, dir_fd=root)
+    with files.local_file(file) as descriptor:
+        assert os.pread(descriptor, size + 1, 0) == b"x" * size
+    if isinstance(root, Handle):
+        refused(errno.EBADF, lambda: os.fstat(descriptor))
+    files.close(file)
+
+
+def test_a_link_on_disk_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("elsewhere")
+    folder = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    files.link("link", "other", dir_fd=folder)
+    for name in ("link", "other"):
+        assert stat.S_ISLNK(files.stat(name, dir_fd=folder).st_mode)
+    os.close(folder)
 
 
 def test_a_lock_is_held_by_one_handle_until_it_is_closed(root: int) -> None:
