@@ -10,6 +10,7 @@ import argparse
 import ast
 import copy
 import difflib
+import faulthandler
 import gc
 import importlib
 import importlib.abc
@@ -24,7 +25,7 @@ import sys
 import time
 import types
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -54,15 +55,15 @@ MODULES: dict[str, list[str]] = {
     "store/logs.py": ["tests/store/test_logs.py"],
     "store/members.py": ["tests/bag/test_packed.py"],
     "store/memory.py": ["tests/store/test_memory.py", "tests/bag/test_memory.py"],
-    "store/memory_files.py": ["tests/store/test_files.py", "tests/store/test_memory.py", "tests/store/test_contract_live.py"],
+    "store/memory_files.py": ["tests/store/test_files.py", "tests/store/test_watch.py"],
     "store/open_outputs.py": ["tests/bag/test_packed.py", "tests/bag/test_references.py"],
-    "store/opening.py": ["tests/config/test_bad_inputs.py", "tests/web/test_sessions.py", "tests/config/test_config.py"],
+    "store/opening.py": ["tests/store/test_opening.py"],
     "store/owners.py": ["tests/store/test_owners.py"],
     "store/totals.py": [
         "tests/store/test_contract_upkeep.py", "tests/store/test_upkeep.py", "tests/store/test_memory.py",
         "tests/store/test_contract_remove.py", "tests/store/test_directory_events.py",
     ],
-    "store/watch.py": ["tests/store/test_contract_live.py", "tests/bag/test_watching.py"],
+    "store/watch.py": ["tests/store/test_watch.py"],
     "store/deadline.py": ["tests/bag/test_deadline.py"],
     "store/addresses.py": ["tests/store/test_addresses.py"],
     "store/sources.py": ["tests/store/test_contract_sources.py"],
@@ -287,7 +288,7 @@ class _Loop:
                 continue
             quickest = [items[name] for name in sorted(names, key=lambda name: reach.seconds[name])]
             patience = _PATIENCE + 10 * sum(reach.seconds[name] for name in names)
-            status = _fork(partial(_run, session, quickest, pairs), patience)
+            status = _fork(partial(_run, session, quickest, pairs, reach.seconds), patience)
             self._write(number, status != _SURVIVED)
         return True
 
@@ -325,10 +326,13 @@ def _run(
     session: pytest.Session,
     items: Sequence[pytest.Item],
     replaced: Sequence[tuple[types.FunctionType, types.CodeType]] = (),
+    seconds: Mapping[str, float] | None = None,
 ) -> int:
     for function, code in replaced:
         function.__code__ = code
     for item, following in itertools.zip_longest(items, items[1:]):
+        if seconds is not None:  # one that waits for ever ends soon
+            faulthandler.dump_traceback_later(_PATIENCE + 10 * seconds[item.nodeid], exit=True, file=sys.__stderr__)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             return 1

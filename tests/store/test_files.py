@@ -5,6 +5,7 @@ import fcntl
 import os
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -76,6 +77,11 @@ def test_what_cannot_be_is_refused_with_the_same_number(root: int) -> None:
     refused(errno.ENOTEMPTY, lambda: files.rmdir("folder", dir_fd=root))
     refused(errno.EISDIR, lambda: files.unlink("folder", dir_fd=root))
     refused(errno.EISDIR, lambda: files.pread(folder, 1, 0))
+    files.mkdir("other", 0o700, dir_fd=root)
+    refused(errno.ENOTEMPTY, lambda: files.rename("other", "folder", src_dir_fd=root, dst_dir_fd=root))
+    file = files.open("file", os.O_RDONLY, dir_fd=root)
+    refused(errno.ENOTDIR, lambda: files.mkdir("x", 0o700, dir_fd=file))
+    files.close(file)
     assert [stat.S_IFMT(files.stat(name, dir_fd=root).st_mode) for name in ("file", "folder")] == [
         stat.S_IFREG,
         stat.S_IFDIR,
@@ -94,6 +100,7 @@ def test_bytes_are_appended_changed_in_place_and_cut_off(root: int, size: int) -
     files.ftruncate(file, size + 1)
     files.close(file)
     file = files.open("log", os.O_RDWR, dir_fd=root)
+    files.write_all(file, b"xx")
     files.lseek(file, 3)
     files.write_all(file, b"yy")
     assert files.pread(file, 7, 0) == b"xxxyyxx"
@@ -103,6 +110,52 @@ def test_bytes_are_appended_changed_in_place_and_cut_off(root: int, size: int) -
     assert files.fstat(file).st_mtime == 1_000_000_000.0
     files.close(file)
     assert disk.read_file("log", inside=root) == b"xxxyy" + b"x" * (size - 5) + b"e"
+
+
+def test_a_shared_lock_is_held_until_the_last_of_its_handles_is_closed(root: int) -> None:
+    put("lock", b"", root)
+    first, second, alone = (files.open("lock", os.O_RDWR, dir_fd=root) for _ in range(3))
+    for sharer in (first, second):
+        files.flock(sharer, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    files.close(first)
+    refused(errno.EWOULDBLOCK, lambda: files.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB))
+    files.close(second)
+    files.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    files.close(alone)
+
+
+def test_a_change_in_memory_is_always_seen_by_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    file = new_tree().open("a", os.O_RDWR | os.O_CREAT)
+    times: list[int] = []
+    for _ in range(3):
+        files.write_all(file, b"x")
+        times.append(files.fstat(file).st_mtime_ns)
+    assert times == sorted(set(times))
+
+
+def test_where_there_is_no_room_for_a_large_file_in_memory_its_writer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = new_tree().open("a", os.O_RDWR | os.O_CREAT)
+    files.write_all(file, b"x")
+
+    def full(_descriptor: int, _data: object) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "write", full)
+    refused(errno.ENOSPC, lambda: files.write_all(file, b"x" * SMALL))
+    assert files.pread(file, 9, 0) == b"x"
+
+
+def test_where_descriptors_have_no_names_a_program_reads_by_a_copy_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(path: str, _flags: int) -> int:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(os, "open", missing)
+    file = new_tree().open("a", os.O_RDWR | os.O_CREAT)
+    files.write_all(file, b"some")
+    with files.local_file(file) as descriptor:
+        assert os.pread(descriptor, 9, 0) == b"some"
 
 
 def test_a_file_is_for_its_owner_and_its_mode_is_changed_only_where_it_is_another(

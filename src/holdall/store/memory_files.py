@@ -79,40 +79,41 @@ class _Data(_Node):
         self.sharers: set[int] = set()  # handles that hold it together
         self.watches: set[Callable[[], None]] = set()  # called with every write, and when the holder lets go
         self._array = bytearray()
-        self._descriptor = -1
+        self._descriptor: int | None = None
 
     def size(self) -> int:
         with _lock:
-            return len(self._array) if self._descriptor < 0 else os.fstat(self._descriptor).st_size
+            return len(self._array) if self._descriptor is None else os.fstat(self._descriptor).st_size
 
     def read(self, length: int, start: int) -> bytes:
         with _lock:
-            if self._descriptor < 0:
+            if self._descriptor is None:
                 with memoryview(self._array) as view:
                     return bytes(view[start : start + length])
         return os.pread(self._descriptor, length, start)
 
     def write(self, data: bytes | memoryview, at: int) -> int:
-        if self._descriptor < 0 and at + len(data) > SMALL:
+        if self._descriptor is None and at + len(data) > SMALL:
             descriptor = _unnamed_file(self._array)
             weakref.finalize(self, os.close, descriptor)
             self._array, self._descriptor = bytearray(), descriptor
-        if self._descriptor < 0:
-            self._array[at : at + len(data)] = data
         self.changed = _now()
-        return len(data) if self._descriptor < 0 else os.pwrite(self._descriptor, data, at)
+        if self._descriptor is not None:
+            return os.pwrite(self._descriptor, data, at)
+        self._array[at : at + len(data)] = data
+        return len(data)
 
     def truncate(self, size: int) -> None:
         with _lock:
             del self._array[size:]
-            if self._descriptor >= 0:
+            if self._descriptor is not None:
                 os.ftruncate(self._descriptor, size)
             self.changed = _now()
 
     def descriptor_to_read(self) -> int:
         """A new one, with a place of its own. What nobody writes any more is sealed: nobody can change it."""
         with _lock:
-            if self._descriptor < 0:
+            if self._descriptor is None:
                 copy = _unnamed_file(self._array)
                 try:
                     _seal(copy)
@@ -156,7 +157,7 @@ def _seal(descriptor: int) -> None:
 
 def _reopened(descriptor: int) -> int:
     try:
-        return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY)
     except FileNotFoundError:  # not on Linux
         return os.dup(descriptor)
 
