@@ -55,7 +55,7 @@ MODULES: dict[str, list[str]] = {
     "store/logs.py": ["tests/store/test_logs.py"],
     "store/members.py": ["tests/bag/test_packed.py"],
     "store/memory.py": ["tests/store/test_memory.py", "tests/bag/test_memory.py"],
-    "store/memory_files.py": ["tests/store/test_files.py", "tests/store/test_watch.py"],
+    "store/memory_files.py": ["tests/store/test_files.py", "tests/store/test_watch.py", "tests/store/test_memory.py"],
     "store/open_outputs.py": ["tests/bag/test_packed.py", "tests/bag/test_references.py"],
     "store/opening.py": ["tests/store/test_opening.py"],
     "store/owners.py": ["tests/store/test_owners.py"],
@@ -332,7 +332,7 @@ def _run(
         function.__code__ = code
     for item, following in itertools.zip_longest(items, items[1:]):
         if seconds is not None:  # one that waits for ever ends soon
-            faulthandler.dump_traceback_later(_PATIENCE + 10 * seconds[item.nodeid], exit=True, file=sys.__stderr__)
+            faulthandler.dump_traceback_later(_PATIENCE + 10 * seconds[item.nodeid], exit=True, file=2)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             return 1

@@ -143,6 +143,16 @@ def test_memory_is_given_back_when_nobody_has_the_store_or_a_reader_any_more() -
 
 
 @on_linux
+@pytest.mark.parametrize(("size", "held"), [(1 << 20, 0), ((1 << 20) + 1, 1)])
+def test_only_what_is_larger_than_a_mebibyte_holds_a_descriptor(
+    memory: MemoryStore, kept_in: SessionInfo, size: int, held: int
+) -> None:
+    before = descriptors()
+    keep(memory, kept_in, fill(size))
+    assert descriptors() == before + held
+
+
+@on_linux
 def test_a_thousand_outputs_of_usual_size_hold_no_descriptor(memory: MemoryStore, kept_in: SessionInfo) -> None:
     before = descriptors()
     kept = [keep(memory, kept_in, f"{number}" * 3000) for number in range(1000)]
