@@ -51,7 +51,7 @@ MODULES: dict[str, list[str]] = {
     ],
     "store/files.py": ["tests/store/test_files.py"],
     "store/ids.py": ["tests/store/test_ids.py"],
-    "store/ingest.py": ["tests/store/test_ingest.py", "tests/store/test_memory.py"],
+    "store/ingest.py": ["tests/store/test_ingest.py"],
     "store/logs.py": ["tests/store/test_logs.py"],
     "store/members.py": ["tests/bag/test_packed.py"],
     "store/memory.py": ["tests/store/test_memory.py", "tests/bag/test_memory.py"],

@@ -21,9 +21,9 @@ from holdall.values.outputs import Facts, Measure, Origin, State
 from holdall.values.record import record
 from holdall.values.spans import BlockTable
 
-_LARGE = 4 * 1024 * 1024
+_LARGE = 4 << 20  # bytes
 _QUEUED_CHUNKS = 6  # chunks of a megabyte
-_SYNC_EVERY = 64 * 1024 * 1024
+_SYNC_EVERY = 64 << 20  # bytes
 
 
 @record
@@ -172,7 +172,7 @@ def facts_of(
     error = ""
     if taken.failure is not None:
         state = "failed" if isinstance(taken.failure, Exception) else "cancelled"
-        words = str(taken.failure).strip().split("\n", 1)[0][:500]
+        words = str(taken.failure).strip().partition("\n")[0][:500]
         error = f"{type(taken.failure).__name__}: {words}" if words else type(taken.failure).__name__
     measure = of_origin(taken.measure, origin, notes)
     if surrogates:
