@@ -80,8 +80,9 @@ def bad_lines_of(store: Logged, session: SessionInfo) -> Iterator[tuple[Log, Bad
                 if number <= _MAX_BAD_LINES:
                     yield log, last
         if last is not None and number > _MAX_BAD_LINES:
-            more = f"{last.why}; so it is with {number - _MAX_BAD_LINES - 1:,} lines before it that are not listed"
-            yield log, last._replace(why=more)
+            between = number - _MAX_BAD_LINES - 1
+            more = f"; so it is with {between:,} lines before it that are not listed" if between else ""
+            yield log, last._replace(why=last.why + more)
 
 
 def used_bytes_of(store: OutputStore, session: SessionInfo | None = None, stored: Listing | None = None) -> int:
