@@ -2,6 +2,8 @@
 
 import itertools
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,3 +98,20 @@ def test_a_text_that_holds_every_short_tag_gets_a_longer_one() -> None:
     tag = tag_for(every, lambda: f"{next(numbers):02}")
     assert tag not in every
     assert tag_for("", lambda: "07") == "07"
+
+
+def test_a_tag_is_drawn_again_and_grows_where_a_text_holds_every_short_one() -> None:
+    for held, found in ((0, "t0"), (7, "t7"), (8, "t7t8"), (9, "t7t8")):
+        drawn = (f"t{number}" for number in range(99))
+        assert tag_for(" ".join(f"t{number}" for number in range(held)), lambda: next(drawn)) == found  # noqa: B023
+
+
+def test_the_next_call_is_told_as_far_as_it_is_new() -> None:
+    def go_on(verb: str, handle: str, arguments: Mapping[str, Any]) -> str:
+        return f"{verb} {handle} {arguments}" if "lines" in arguments else ""
+
+    frame = Frame("k3f9", "123456", go_on)
+    assert frame.next("read", {"lines": "9:"}) == "Next: read k3f9 {'lines': '9:'}"
+    assert frame.next("grep", {"after": 7}, asked={"lines": "9:"}) == "Next: the same call with after=7"
+    assert frame.next("grep", {"after": 7}, asked={}, at_end="the end") == "the end"
+    assert frame.next("grep", {}, asked={"lines": "9:"}, at_end="the end") == "the end"

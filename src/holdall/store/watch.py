@@ -77,10 +77,10 @@ def _inotify(descriptor: int) -> int:
 
     library = ctypes.CDLL(None, use_errno=True)
     queue = int(library.inotify_init1(_NONBLOCK | _CLOEXEC))
-    if queue < 0:
+    if queue == -1:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     path = f"/proc/self/fd/{descriptor}".encode()
-    if library.inotify_add_watch(queue, path, _MODIFY | _CLOSE_WRITE) < 0:
+    if library.inotify_add_watch(queue, path, _MODIFY | _CLOSE_WRITE) == -1:
         code = ctypes.get_errno()
         os.close(queue)
         raise OSError(code, os.strerror(code))
