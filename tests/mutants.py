@@ -45,9 +45,55 @@ MODULES: dict[str, list[str]] = {
         "tests/values/test_facts.py", "tests/store/test_versions.py", "tests/store/test_directory_events.py",
         "tests/store/test_contract_remove.py", "tests/store/test_contract_sessions.py",
     ],
-    "store/reader.py": [
-        "tests/store/test_damaged_neighbours.py", "tests/store/test_files.py", "tests/text/test_ranges.py",
-        "tests/store/test_contract_live.py", "tests/verbs/test_read.py",
+    "store/addresses.py": ["tests/store/test_addresses.py"],
+    "store/deadline.py": ["tests/bag/test_deadline.py"],
+    "store/directory/disk.py": [
+        "tests/store/test_directory_files.py", "tests/store/test_upkeep.py", "tests/faults/test_folders.py",
+        "tests/faults/test_errors.py", "tests/store/test_directory_events.py", "tests/store/test_contract_remove.py",
+    ],
+    "store/directory/folder.py": [
+        "tests/store/test_directory_files.py", "tests/store/test_upkeep.py", "tests/store/test_contract_live.py",
+        "tests/faults/test_damage.py", "tests/faults/test_folders.py", "tests/faults/test_errors.py",
+    ],
+    "store/directory/index.py": [
+        "tests/faults/test_index.py", "tests/faults/test_errors.py", "tests/faults/test_session_files.py",
+        "tests/store/test_directory_files.py", "tests/store/test_contract_notes.py",
+    ],
+    "store/directory/live.py": [
+        "tests/store/test_contract_live.py", "tests/store/test_upkeep.py", "tests/store/test_contract_remove.py",
+        "tests/store/test_directory_files.py",
+    ],
+    "store/directory/placement.py": [
+        "tests/store/test_contract_remove.py", "tests/store/test_upkeep.py", "tests/store/test_contract_live.py",
+        "tests/store/test_contract_upkeep.py", "tests/faults/test_errors.py", "tests/store/test_directory_files.py",
+    ],
+    "store/directory/publish.py": [
+        "tests/faults/test_bundle.py", "tests/store/test_versions.py", "tests/store/test_contract_upkeep.py",
+        "tests/store/test_upkeep.py", "tests/faults/test_errors.py",
+    ],
+    "store/directory/root.py": [
+        "tests/faults/test_folders.py", "tests/store/test_directory_files.py", "tests/store/test_contract_upkeep.py",
+        "tests/store/test_contract_agent.py",
+    ],
+    "store/directory/session_files.py": [
+        "tests/store/test_directory_events.py", "tests/store/test_contract_events.py", "tests/store/test_contract_remove.py",
+        "tests/store/test_contract_notes.py", "tests/store/test_contract_agent.py", "tests/store/test_contract_upkeep.py",
+        "tests/faults/test_session_files.py", "tests/store/test_directory_files.py",
+    ],
+    "store/directory/sessions.py": [
+        "tests/store/test_contract_sessions.py", "tests/store/test_versions.py", "tests/faults/test_session_files.py",
+        "tests/faults/test_folders.py", "tests/store/test_directory_files.py",
+    ],
+    "store/directory/store.py": [
+        "tests/store/test_contract_live.py", "tests/store/test_contract_remove.py", "tests/store/test_contract_upkeep.py",
+        "tests/store/test_upkeep.py", "tests/store/test_directory_files.py", "tests/faults/test_errors.py",
+        "tests/store/test_contract_outputs.py",
+    ],
+    "store/directory/summaries.py": [
+        "tests/store/test_contract_upkeep.py", "tests/store/test_read_only.py", "tests/web/test_sessions.py",
+    ],
+    "store/directory/upkeep.py": [
+        "tests/store/test_upkeep.py", "tests/store/test_contract_upkeep.py", "tests/store/test_versions.py",
     ],
     "store/files.py": ["tests/store/test_files.py"],
     "store/ids.py": ["tests/store/test_ids.py"],
@@ -59,16 +105,16 @@ MODULES: dict[str, list[str]] = {
     "store/open_outputs.py": ["tests/bag/test_packed.py", "tests/bag/test_references.py"],
     "store/opening.py": ["tests/store/test_opening.py"],
     "store/owners.py": ["tests/store/test_owners.py"],
+    "store/reader.py": [
+        "tests/store/test_damaged_neighbours.py", "tests/store/test_files.py", "tests/text/test_ranges.py",
+        "tests/store/test_contract_live.py", "tests/verbs/test_read.py",
+    ],
+    "store/sources.py": ["tests/store/test_contract_sources.py"],
     "store/totals.py": ["tests/store/test_totals.py"],
     "store/watch.py": ["tests/store/test_watch.py"],
-    "store/deadline.py": ["tests/bag/test_deadline.py"],
-    "store/addresses.py": ["tests/store/test_addresses.py"],
-    "store/sources.py": ["tests/store/test_contract_sources.py"],
-    "wire/notice.py::_fence": ["tests/wire/test_notice.py"],
     "wire/answers.py::Frame": ["tests/wire/test_answers.py"],
     "wire/answers.py::tag_for": ["tests/wire/test_answers.py"],
-    "store/directory/folder.py": ["tests/store/test_directory_files.py", "tests/store/test_upkeep.py", "tests/faults/test_damage.py"],
-    "store/directory/placement.py": ["tests/store/test_contract_outputs.py", "tests/store/test_upkeep.py", "tests/store/test_contract_remove.py"],
+    "wire/notice.py::_fence": ["tests/wire/test_notice.py"],
     "store/bundle/rules.py": ["tests/store/test_bundle_refused.py", "tests/store/test_bundle.py"],
     "store/bundle/stream.py": ["tests/store/test_bundle_refused.py", "tests/store/test_bundle.py"],
     "verbs/read.py": ["tests/verbs/test_read.py", "tests/verbs/test_tail_slice.py"],

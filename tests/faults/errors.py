@@ -7,6 +7,7 @@ whose file is a cache.
 
 import contextlib
 import errno
+import gc
 import os
 import random
 import shutil
@@ -113,6 +114,15 @@ def failing(errors: Errors) -> Generator[Errors]:
             module.__dict__["os"] = os
 
 
+def descriptors() -> set[str]:
+    """Which are open, each with what it leads to."""
+    found: set[str] = set()
+    for number in os.listdir("/dev/fd"):
+        with contextlib.suppress(FileNotFoundError):  # that of the listing itself
+            found.add(f"{number}: {os.readlink(f'/dev/fd/{number}')}")
+    return found
+
+
 # What a store is asked for while its calls fail, and the judgement: what was kept is listed, or the answer is an error
 # of ours; and once the disk works again, everything is as it was.
 
@@ -144,6 +154,7 @@ class Work:
         self.home = home
         self.kept: list[str] = []  # handles of NEW
         self.going: set[str] = set()  # labels that were asked to go
+        self.is_refused = False
 
     def outputs(self, store: DirectoryStore, session: SessionInfo) -> None:
         listed = store.outputs(session)
@@ -216,6 +227,7 @@ class Work:
 
     def run(self, act: str, errors: Errors) -> list[str]:
         """Do it while a call fails; what is wrong with what came of it."""
+        before = descriptors()
         try:
             with failing(errors), closing(DirectoryStore(str(self.home))) as store:
                 session = store.find_session("a session")
@@ -223,12 +235,15 @@ class Work:
                     return ["its session is not found"]
                 getattr(self, act)(store, session)
         except HoldallError:
-            pass
+            self.is_refused = True
         except Exception as problem:
             return [f"{type(problem).__name__} came out: {problem}"]
-        return list(self._complaints())
+        if left := descriptors() - before:
+            gc.collect()  # a fault that was listed holds the folder that it came from
+            left &= descriptors()
+        return [*(f"{one} was left open" for one in left), *self._complaints(errors)]
 
-    def _complaints(self) -> Iterator[str]:
+    def _complaints(self, errors: Errors) -> Iterator[str]:
         with closing(DirectoryStore(str(self.home))) as store:
             session = store.find_session("a session")
             if session is None:
@@ -243,6 +258,8 @@ class Work:
             restored = store.find_session("restored")
             if restored is not None and len(store.outputs(restored)) != len(KEPT):
                 yield "half of a bundle is there"
+            if restored is not None and self.is_refused and errors.how == "once":  # else it could not be taken back
+                yield "a bundle that was refused is there"
 
 
 ACTS = ("outputs", "read", "put", "live", "beside", "care", "remove", "export", "restore")

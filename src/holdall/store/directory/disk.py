@@ -179,9 +179,12 @@ def remove_abandoned(name: str, *, inside: int) -> bool:
 def open_file(name: str, *, inside: int) -> int:
     """An existing regular file, for reading. A link, a pipe or a device in its place is refused."""
     descriptor = files.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=inside)
-    if not stat.S_ISREG(files.fstat(descriptor).st_mode):
+    try:
+        if not stat.S_ISREG(files.fstat(descriptor).st_mode):
+            raise StoreUnsafe(f"{name} in the store is not a regular file; it is not read.")
+    except BaseException:
         files.close(descriptor)
-        raise StoreUnsafe(f"{name} in the store is not a regular file; it is not read.")
+        raise
     return descriptor
 
 

@@ -294,9 +294,11 @@ def _is_in_use(folder: int) -> bool:
 
 def _remove(root: int, folder: int, name: str) -> None:
     """A staging folder with all that is in it; `folder` is closed. What cannot be removed is left for the next one."""
-    _empty(folder)
-    files.close(folder)
     with contextlib.suppress(OSError):
+        try:
+            _empty(folder)
+        finally:
+            files.close(folder)
         files.rmdir(name, dir_fd=root)
 
 

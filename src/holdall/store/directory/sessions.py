@@ -182,8 +182,12 @@ class Sessions:
     def restore(self, info: SessionInfo) -> int:
         """The folder of a session that was removed by hand, made again and open."""
         folder = disk.make_folder(PREFIX + info.id, inside=self._root)
-        self._save(folder, info)
-        files.fsync(folder)
+        try:
+            self._save(folder, info)
+            files.fsync(folder)
+        except BaseException:
+            files.close(folder)
+            raise
         return folder
 
     @contextlib.contextmanager
