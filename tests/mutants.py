@@ -50,10 +50,12 @@ MODULES: dict[str, list[str]] = {
     "store/directory/disk.py": [
         "tests/store/test_directory_files.py", "tests/store/test_upkeep.py", "tests/faults/test_folders.py",
         "tests/faults/test_errors.py", "tests/store/test_directory_events.py", "tests/store/test_contract_remove.py",
+        "tests/faults/test_power_cut.py::test_what_a_call_did_is_on_the_disk_when_it_returns",
     ],
     "store/directory/folder.py": [
         "tests/store/test_directory_files.py", "tests/store/test_upkeep.py", "tests/store/test_contract_live.py",
         "tests/faults/test_damage.py", "tests/faults/test_folders.py", "tests/faults/test_errors.py",
+        "tests/faults/test_power_cut.py::test_what_a_call_did_is_on_the_disk_when_it_returns",
     ],
     "store/directory/index.py": [
         "tests/faults/test_index.py", "tests/faults/test_errors.py", "tests/faults/test_session_files.py",
@@ -62,10 +64,12 @@ MODULES: dict[str, list[str]] = {
     "store/directory/live.py": [
         "tests/store/test_contract_live.py", "tests/store/test_upkeep.py", "tests/store/test_contract_remove.py",
         "tests/store/test_directory_files.py",
+        "tests/faults/test_power_cut.py::test_what_a_call_did_is_on_the_disk_when_it_returns",
     ],
     "store/directory/placement.py": [
         "tests/store/test_contract_remove.py", "tests/store/test_upkeep.py", "tests/store/test_contract_live.py",
         "tests/store/test_contract_upkeep.py", "tests/faults/test_errors.py", "tests/store/test_directory_files.py",
+        "tests/faults/test_power_cut.py::test_what_a_call_did_is_on_the_disk_when_it_returns",
     ],
     "store/directory/publish.py": [
         "tests/faults/test_bundle.py", "tests/store/test_versions.py", "tests/store/test_contract_upkeep.py",
@@ -74,6 +78,7 @@ MODULES: dict[str, list[str]] = {
     "store/directory/root.py": [
         "tests/faults/test_folders.py", "tests/store/test_directory_files.py", "tests/store/test_contract_upkeep.py",
         "tests/store/test_contract_agent.py",
+        "tests/faults/test_bundle.py::test_a_store_copied_at_any_step_of_an_import_has_all_of_the_bundle_or_none_of_it",
     ],
     "store/directory/session_files.py": [
         "tests/store/test_directory_events.py", "tests/store/test_contract_events.py", "tests/store/test_contract_remove.py",
@@ -83,14 +88,17 @@ MODULES: dict[str, list[str]] = {
     "store/directory/sessions.py": [
         "tests/store/test_contract_sessions.py", "tests/store/test_versions.py", "tests/faults/test_session_files.py",
         "tests/faults/test_folders.py", "tests/store/test_directory_files.py",
+        "tests/faults/test_power_cut.py::test_what_a_call_did_is_on_the_disk_when_it_returns",
     ],
     "store/directory/store.py": [
         "tests/store/test_contract_live.py", "tests/store/test_contract_remove.py", "tests/store/test_contract_upkeep.py",
         "tests/store/test_upkeep.py", "tests/store/test_directory_files.py", "tests/faults/test_errors.py",
         "tests/store/test_contract_outputs.py",
+        "tests/faults/test_power_cut.py::test_what_a_call_did_is_on_the_disk_when_it_returns",
     ],
     "store/directory/summaries.py": [
-        "tests/store/test_contract_upkeep.py", "tests/store/test_read_only.py", "tests/web/test_sessions.py",
+        "tests/store/test_contract_upkeep.py", "tests/store/test_upkeep.py", "tests/store/test_read_only.py",
+        "tests/store/test_directory_files.py::test_a_store_that_is_closed_holds_nothing_open",
     ],
     "store/directory/upkeep.py": [
         "tests/store/test_upkeep.py", "tests/store/test_contract_upkeep.py", "tests/store/test_versions.py",

@@ -61,8 +61,9 @@ def say(kind: str, **fields: Any) -> None:
 class Hooks:
     """One disturbed process. `taken` names its steps so far."""
 
-    def __init__(self, fault: Fault | None, *, record: bool) -> None:
+    def __init__(self, fault: Fault | None, *, record: bool, tell: Callable[..., None] = say) -> None:
         self.taken: list[str] = []
+        self._say = tell
         self._fault = fault
         self._record = record
         self._short = False  # the last write was cut short by us: the next step finds the disk full
@@ -165,7 +166,7 @@ class Hooks:
                 folder, plain = _place(args[0], options.get("src_dir_fd"))
                 to_folder, to_plain = _place(args[1], options.get("dst_dir_fd"))
                 taken = Step(name, folder=folder, name=plain, to_folder=to_folder, to_name=to_plain)
-        say("step", **dataclasses.asdict(taken))
+        self._say("step", **dataclasses.asdict(taken))
 
 
 def _place(path: str, inside: int | None) -> tuple[int, str]:

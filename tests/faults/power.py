@@ -11,9 +11,11 @@ Inodes, not paths, say what is what: a synced file stays synced when its name mo
 it may be lost at any time.
 """
 
+import contextlib
+import os
 import random
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +23,7 @@ from typing import Any, Literal
 from holdall.store.directory.index import NAME
 from tests.faults.checker import complaints
 from tests.faults.harness import Event
-from tests.faults.hooks import Step
+from tests.faults.hooks import STEPS, Hooks, Step
 from tests.faults.kills import CHOICE, Fired, forked, make_bundle
 from tests.faults.writer import BUNDLE, Task
 
@@ -104,6 +106,19 @@ class Disk:
             for name, node in names.items()
             if not name.startswith(NAME)
         }
+
+
+@contextlib.contextmanager
+def recorded() -> Generator[list[Event]]:
+    """The steps of this process meanwhile."""
+    done: list[Event] = []
+    before = {name: getattr(os, name) for name in STEPS}
+    Hooks(None, record=True, tell=lambda kind, **fields: done.append(Event(kind, fields))).install()
+    try:
+        yield done
+    finally:
+        for name, original in before.items():
+            setattr(os, name, original)
 
 
 def cuts(base: int, events: Iterable[Event], kind: Kind) -> Iterator[tuple[dict[str, Any], list[Event]]]:

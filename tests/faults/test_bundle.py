@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
+from holdall.store import files
 from holdall.store.bundle.restore import import_bundle
 from holdall.store.bundle.stream import open_bundle
 from holdall.store.directory import upkeep
 from holdall.store.directory.publish import JOURNAL, STAGING
 from holdall.store.directory.store import DirectoryStore
 from tests.faults.conftest import FIRED
-from tests.faults.harness import KILLED, ended, events_in, share, started
+from tests.faults.harness import KILLED, ended, share, started
 from tests.faults.hooks import NEEDS_SPACE, Mode
-from tests.faults.power import Kind, cuts, write_to
+from tests.faults.power import Kind, cuts, recorded, write_to
 from tests.requirements import requirement
 from tests.store.bundles import everything, exported
 from tests.store.support import keep, tree
@@ -38,9 +39,8 @@ def importer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Import]:
     assert process.stdout is not None
     stdin, stdout = process.stdin, process.stdout
 
-    def run(home: Path, bundle: Path, number: int = 0, mode: Mode = "before", record: str = "") -> dict[str, Any]:
-        task = {"home": str(home), "bundle": str(bundle), "number": number, "mode": mode, "report": str(report),
-                "record": record}  # fmt: skip
+    def run(home: Path, bundle: Path, number: int = 0, mode: Mode = "before") -> dict[str, Any]:
+        task = {"home": str(home), "bundle": str(bundle), "number": number, "mode": mode, "report": str(report)}
         stdin.write(json.dumps(task) + "\n")
         stdin.flush()
         return json.loads(stdout.readline())
@@ -122,6 +122,35 @@ def test_an_import_killed_at_any_step_leaves_all_of_the_bundle_or_none_of_it(
     assert not found, "\n".join(found)
 
 
+@requirement("bundle:all-or-nothing")
+def test_a_store_copied_at_any_step_of_an_import_has_all_of_the_bundle_or_none_of_it(
+    made: tuple[Path, dict[str, Any]], scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy is what a kill at that step leaves."""
+    bundle, whole = made
+    home = scratch / "home"
+    before = filled(home)
+    copies: list[Path] = []
+    with monkeypatch.context() as patch, open_bundle(str(bundle)) as read, closing(DirectoryStore(str(home))) as store:
+        for name in ("rename", "unlink", "rmdir"):
+            patch.setattr(files, name, _copying(getattr(files, name), home, copies))
+        import_bundle(store, read)
+    publishing = [one for one in copies if (one / "names" / JOURNAL).exists()]
+    assert len(publishing) > 5
+    others = [one for one in copies if one not in publishing]
+    for copy in [*publishing, *share(others, 9)]:
+        assert complaints(copy, bundle, before, whole) == [], copy
+
+
+def _copying(step: Callable[..., None], home: Path, copies: list[Path]) -> Callable[..., None]:
+    def copied(*args: Any, **options: Any) -> None:
+        copies.append(home.with_name(f"copy {len(copies)}, before {step.__name__} {args[0]}"))
+        shutil.copytree(home, copies[-1])
+        step(*args, **options)
+
+    return copied
+
+
 @requirement("bundle:all-or-nothing", "store:disk-full")
 def test_a_full_disk_at_any_step_refuses_the_whole_bundle(
     importer: Import,
@@ -190,7 +219,6 @@ def test_what_a_killed_import_left_is_gone_after_the_next_one_and_one_that_runs_
 @pytest.mark.parametrize("kind", ["lazy", "eager"])
 def test_a_power_cut_after_any_step_leaves_all_of_the_bundle_or_none_of_it(
     kind: Kind,
-    importer: Import,
     made: tuple[Path, dict[str, Any]],
     scratch: Path,
     record_property: Callable[[str, object], None],
@@ -198,9 +226,10 @@ def test_a_power_cut_after_any_step_leaves_all_of_the_bundle_or_none_of_it(
     bundle, whole = made
     base = scratch / "base"
     base.mkdir()
-    assert importer(base / "home", bundle, record=str(scratch / "steps"))["status"] == 0
+    with recorded() as steps, open_bundle(str(bundle)) as read, closing(DirectoryStore(str(base / "home"))) as store:
+        import_bundle(store, read)
     found: list[str] = []
-    disks = list(cuts(base.stat().st_ino, events_in((scratch / "steps").read_bytes()), kind))
+    disks = list(cuts(base.stat().st_ino, steps, kind))
     seen: list[bool] = []
     for number, (picture, _) in enumerate(disks):
         disk = scratch / f"disk {number}"

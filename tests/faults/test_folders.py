@@ -15,6 +15,7 @@ from holdall.values.errors import HoldallError, StoreFault, StoreGone, StoreUnsa
 from holdall.values.outputs import Origin
 from tests.faults.checker import contents, listed, opened
 from tests.faults.confined import keep, refused
+from tests.faults.errors import descriptors
 from tests.faults.namespaces import on_a_disk, without_rights
 from tests.requirements import requirement
 
@@ -148,7 +149,9 @@ def test_when_the_data_folder_is_removed_the_reader_is_told_and_the_next_output_
             lambda: store.outputs(session),
         ):
             refused(action, StoreGone, str(home), "removed")
+        assert not home.exists()
         again = keep(store, session, b"kept after")
+        assert not [one for one in descriptors() if str(home) in one and one.endswith("(deleted)")]
         assert contents(store, store.resolve(session, again.handle)) == b"kept after"
         refused(lambda: store.resolve(session, facts.handle), UnknownHandle, again.handle)
     with opened(home) as store:
@@ -199,6 +202,13 @@ def test_when_the_folder_goes_while_an_output_is_being_written_no_handle_is_give
 
         refused(lambda: store.put(session, pieces(), Origin()), StoreGone, str(home))
         assert contents(store, keep(store, session, b"kept after")) == b"kept after"
+
+        def moved() -> Iterator[bytes]:
+            yield b"the first part"
+            home.rename(tmp_path / "elsewhere")
+            home.mkdir(mode=0o700)
+
+        refused(lambda: store.put(session, moved(), Origin()), StoreGone, str(home), "replaced by another one")
 
 
 @requirement("store:folder-removed")

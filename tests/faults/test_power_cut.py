@@ -2,15 +2,21 @@
 
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from holdall.policy.retention import Retention
+from holdall.store.directory.store import DirectoryStore
+from holdall.store.protocol import SessionInfo
+from holdall.values.outputs import Origin
 from tests.faults.checker import complaints
 from tests.faults.conftest import FIRED
 from tests.faults.harness import KILLED, Event, Writers, share
-from tests.faults.hooks import Fault
-from tests.faults.power import Kind, cuts, write_to
+from tests.faults.hooks import Fault, Step
+from tests.faults.power import Disk, Kind, cuts, recorded, write_to
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.faults
@@ -52,6 +58,64 @@ def test_a_power_cut_does_not_lose_what_was_kept_after_a_writer_was_killed(
         shutil.rmtree(base)
     record_property(FIRED, f"{len(numbers)} of {len(steps)} kills, a cut after each")
     assert not found, "\n".join(found)
+
+
+@requirement("store:handle-after-fsync", "store:running-record-first")
+def test_what_a_call_did_is_on_the_disk_when_it_returns(scratch: Path) -> None:
+    home = scratch / "home"
+    disk, played = Disk(scratch.stat().st_ino, "lazy"), 0
+    with recorded() as steps, closing(DirectoryStore(str(home))) as store:
+        session = store.open_session("a session")
+        writer = store.begin(session, Origin(terminal=True))
+        acts: dict[str, Callable[[], object]] = {
+            "start": lambda: None,
+            "keep": lambda: store.put(session, [b"kept"], Origin(call_id="kept")),
+            "keep a log": lambda: store.put(session, [b"a log"], Origin(call_id="log", terminal=True)),
+            "write": lambda: writer.write(b"ended"),
+            "end": writer.finish,
+            "interrupt": lambda: _interrupted(store, session),
+            "keep for": lambda: store.open_session("a session", retention=Retention(days=3)),
+            "expire": lambda: store.expire(session, [store.resolve(session, "kept")], "for a test"),
+            "remove": lambda: store.remove(session, [store.resolve(session, "log")]),
+            "remove all": lambda: store.remove_session(session),
+            "remove by hand": lambda: shutil.rmtree(home / f"session-{session.id}"),
+            "make anew": lambda: store.put(session, [b"kept"], Origin()),
+        }
+        for name, act in acts.items():
+            act()
+            for event in steps[played:]:
+                disk.play(Step(**event.fields))
+            played = len(steps)
+            if name in ("write", "remove by hand"):
+                continue
+            there = _flat(disk.picture()["home"])
+            if name == "expire":  # then `gc` removes them
+                there = {one: data for one, data in there.items() if data != b"kept"}
+            assert there == _kept(home), name
+
+
+def _interrupted(store: DirectoryStore, session: SessionInfo) -> None:
+    """A writer that ends before it is done, and somebody who looks."""
+    with closing(store.begin(session, Origin())) as writer:
+        writer.write(b"interrupted")
+    assert store.resolve(session, writer.handle).state == "interrupted"
+
+
+def _kept(home: Path) -> dict[str, bytes]:
+    """Names of sessions, records and bytes: all but caches, locks and what may lose its newest lines."""
+    found = {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    return {name: data for name, data in found.items() if _is_kept(name)}
+
+
+def _flat(picture: dict[str, Any], above: str = "") -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for name, inside in picture.items():
+        found |= {above + name: inside} if isinstance(inside, bytes) else _flat(inside, f"{above}{name}/")
+    return {name: data for name, data in found.items() if _is_kept(name)}
+
+
+def _is_kept(name: str) -> bool:
+    return not name.rpartition("/")[2].startswith(".") and ".sqlite" not in name
 
 
 def cut(base: Path, events: Iterable[Event], kind: Kind, *, only_last: bool = False) -> tuple[int, list[str]]:

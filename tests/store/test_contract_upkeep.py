@@ -162,6 +162,8 @@ def test_summaries_are_remembered_replaced_and_forgotten(make_store: StoreMaker)
     assert sorted(make_store().summaries()) == sorted(expected)
     store.forget_summaries([one, "0" * 36])
     assert store.summaries() == expected[1:]
+    store.save_summaries([SavedSummary(two, "2", {"tools": ["\ud800"]})])  # half of a character, from a tool's name
+    assert store.summaries() == [SavedSummary(two, "2", {"tools": ["\ud800"]})]
 
 
 def test_whether_a_session_is_leased_can_be_seen_by_others(make_store: StoreMaker) -> None:

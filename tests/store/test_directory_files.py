@@ -12,23 +12,28 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from io import BytesIO
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 
+from holdall.policy.retention import Retention
+from holdall.store import files
+from holdall.store.bundle.restore import import_bundle
 from holdall.store.directory import folder as record
-from holdall.store.directory import sessions, upkeep
+from holdall.store.directory import live, sessions, upkeep
 from holdall.store.directory.store import DirectoryStore
-from holdall.store.protocol import SessionInfo
+from holdall.store.protocol import SavedSummary, SessionInfo
 from holdall.store.reader import FileReader
 from holdall.store.records import decode_session
-from holdall.values.errors import OutputMissing, StoreFault, UnknownHandle
+from holdall.values.errors import OutputMissing, StoreFault, StoreGone, UnknownHandle
 from holdall.values.outputs import Origin
 from holdall.values.spans import BlockTable
 from tests.requirements import requirement
-from tests.store.support import folder_of, keep, payload, read_back, tree
+from tests.store.bundles import exported
+from tests.store.support import Clock, folder_of, keep, payload, read_back, tree
 from tests.store.test_contract_outputs import HOSTILE_NAMES
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
@@ -351,6 +356,20 @@ def test_a_session_whose_folder_was_removed_is_made_anew(home: Path) -> None:
     again.close()
 
 
+def test_an_import_takes_the_name_of_a_session_whose_folder_was_removed(home: Path) -> None:
+    with closing(DirectoryStore(str(home))) as store:
+        gone = store.open_session("s1")
+        keep(store, gone, "kept")
+        bundle = exported(store, gone)
+        shutil.rmtree(folder_of(home, gone))
+        import_bundle(store, BytesIO(bundle).read)
+    with closing(DirectoryStore(str(home))) as store:
+        (restored,) = store.sessions()
+        assert store.find_session("s1") == restored
+        claims = [path.read_text() for path in (home / "names").glob("[0-9a-f]*")]
+        assert [restored.id in one for one in claims] == [True]
+
+
 @pytest.mark.parametrize("text", ["forever", "-1 days", "90 days after use"])
 def test_a_retention_that_cannot_be_read_removes_nothing(home: Path, text: str) -> None:
     store = DirectoryStore(str(home))
@@ -514,6 +533,33 @@ def test_a_running_output_is_durable_before_its_handle_is_given_out(
     assert steps == ["fsync file", "write", "fsync file", "name the record", "fsync folder"]
 
 
+@requirement("store:running-record-first")
+def test_a_running_output_is_synced_after_each_second_and_each_8_mib(
+    folder_store: DirectoryStore, folder_session: SessionInfo, steps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(100.0)
+    monkeypatch.setattr(live.time, "monotonic", clock)
+    half = b"x" * (4 * 1024 * 1024)
+    writer = folder_store.begin(folder_session, Origin())
+    for _ in range(2):
+        steps.clear()
+        writer.write(half)
+        writer.write(half[1:])
+        assert "fsync file" not in steps
+        writer.write(b"x")
+        assert steps == ["write", "fsync file"]
+    clock.now += 0.5
+    writer.write(b"x")
+    assert steps[-1] == "write"
+    clock.now += 0.5
+    writer.write(b"x")
+    assert steps[-1] == "fsync file"
+    clock.now += 0.5
+    writer.write(b"x")
+    assert steps[-1] == "write"
+    writer.finish()
+
+
 def test_many_threads_that_list_one_folder_at_once_each_see_all_of_it(tmp_path: Path) -> None:
     store = DirectoryStore(str(tmp_path / "home"))
     session = store.open_session("s")
@@ -528,6 +574,115 @@ def test_many_threads_that_list_one_folder_at_once_each_see_all_of_it(tmp_path: 
 # ── Descriptors ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def held(home: Path) -> list[str]:
+    """What this process has open below the data folder, or of it."""
+    found = [os.readlink(f"/dev/fd/{one}") for one in os.listdir("/dev/fd") if os.path.exists(f"/dev/fd/{one}")]
+    return sorted(one for one in found if one == str(home) or one.startswith(f"{home}/"))
+
+
+def test_a_store_that_is_closed_holds_nothing_open(home: Path) -> None:
+    with closing(DirectoryStore(str(home))) as store:
+        session = store.open_session("s1")
+        store.open_session("s1", retention=Retention(days=3))
+        kept = [keep(store, session, text, terminal=True) for text in ("one", "one")]
+        with closing(store.begin(session, Origin())) as writer:
+            writer.write(b"so far")
+            assert store.resolve(session, writer.handle).state == "running"
+            store.open_named(session, writer.handle).close()
+        assert store.resolve(session, writer.handle).state == "interrupted"
+        store.watch(kept[0]).close()
+        store.append_events(session, b'{"at":1.0,"event":"turn"}\n')
+        store.remember(session, "ab" * 16, "cd" * 16, b"a note")
+        store.is_leased(session.id)
+        store.save_summaries([SavedSummary(session.id, "a stamp", {})])
+        upkeep.sweep(store)
+        assert len(list(upkeep.verify(store))) == 3
+        store.remove(session, kept[:1])
+        import_bundle(store, BytesIO(exported(store, session)).read, name="s2")
+        assert held(home)
+        del writer  # which has its folder for as long as it lives
+    assert held(home) == []
+
+
+def test_a_session_that_was_left_is_not_held_open(home: Path) -> None:
+    with closing(DirectoryStore(str(home))) as store:
+        left, other = store.open_session("left"), store.open_session("other")
+        store.leave_session(left)  # which nobody has used yet
+        keep(store, other, "in use")
+        keep(store, left, "in use", terminal=True)
+        store.leave_session(left)
+        assert [one for one in held(home) if left.id in one] == []
+        keep(store, left, "again")
+        keep(store, other, "in use")
+        store.leave_session(left)
+        assert [one for one in held(home) if "session-" in one] == [str(folder_of(home, other))]
+
+
+def test_the_sixteen_sessions_that_were_used_last_are_not_opened_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    original = files.open
+
+    def noted(name: str, *args: Any, **options: Any) -> int:
+        opened.append(name)
+        return original(name, *args, **options)
+
+    with closing(DirectoryStore(str(home))) as store:
+        sessions = [store.open_session(f"s{number}") for number in range(17)]
+        for number in [*range(16), 0, 16]:
+            store.append_events(sessions[number], b"{}\n")
+        monkeypatch.setattr(files, "open", noted)
+        for one in [sessions[0], *sessions[2:]]:
+            store.append_events(one, b"{}\n")
+        assert [name for name in opened if name.startswith("session-")] == []
+        store.append_events(sessions[1], b"{}\n")
+        assert [name for name in opened if name.startswith("session-")] == [f"session-{sessions[1].id}"]
+
+
+@pytest.mark.parametrize("zeroth", ["home", "names", ".import-", ".txt"])
+def test_in_a_process_without_standard_input_any_file_can_be_number_0(
+    home: Path, zeroth: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, taken, closed = os.dup(0), list[str](), list[int]()
+    open_file, close_file = files.open, files.close
+
+    def opened(name: str, *args: Any, **options: Any) -> int:
+        if not taken and zeroth in name.rpartition("/")[2]:
+            taken.append(name)
+            os.close(0)  # so that it is the next number
+        return open_file(name, *args, **options)
+
+    def noted(file: int) -> None:
+        closed.append(file)
+        close_file(file)
+
+    monkeypatch.setattr(files, "open", opened)
+    monkeypatch.setattr(files, "close", noted)
+    try:
+        with closing(DirectoryStore(str(home))) as store:
+            session = store.open_session("s1")
+            writer = store.begin(session, Origin())
+            writer.write(b"written")
+            writer.flush()
+            assert read_back(store, writer.finish()) == b"written"
+            import_bundle(store, BytesIO(exported(store, session)).read, name="s2")
+            assert {one.name for one in store.sessions()} == {"s1", "s2"}
+            shutil.rmtree(home / "names")
+            assert store.open_session("s1") == session
+            store.open_session("s3")
+            home.rename(home.with_name("another"))
+            home.mkdir(mode=0o700)
+            with pytest.raises(StoreGone, match="replaced by another one while in use"):
+                store.outputs(session)
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+    assert taken
+    assert 0 in closed
+    assert held(home) == []
+
+
 @requirement("store:several-processes")
 def test_a_store_of_many_sessions_holds_few_of_them_open_and_a_writer_keeps_its_own(home: Path) -> None:
     with closing(DirectoryStore(str(home))) as store:
@@ -535,8 +690,7 @@ def test_a_store_of_many_sessions_holds_few_of_them_open_and_a_writer_keeps_its_
         writer = store.begin(first, Origin(terminal=True))
         sessions = [store.open_session(f"s{number}") for number in range(60)]
         kept = [keep(store, one, one.name, terminal=True) for one in sessions]
-        held = [os.readlink(f"/dev/fd/{one}") for one in os.listdir("/dev/fd") if os.path.exists(f"/dev/fd/{one}")]
-        assert len([one for one in held if one.startswith(f"{home}/session-")]) <= 2 * 18 + 1
+        assert len([one for one in held(home) if one.startswith(f"{home}/session-")]) <= 2 * 18 + 1
         writer.write(b"still there\n")
         assert read_back(store, writer.finish()) == b"still there\n"
         assert [read_back(store, one) for one in kept] == [one.name.encode() for one in sessions]

@@ -12,7 +12,7 @@ import pytest
 from holdall.policy.retention import DAY, Retention
 from holdall.store import files
 from holdall.store.directory import folder as record
-from holdall.store.directory import upkeep
+from holdall.store.directory import summaries, upkeep
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import Quota, SessionInfo, Sweep
@@ -560,3 +560,17 @@ def test_a_note_that_was_not_written_to_its_end_goes_once_it_is_old(
         assert (swept.leftovers, swept.freed_bytes) == (("s1/answers/.incoming-0b8f2a54",), 5)
     assert not dead.exists()
     assert folder_store.recall(folder_session, kept.measure.sha256, "ab" * 16) == b"a note"
+
+
+def test_a_session_is_settled_when_more_than_two_seconds_have_passed_since_it_changed(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder_of(home, folder_session)
+    os.utime(folder, (1000.0, 1000.0))
+    for now, is_settled in ((1002.0, False), (1002.5, True)):
+        monkeypatch.setattr(summaries.time, "time", Clock(now))
+        assert folder_store.session_stamps()[folder_session.id].is_settled == is_settled
+    (folder / "events.ndjson").write_text("{}\n")
+    os.utime(folder, (1000.0, 1000.0))
+    os.utime(folder / "events.ndjson", (1001.0, 1001.0))
+    assert not folder_store.session_stamps()[folder_session.id].is_settled

@@ -124,7 +124,8 @@ def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] |
     if not is_told or new:  # again, for what was written meanwhile; a question that is still asked erases its own
         _tell_nothing(folder, going, staying, all_of_it=handles is None, has_room=True)
     freed += _remove_unnamed(folder, {facts.file for facts in staying})
-    files.fsync(folder.descriptor)
+    for _, inside in folder.places():
+        files.fsync(inside)
     shared = {facts.handle: tuple(one.handle for one in staying if one.file == facts.file) for facts in going}
     return Removal(tuple(stones), freed, {handle: holders for handle, holders in shared.items() if holders})
 

@@ -106,7 +106,6 @@ class Sessions:
 
         One creator at a time: a session is visible as soon as its file exists, so the name must be claimed before.
         """
-        check_name(name)
         with self.naming() as names:
             if not self._all_claimed():
                 self._claim_all()
