@@ -102,6 +102,7 @@ MODULES: dict[str, list[str]] = {
     ],
     "store/directory/upkeep.py": [
         "tests/store/test_upkeep.py", "tests/store/test_contract_upkeep.py", "tests/store/test_versions.py",
+        "tests/store/test_directory_files.py",
     ],
     "store/files.py": ["tests/store/test_files.py"],
     "store/ids.py": ["tests/store/test_ids.py"],

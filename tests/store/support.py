@@ -89,3 +89,9 @@ def payload(home: Path, session: SessionInfo) -> list[str]:
     folder = folder_of(home, session)
     names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
     return [name for name in names if not name.endswith(".record") and name not in ("session.json", ".lock")]
+
+
+def held(home: Path) -> list[str]:
+    """What this process has open below the data folder, or of it."""
+    found = [os.readlink(f"/dev/fd/{one}") for one in os.listdir("/dev/fd") if os.path.exists(f"/dev/fd/{one}")]
+    return sorted(one for one in found if one == str(home) or one.startswith(f"{home}/"))

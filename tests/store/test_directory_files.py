@@ -25,7 +25,7 @@ from holdall.store.bundle.restore import import_bundle
 from holdall.store.directory import folder as record
 from holdall.store.directory import live, sessions, upkeep
 from holdall.store.directory.store import DirectoryStore
-from holdall.store.protocol import SavedSummary, SessionInfo
+from holdall.store.protocol import SavedSummary, SessionInfo, Verdict
 from holdall.store.reader import FileReader
 from holdall.store.records import decode_session
 from holdall.values.errors import OutputMissing, StoreFault, StoreGone, UnknownHandle
@@ -33,7 +33,7 @@ from holdall.values.outputs import Origin
 from holdall.values.spans import BlockTable
 from tests.requirements import requirement
 from tests.store.bundles import exported
-from tests.store.support import Clock, folder_of, keep, payload, read_back, tree
+from tests.store.support import Clock, folder_of, held, keep, payload, read_back, tree
 from tests.store.test_contract_outputs import HOSTILE_NAMES
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
@@ -291,6 +291,7 @@ def test_a_session_of_a_newer_version_is_refused_and_hides_no_other(home: Path) 
         )
     assert store.sessions() == [today]
     assert tree(home) == before
+    assert list(upkeep.verify(store)) == [Verdict(f"session-{newer.id}", "-", 0, str(refused.value))]
     store.close()
 
 
@@ -574,12 +575,6 @@ def test_many_threads_that_list_one_folder_at_once_each_see_all_of_it(tmp_path: 
 # ── Descriptors ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def held(home: Path) -> list[str]:
-    """What this process has open below the data folder, or of it."""
-    found = [os.readlink(f"/dev/fd/{one}") for one in os.listdir("/dev/fd") if os.path.exists(f"/dev/fd/{one}")]
-    return sorted(one for one in found if one == str(home) or one.startswith(f"{home}/"))
-
-
 def test_a_store_that_is_closed_holds_nothing_open(home: Path) -> None:
     with closing(DirectoryStore(str(home))) as store:
         session = store.open_session("s1")
@@ -644,8 +639,8 @@ def test_the_sixteen_sessions_that_were_used_last_are_not_opened_again(
 def test_in_a_process_without_standard_input_any_file_can_be_number_0(
     home: Path, zeroth: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, taken, closed = os.dup(0), list[str](), list[int]()
-    open_file, close_file = files.open, files.close
+    before, taken, synced, closed = os.dup(0), list[str](), list[int](), list[int]()
+    open_file, sync_file, close_file = files.open, files.fsync, files.close
 
     def opened(name: str, *args: Any, **options: Any) -> int:
         if not taken and zeroth in name.rpartition("/")[2]:
@@ -653,10 +648,15 @@ def test_in_a_process_without_standard_input_any_file_can_be_number_0(
             os.close(0)  # so that it is the next number
         return open_file(name, *args, **options)
 
+    def and_synced(file: int) -> None:
+        synced.append(file)
+        sync_file(file)
+
     def noted(file: int) -> None:
         closed.append(file)
         close_file(file)
 
+    monkeypatch.setattr(files, "fsync", and_synced)
     monkeypatch.setattr(files, "open", opened)
     monkeypatch.setattr(files, "close", noted)
     try:
@@ -665,6 +665,7 @@ def test_in_a_process_without_standard_input_any_file_can_be_number_0(
             writer = store.begin(session, Origin())
             writer.write(b"written")
             writer.flush()
+            assert zeroth != ".txt" or synced[-1] == 0
             assert read_back(store, writer.finish()) == b"written"
             import_bundle(store, BytesIO(exported(store, session)).read, name="s2")
             assert {one.name for one in store.sessions()} == {"s1", "s2"}

@@ -19,7 +19,7 @@ from holdall.store.protocol import Quota, SessionInfo, Sweep
 from holdall.values.errors import OutputExpired, QuotaReached, StoreFault, StoreFull, UnknownHandle
 from holdall.values.outputs import Facts, Origin
 from tests.requirements import requirement
-from tests.store.support import Clock, folder_of, keep, payload, read_back, tree
+from tests.store.support import Clock, folder_of, held, keep, payload, read_back, tree
 
 
 def expired(swept: Sweep) -> list[tuple[str, str]]:
@@ -232,8 +232,9 @@ def test_left_overs_of_a_dead_writer_go_once_they_are_old_and_those_of_a_living_
     folder = folder_of(home, folder_session)
     dead = folder / f"{place}.incoming-0b8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22"
     nameless = folder / f"{place}1c8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22.txt"
-    own = folder / f"{place}notes-of-the-user.txt"
-    for path in (dead, nameless, own):
+    own = folder / f"{place}notes-of-the-user-about-what-was-done-in-this-session.txt"
+    copied = folder / f"{place}1c8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22"
+    for path in (dead, nameless, own, copied):
         path.write_bytes(b"12345")
         os.utime(path, (clock.now, clock.now))
     seen: list[Sweep] = []
@@ -254,10 +255,47 @@ def test_left_overs_of_a_dead_writer_go_once_they_are_old_and_those_of_a_living_
     assert set(seen[1].leftovers) == {f"s1/{place}{dead.name}", f"s1/{place}{nameless.name}"}
     assert seen[1].freed_bytes == 10
     assert own.exists()
+    assert copied.exists()
     assert read_back(folder_store, kept) == b"kept"
     assert read_back(folder_store, slow) == b"x" * 2_000_000 + b"y"
     running.write(b"still here")
     assert read_back(folder_store, running.finish()) == b"still here"
+
+
+@requirement("store:leftovers-removed")
+def test_what_was_left_beside_the_sessions_goes_once_it_is_old(
+    folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock, home: Path
+) -> None:
+    keep(folder_store, folder_session, "kept")
+    name = ".incoming-0b8f2a54"
+    folders = {
+        "names": home / "names",
+        "begun": home / "session-1c8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22",
+        "never": home / "session-2c8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22",
+        "other": home / "of-somebody-else",
+    }
+    left = [folders["names"] / name, folders["begun"] / name]
+    own = [folders["begun"] / "3c8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22.txt", folders["other"] / name]
+    staged = home / ".import-0b8f2a54"
+    for folder in (*folders.values(), staged):
+        folder.mkdir(exist_ok=True)
+    for path in (*left, *own, staged / "half"):
+        path.write_bytes(b"12345")
+    for path in (*left, *own, *folders.values()):
+        os.utime(path, (clock.now, clock.now))
+    folder_store.outputs(folder_session)
+    before, opened = tree(home), held(home)
+    clock.now += 3599
+    assert upkeep.sweep(folder_store, dry_run=True).leftovers == (staged.name,)
+    clock.now += 1
+    dry = upkeep.sweep(folder_store, dry_run=True)
+    assert sorted(dry.leftovers) == sorted([*(str(one.relative_to(home)) for one in left), staged.name])
+    assert dry.freed_bytes == 15
+    assert tree(home) == before
+    assert upkeep.sweep(folder_store) == replace(dry, dry_run=False)
+    gone = {str(one.relative_to(home)) for one in (*left, folders["never"], staged, staged / "half")}
+    assert set(before) - set(tree(home)) == gone
+    assert held(home) == opened
 
 
 def test_a_clock_that_was_ahead_once_does_not_stop_gc(folder_store: DirectoryStore, clock: Clock) -> None:
@@ -272,6 +310,7 @@ def test_a_clock_that_was_ahead_once_does_not_stop_gc(folder_store: DirectorySto
 def test_gc_is_due_once_a_day(folder_store: DirectoryStore, clock: Clock) -> None:
     assert folder_store.sweep_due()
     upkeep.sweep(folder_store)
+    assert (Path(folder_store.home) / ".last-gc").stat().st_mode & 0o777 == 0o600
     assert not folder_store.sweep_due()
     clock.now += DAY - 1
     assert not folder_store.sweep_due()
@@ -325,6 +364,7 @@ def test_verify_reads_everything_and_names_what_is_damaged_or_lost(
         "lost": f"the stored bytes of output {kept['lost'].handle} are gone: its file was removed from the store by hand.",
         "record": f"output {kept['record'].handle} is damaged: its record does not match its own checksum. {damaged}",
     }
+    assert verdicts[kept["record"].handle].bytes == 0  # which nobody could read
     assert told == sorted(told)
     assert size < told[-1] <= len(names) * size
     running.finish()
@@ -559,6 +599,7 @@ def test_a_note_that_was_not_written_to_its_end_goes_once_it_is_old(
         swept = upkeep.sweep(folder_store, dry_run=dry_run)
         assert (swept.leftovers, swept.freed_bytes) == (("s1/answers/.incoming-0b8f2a54",), 5)
     assert not dead.exists()
+    assert [one for one in held(home) if "answers" in one] == []
     assert folder_store.recall(folder_session, kept.measure.sha256, "ab" * 16) == b"a note"
 
 

@@ -17,11 +17,12 @@ from holdall.store.ids import new_handle, new_tag
 from holdall.store.protocol import SessionInfo
 from holdall.store.records import SUFFIX, TERMINAL, decode, encode, text_of
 from holdall.values.errors import OutputDamaged, OutputMissing, StoreFault, StoreUnsafe
-from holdall.values.handles import is_short
+from holdall.values.handles import is_short, is_uuid
 from holdall.values.outputs import Facts
 from holdall.values.spans import BlockTable
 
 _LOCK = ".lock"
+_ENDINGS = (".txt", ".json", ".log")
 
 
 class SessionFolder:
@@ -159,6 +160,11 @@ class SessionFolder:
             files.unlink(name, dir_fd=folder)
             return size
         return 0
+
+
+def holds_bytes(name: str) -> bool:
+    """Whether a file of this name in a session's folder is one of ours, with the bytes of an output."""
+    return is_uuid(name[:36]) and name[36:] in _ENDINGS
 
 
 def _close_all(descriptors: list[int]) -> None:

@@ -11,17 +11,14 @@ from dataclasses import replace
 from holdall.policy.measure import checksum
 from holdall.store import files
 from holdall.store.directory import disk, session_files
-from holdall.store.directory.folder import SessionFolder
+from holdall.store.directory.folder import SessionFolder, holds_bytes
 from holdall.store.directory.index import Catalogue
 from holdall.store.directory.live import is_running
 from holdall.store.protocol import Removal
 from holdall.store.records import SUFFIX, expired, file_for, is_by_content, tombstone
 from holdall.values.errors import OutputInUse, StoreFault
-from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK, BlockTable
-
-_ENDINGS = (".txt", ".json", ".log")
 
 
 def place(
@@ -184,7 +181,7 @@ def _remove_unnamed(folder: SessionFolder, named: Collection[str]) -> int:
     freed = 0
     for prefix, inside in folder.places():
         for name in disk.names_in(inside):
-            if not is_uuid(name[:36]) or name[36:] not in _ENDINGS or prefix + name in named:
+            if not holds_bytes(name) or prefix + name in named:
                 continue
             with contextlib.suppress(FileNotFoundError):
                 size = files.stat(name, dir_fd=inside).st_size

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from holdall.store import files
 from holdall.store.directory import disk, publish
-from holdall.store.directory.folder import SessionFolder
+from holdall.store.directory.folder import SessionFolder, holds_bytes
 from holdall.store.directory.placement import check_readable
 from holdall.store.directory.sessions import NAMES
 from holdall.store.protocol import Progress, SessionInfo, Sweep, Verdict
@@ -144,13 +144,12 @@ def _notes_left(folder: SessionFolder, now: float) -> Iterator[tuple[str, int]]:
             found = list(_abandoned(inside, now))
         finally:
             files.close(inside)
-        yield from ((f"{ANSWERS}/{name}", size) for name, size in found if name.startswith(disk.INCOMING))
+        yield from ((f"{ANSWERS}/{name}", size) for name, size in found)
 
 
 def _abandoned(inside: int, now: float) -> Iterator[tuple[str, int]]:
     for name in disk.names_in(inside):
-        is_ours = name.startswith(disk.INCOMING) or (len(name) > 36 and not name.startswith("."))
-        if not is_ours or name.endswith(".record"):
+        if not name.startswith(disk.INCOMING) and not holds_bytes(name):
             continue
         with contextlib.suppress(OSError, HoldallError):
             descriptor = disk.open_file(name, inside=inside)
