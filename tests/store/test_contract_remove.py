@@ -83,8 +83,9 @@ def test_a_note_that_names_two_outputs_goes_with_either(
 
 
 @requirement("store:removed")
+@pytest.mark.parametrize("expires", [False, True])
 def test_events_and_the_tree_keep_their_numbers_and_lose_what_they_quote(
-    store: OutputStore, session: SessionInfo
+    store: OutputStore, session: SessionInfo, expires: bool
 ) -> None:
     facts, other = keep(store, session, "x"), keep(store, session, "y")
     events = [
@@ -98,7 +99,10 @@ def test_events_and_the_tree_keep_their_numbers_and_lose_what_they_quote(
     model = {"op": "model", "name": "m", "preview": "secret", "cost": 0.5}
     nodes = [{"op": "extraction", "name": "t", "handle": facts.handle, "question": "secret", "children": [model]}]
     store.save_tree(session, json.dumps({"op": "session", "name": "s1", "children": nodes}).encode())
-    store.remove(session, [facts])
+    if expires:
+        store.expire(session, [facts], "test")
+    else:
+        store.remove(session, [facts])
     assert store.log_length(session, "events") == end, "whoever follows the log goes on where they were"
     found = store.events_from(session, 0)
     assert (found.end, found.bad) == (end, ())

@@ -1,8 +1,10 @@
 """Upkeep: what expires and what stays, what killed writers leave, proof of every byte, totals, quotas."""
 
 import errno
+import fcntl
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from holdall.policy.retention import DAY, Retention
 from holdall.store import files
 from holdall.store.directory import folder as record
-from holdall.store.directory import summaries, upkeep
+from holdall.store.directory import disk, session_files, summaries, upkeep
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import Quota, SessionInfo, Sweep
@@ -535,6 +537,154 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
         return real(file, data)
 
     monkeypatch.setattr(files, "write", write)
+
+
+def of_the_tree(handle: str) -> bytes:
+    return json.dumps({"op": "extraction", "handle": handle, "question": "secret"}).encode()
+
+
+@requirement("store:removed")
+def test_on_a_full_disk_a_second_removal_takes_what_the_first_one_left(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = keep(folder_store, folder_session, "large")
+    folder_store.remove(folder_session, [kept])
+    folder_store.save_tree(folder_session, of_the_tree(kept.handle))
+    left = folder_of(home, folder_session) / "1c8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22.txt"
+    left.write_bytes(b"large")
+    fill_the_disk(monkeypatch, home)
+    assert folder_store.remove(folder_session, [kept]).freed_bytes == 5
+    assert not left.exists()
+    assert b"secret" not in (folder_store.tree(folder_session) or b"")
+
+
+@requirement("store:removed", "store:io-errors")
+@pytest.mark.parametrize(
+    ("error", "told", "state"), [(errno.ENOSPC, "no space left", "expired"), (errno.EIO, "Input/output error", "ready")]
+)
+def test_a_removal_that_cannot_take_out_what_is_told_of_an_output_does_not_say_that_it_did(
+    folder_store: DirectoryStore,
+    folder_session: SessionInfo,
+    monkeypatch: pytest.MonkeyPatch,
+    error: int,
+    told: str,
+    state: str,
+) -> None:
+    kept = keep(folder_store, folder_session, "large")
+    folder_store.save_tree(folder_session, of_the_tree(kept.handle))
+    refuse(monkeypatch, session_files, "erase", error)
+    with pytest.raises(StoreFault, match=told):
+        folder_store.remove(folder_session, [kept])
+    monkeypatch.undo()
+    assert folder_store.resolve(folder_session, kept.handle).state == state
+    folder_store.remove(folder_session, [kept])
+    assert b"secret" not in (folder_store.tree(folder_session) or b"")
+
+
+@requirement("store:removed", "store:io-errors")
+def test_a_record_that_cannot_be_written_leaves_an_output_as_it_was(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = keep(folder_store, folder_session, "kept")
+    before = payload(home, folder_session)
+    with monkeypatch.context() as patch:
+        refuse(patch, SessionFolder, "rewrite", errno.EIO, times=1)
+        with pytest.raises(StoreFault, match=os.strerror(errno.EIO)):
+            folder_store.remove(folder_session, [kept])
+    with monkeypatch.context() as patch:
+        refuse(patch, SessionFolder, "publish", errno.EIO)
+        for value in ("new", "kept"):
+            with pytest.raises(StoreFault, match=os.strerror(errno.EIO)):
+                keep(folder_store, folder_session, value)
+    with monkeypatch.context() as patch:
+        keep(folder_store, folder_session, "makes the folder", terminal=True)
+        before = payload(home, folder_session)
+        refuse(patch, files, "fsync", errno.EIO, when=lambda file: os.readlink(f"/dev/fd/{file}").endswith("terminal"))
+        with pytest.raises(StoreFault, match=os.strerror(errno.EIO)):
+            keep(folder_store, folder_session, "new", terminal=True)
+    assert payload(home, folder_session) == before
+    assert read_back(folder_store, folder_store.resolve(folder_session, kept.handle)) == b"kept"
+
+
+def refuse(
+    patch: pytest.MonkeyPatch,
+    owner: object,
+    name: str,
+    error: int,
+    *,
+    times: int = 100,
+    when: Callable[[int], bool] = lambda _: True,
+) -> None:
+    """Calls of it fail, so often, where its argument is of this kind."""
+    real, failed = getattr(owner, name), list[str]()
+
+    def refused(file: Any, *args: Any, **options: Any) -> Any:
+        if len(failed) < times and when(file):
+            failed.append(name)
+            raise OSError(error, os.strerror(error))
+        return real(file, *args, **options)
+
+    patch.setattr(owner, name, refused)
+
+
+@requirement("store:removed")
+def test_a_removal_leaves_the_file_of_a_writer_that_has_no_record_yet(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    kept = keep(folder_store, folder_session, "kept")
+    begun = folder_of(home, folder_session) / "1c8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22.txt"
+    with begun.open("wb") as held_by_its_writer:
+        fcntl.flock(held_by_its_writer, fcntl.LOCK_EX)
+        assert folder_store.remove(folder_session, [kept]).freed_bytes == 4
+        assert begun.exists()
+
+
+@requirement("store:removed")
+def test_nothing_is_removed_beside_a_record_that_cannot_be_read_but_a_whole_session_is(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    damaged, other = keep(folder_store, folder_session, "damaged"), keep(folder_store, folder_session, "other")
+    path = folder_of(home, folder_session) / f"{damaged.handle}.record"
+    path.write_bytes(b"damaged")
+    for remove in (
+        lambda: folder_store.remove(folder_session, [other]),
+        lambda: folder_store.expire(folder_session, [other], "for a test"),
+    ):
+        with pytest.raises(StoreFault, match=f"the record of {damaged.handle} cannot be read"):
+            remove()
+    assert read_back(folder_store, other) == b"other"
+    assert folder_store.remove_session(folder_session).freed_bytes == 12
+    assert payload(home, folder_session) == []
+    assert not path.exists()
+
+
+def test_a_record_that_was_just_written_is_not_read_to_list_it(
+    folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    real = disk.read_file
+
+    def read_file(name: str, *, inside: int) -> bytes:
+        read.append(name)
+        return real(name, inside=inside)
+
+    kept, gone = keep(folder_store, folder_session, "kept"), keep(folder_store, folder_session, "gone")
+    folder_store.outputs(folder_session)
+    ended: Any = folder_store.begin(folder_session, Origin())
+    left: Any = folder_store.begin(folder_session, Origin())
+    for change in (
+        lambda: keep(folder_store, folder_session, "new"),
+        lambda: folder_store.begin(folder_session, Origin()),
+        ended.finish,
+        lambda: (left.close(), folder_store.resolve(folder_session, left.handle)),
+        lambda: folder_store.expire(folder_session, [kept], "for a test"),
+        lambda: folder_store.remove(folder_session, [gone]),
+    ):
+        made = change()
+        with monkeypatch.context() as patch:
+            patch.setattr(disk, "read_file", read_file)
+            folder_store.outputs(folder_session)
+        assert [name for name in read if name.endswith(".record")] == [], made
 
 
 @requirement("store:removed")

@@ -191,18 +191,14 @@ def _remove_unnamed(folder: SessionFolder, named: Collection[str]) -> int:
 
 def twin_of(folder: SessionFolder, catalogue: Catalogue, facts: Facts, table: BlockTable) -> Facts | None:
     """Another output of the session with the same bytes, still as they came. A damaged copy is no copy."""
-    for other in catalogue.twins(folder, facts.measure.sha256):
-        if other.file in ("", facts.file) or other.state in ("expired", "running"):
-            continue
-        if _is_intact(folder, other, table):
-            return other
-    return None
+    twins = catalogue.twins(folder, facts.measure.sha256)
+    return next((other for other in twins if _is_intact(folder, other, table)), None)
 
 
 def _is_intact(folder: SessionFolder, other: Facts, table: BlockTable) -> bool:
     try:
         descriptor = folder.open_bytes(other)
-    except (OSError, StoreFault):
+    except (OSError, StoreFault):  # also that of a tombstone, which names none
         return False
     try:
         if files.fstat(descriptor).st_size != other.measure.bytes:
