@@ -161,6 +161,27 @@ def test_when_the_data_folder_is_removed_the_reader_is_told_and_the_next_output_
 
 
 @requirement("store:folder-removed")
+@pytest.mark.parametrize("which", ["home", "session"])
+def test_whatever_is_written_next_makes_a_folder_that_was_removed_anew(tmp_path: Path, which: str) -> None:
+    home = tmp_path / "home"
+    with opened(home) as store:
+        session = store.open_session("a session")
+        for write in (
+            lambda: store.append_events(session, b"{}\n"),
+            lambda: store.append_transcript(session, b"{}\n"),
+            lambda: store.save_tree(session, b"{}"),
+            lambda: store.remember(session, "ab" * 16, "cd" * 16, b"a note"),
+            lambda: store.claim(session, "a name"),
+            lambda: store.lease(session, "us").__enter__(),
+            lambda: store.begin(session, Origin()),
+            lambda: keep(store, session, b"kept"),
+        ):
+            shutil.rmtree(home if which == "home" else home / f"session-{session.id}")
+            write()
+            assert store.find_session("a session") == session
+
+
+@requirement("store:folder-removed")
 def test_when_the_folder_of_a_session_is_removed_the_next_output_makes_it_anew(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with opened(home) as store:

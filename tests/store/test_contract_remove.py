@@ -89,6 +89,7 @@ def test_events_and_the_tree_keep_their_numbers_and_lose_what_they_quote(
 ) -> None:
     facts, other = keep(store, session, "x"), keep(store, session, "y")
     events = [
+        {"at": 0.0, "event": "asked", "handle": other.handle, "preview": "of another"},
         {"at": 1.0, "event": "asked", "handle": facts.handle, "preview": "secret é", "cost": 0.5, "model": "m"},
         {"at": 2.0, "event": "extracted", "handle": facts.handle, "quotes": [{"text": "secret"}], "searched": [[0, 1]]},
         {"at": 3.0, "event": "asked", "handle": other.handle, "preview": "of another"},
@@ -107,9 +108,10 @@ def test_events_and_the_tree_keep_their_numbers_and_lose_what_they_quote(
     found = store.events_from(session, 0)
     assert (found.end, found.bad) == (end, ())
     assert [json.loads(line) for line in found.lines.splitlines()] == [
+        events[0],
         {"at": 1.0, "event": "asked", "handle": facts.handle, "cost": 0.5, "model": "m"},
         {"at": 2.0, "event": "extracted", "handle": facts.handle, "searched": [[0, 1]]},
-        events[2],
+        events[3],
     ]
     assert json.loads(store.tree(session) or b"")["children"] == [
         {"op": "extraction", "name": "t", "handle": facts.handle,

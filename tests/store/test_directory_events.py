@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from holdall.store import files
 from holdall.store.directory import upkeep
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
@@ -214,3 +215,60 @@ def test_a_newline_that_has_become_another_byte_is_named(
     assert (found.lines, found.end) == (b'{"n":1}\n', len(whole) // 2)
     assert found.bad == ((2, len(whole) // 2, "the end of the line is damaged"),)
     assert [one.problem for one in folder_store.verify([folder_session]) if one.problem]
+
+
+@pytest.mark.parametrize("tail", [b"", b"x", b"x" * 65_536, b"x" * 200_000], ids=len)
+@pytest.mark.parametrize("head", [b"", b"\n", b"{}\n", b"{}\n" * 30_000], ids=len)
+def test_a_log_is_as_long_as_its_whole_lines(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, head: bytes, tail: bytes
+) -> None:
+    (folder_of(home, folder_session) / LOG).write_bytes(head + tail)
+    assert folder_store.log_length(folder_session, "events") == len(head)
+
+
+def test_a_part_of_a_log_is_whole_also_where_a_disk_gives_few_bytes_at_a_time(
+    folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_store.append_events(folder_session, b'{"at":1.0,"event":"turn"}\n' * 3)
+    monkeypatch.setattr(files, "pread", lambda file, length, start: os.pread(file, min(length, 3), start))
+    whole = folder_store.read_log(folder_session, "events", 0, 10_000)
+    assert whole.count(b"\n") == 3
+    assert folder_store.read_log(folder_session, "events", 7, 20) == whole[7:20]
+
+
+@requirement("store:removed")
+def test_of_a_removed_output_nothing_is_left_in_a_line_that_nobody_finished(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    facts = keep(folder_store, folder_session, "secret")
+    log = folder_of(home, folder_session) / LOG
+    log.write_bytes(b'{"preview":"secr')
+    folder_store.remove(folder_session, [facts])
+    assert log.read_bytes() == b""
+    folder_store.append_events(folder_session, b'{"at":1.0,"event":"turn"}\n')
+    whole = log.read_bytes()
+    log.write_bytes(whole + b'{"preview":"secr')
+    folder_store.remove(folder_session, [facts])
+    assert log.read_bytes() == whole
+
+
+@requirement("store:removed")
+def test_of_a_removed_output_nothing_is_left_that_another_process_wrote_while_the_log_was_waited_for(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = keep(folder_store, folder_session, "secret")
+    folder_store.append_events(folder_session, b'{"at":1.0,"event":"turn"}\n')
+    real = files.flock
+
+    def flock(file: int, operation: int) -> None:
+        if os.readlink(f"/dev/fd/{file}").endswith(LOG):
+            monkeypatch.setattr(files, "flock", real)
+            told = b'{"at":2.0,"event":"asked","handle":"%s","preview":"secret"}\n' % facts.handle.encode()
+            folder_store.append_events(folder_session, told)
+        real(file, operation)
+
+    monkeypatch.setattr(files, "flock", flock)
+    folder_store.expire(folder_session, [facts], "for a test")
+    found = folder_store.events_from(folder_session, 0)
+    assert (found.lines.count(b"\n"), found.lines.count(facts.handle.encode()), found.bad) == (2, 1, ())
+    assert b"secret" not in (folder_of(home, folder_session) / LOG).read_bytes()

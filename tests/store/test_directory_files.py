@@ -28,7 +28,7 @@ from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SavedSummary, SessionInfo, Verdict
 from holdall.store.reader import FileReader
 from holdall.store.records import decode_session
-from holdall.values.errors import OutputMissing, StoreFault, StoreGone, UnknownHandle
+from holdall.values.errors import OutputMissing, SessionLocked, StoreFault, StoreGone, UnknownHandle
 from holdall.values.outputs import Origin
 from holdall.values.spans import BlockTable
 from tests.requirements import requirement
@@ -147,7 +147,9 @@ def test_folders_are_0700_and_files_0600_whatever_the_umask(home: Path, umask: i
     writer = store.begin(session, Origin(terminal=True))
     writer.write(b"x")
     store.append_events(session, b"{}\n")
-    assert _wrong_modes(home) == {}
+    assert store.claim(session, "a name")
+    with store.lease(session, "us"):
+        assert _wrong_modes(home) == {}
     store.expire(session, [writer.finish()], "test")
     store.outputs(session)
     upkeep.sweep(store)
@@ -588,7 +590,16 @@ def test_a_store_that_is_closed_holds_nothing_open(home: Path) -> None:
         store.watch(kept[0]).close()
         store.append_events(session, b'{"at":1.0,"event":"turn"}\n')
         store.remember(session, "ab" * 16, "cd" * 16, b"a note")
-        store.is_leased(session.id)
+        assert len(store.notes(session)) == 1
+        assert store.read_log(session, "events", 0, 5) == b'{"at"'
+        with store.lease(session, "us"):
+            assert store.is_leased(session.id)
+            with pytest.raises(SessionLocked), store.lease(session, "others"):
+                pytest.fail("two hold it")
+        first, second = store.claim(session, "a name"), store.claim(session, "a name")
+        assert first
+        assert second is None
+        first()
         store.save_summaries([SavedSummary(session.id, "a stamp", {})])
         upkeep.sweep(store)
         assert len(list(upkeep.verify(store))) == 3

@@ -13,8 +13,8 @@ import pytest
 
 from holdall.policy.retention import DAY, Retention
 from holdall.store import files
-from holdall.store.directory import folder as record
 from holdall.store.directory import disk, session_files, summaries, upkeep
+from holdall.store.directory import folder as record
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import Quota, SessionInfo, Sweep

@@ -99,8 +99,8 @@ def read_between(start: int, end: int, *, inside: int, name: str) -> bytes:
     except FileNotFoundError:
         return b""
     try:
-        data = files.pread(descriptor, end - start, start)
-        while len(data) < end - start and (more := files.pread(descriptor, end - start - len(data), start + len(data))):
+        data = b""
+        while more := files.pread(descriptor, end - start - len(data), start + len(data)):
             data += more
         return data
     finally:
