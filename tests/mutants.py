@@ -48,8 +48,8 @@ MODULES: dict[str, list[str]] = {
     "store/addresses.py": ["tests/store/test_addresses.py"],
     "store/deadline.py": ["tests/bag/test_deadline.py"],
     "store/directory/disk.py": [
-        "tests/store/test_directory_files.py", "tests/store/test_upkeep.py", "tests/faults/test_folders.py",
-        "tests/faults/test_errors.py", "tests/store/test_directory_events.py", "tests/store/test_contract_remove.py",
+        "tests/store/test_disk.py", "tests/store/test_directory_files.py", "tests/store/test_upkeep.py",
+        "tests/faults/test_folders.py", "tests/faults/test_errors.py",
         "tests/faults/test_power_cut.py::test_what_a_call_did_is_on_the_disk_when_it_returns",
     ],
     "store/directory/folder.py": [

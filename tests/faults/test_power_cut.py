@@ -62,7 +62,7 @@ def test_a_power_cut_does_not_lose_what_was_kept_after_a_writer_was_killed(
 
 @requirement("store:handle-after-fsync", "store:running-record-first")
 def test_what_a_call_did_is_on_the_disk_when_it_returns(scratch: Path) -> None:
-    home = scratch / "home"
+    home = scratch / "new" / "home"
     disk, played = Disk(scratch.stat().st_ino, "lazy"), 0
     with recorded() as steps, closing(DirectoryStore(str(home))) as store:
         session = store.open_session("a session")
@@ -88,7 +88,7 @@ def test_what_a_call_did_is_on_the_disk_when_it_returns(scratch: Path) -> None:
             played = len(steps)
             if name in ("write", "remove by hand"):
                 continue
-            there = _flat(disk.picture()["home"])
+            there = _flat(disk.picture()["new"]["home"])
             if name == "expire":  # then `gc` removes them
                 there = {one: data for one, data in there.items() if data != b"kept"}
             assert there == _kept(home), name
