@@ -4,17 +4,23 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from holdall.store.directory import disk
 from holdall.store.directory.index import NAME
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
+from holdall.values.errors import UnknownHandle
+from holdall.values.outputs import Origin
 from tests.faults.checker import contents, opened
 from tests.faults.confined import keep
 from tests.faults.flips import flipped, sample
 from tests.faults.harness import FULL
 from tests.requirements import requirement
+from tests.store.support import Clock
 
 pytestmark = pytest.mark.faults
 
@@ -73,6 +79,13 @@ def test_an_index_deleted_while_in_use_is_rebuilt(indexed: Indexed) -> None:
             assert contents(store, store.resolve(indexed.session, reference)) == data
         keep(store, indexed.session, b"one more", "one more")
         assert contents(store, store.resolve(indexed.session, "one more")) == b"one more"
+        with closing(sqlite3.connect(indexed.index)) as database:
+            assert database.execute("SELECT count(*) FROM outputs").fetchone() == (COUNT + 1,)
+
+
+def _without_tables(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript("DROP TABLE outputs; DROP TABLE complete; DROP TABLE latest;")
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
@@ -80,6 +93,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "text": lambda path: path.write_bytes(b"no database at all, but longer than a header of one\n" * 100),
     "empty": lambda path: path.write_bytes(b""),
     "a header": lambda path: path.write_bytes(b"SQLite format 3\x00" + bytes(4080)),
+    "without tables": _without_tables,
     "half": lambda path: os.truncate(path, path.stat().st_size // 2),
     "a hundred bytes": lambda path: os.truncate(path, 100),
     "noise": lambda path: path.write_bytes(path.read_bytes()[:4096] + os.urandom(path.stat().st_size - 4096)),
@@ -128,6 +142,7 @@ def test_an_index_that_is_locked_by_somebody_else_is_done_without(
             assert contents(store, store.resolve(indexed.session, facts.handle)) == b"kept all the same"
     finally:
         other.close()
+    assert indexed.aside() == []
 
 
 @requirement("store:index-corrupt")
@@ -178,3 +193,128 @@ def test_one_flipped_bit_anywhere_in_the_index_costs_nothing(indexed: Indexed) -
             facts = keep(store, indexed.session, b"output 0\n", "again")
             assert contents(store, store.resolve(indexed.session, facts.handle)) == b"output 0\n"
             (indexed.home / f"session-{indexed.session.id}" / f"{facts.handle}.record").unlink()
+
+
+@requirement("store:index-corrupt")
+def test_the_first_hundred_damaged_ones_are_set_aside_and_further_ones_removed(indexed: Indexed) -> None:
+    for number in range(98):
+        indexed.index.with_name(f"{NAME}.damaged-{number}").symlink_to("nowhere")
+    for left in (99, 100, 100):
+        indexed.index.write_bytes(b"no database at all, but longer than a header of one\n" * 100)
+        indexed.everything_resolves()
+        assert len(indexed.aside()) == left
+    indexed.index.unlink()
+    indexed.index.symlink_to("nowhere")
+    indexed.everything_resolves()
+    assert len(indexed.aside()) == 100
+    assert indexed.index.is_file()
+
+
+# What it saves
+
+
+@pytest.fixture
+def reads(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The records that are read from now on."""
+    read: list[str] = []
+    real = disk.read_file
+
+    def read_file(name: str, *, inside: int) -> bytes:
+        read.extend([name] if name.endswith(".record") else [])
+        return real(name, inside=inside)
+
+    monkeypatch.setattr(disk, "read_file", read_file)
+    return read
+
+
+def test_no_record_is_read_that_the_index_has(indexed: Indexed, reads: list[str]) -> None:
+    with opened(indexed.home) as store:
+        listed = store.outputs(indexed.session)
+        assert reads == []
+        one = listed[5]
+        for reference in (one.long_handle, one.id, one.handle):
+            reads.clear()
+            assert store.resolve(indexed.session, reference) == one
+            assert set(reads) == {f"{one.handle}.record"}
+        reads.clear()
+        assert store.resolve(indexed.session, "call 5") == one
+        assert set(reads) == {f"{one.handle}.record"}
+        reads.clear()
+        keep(store, indexed.session, b"of its own")
+        assert reads == []
+        for copies in range(1, 20):
+            keep(store, indexed.session, b"of its own")
+            assert len(reads) == copies
+        reads.clear()
+        with pytest.raises(UnknownHandle):
+            store.resolve(indexed.session, "call 99")
+        assert reads == []
+
+
+def test_of_many_copies_that_are_damaged_a_few_are_looked_at(indexed: Indexed, reads: list[str]) -> None:
+    with opened(indexed.home) as store:
+        for _ in range(20):
+            facts = keep(store, indexed.session, b"the same")
+            (indexed.home / f"session-{indexed.session.id}" / facts.file).unlink()
+        reads.clear()
+        keep(store, indexed.session, b"the same")
+        assert len(reads) == 16
+
+
+def test_a_record_that_was_changed_or_removed_by_hand_is_seen_at_the_next_look(
+    indexed: Indexed, reads: list[str]
+) -> None:
+    folder = indexed.home / f"session-{indexed.session.id}"
+    with opened(indexed.home) as store:
+        first, second, *others = store.outputs(indexed.session)
+        (folder / f"{first.handle}.record").unlink()
+        os.utime(folder / f"{second.handle}.record", (1, 1))
+        assert store.outputs(indexed.session) == [second, *others]
+        assert reads == [f"{second.handle}.record"]
+        assert store.outputs(indexed.session) == [second, *others]
+        assert reads == [f"{second.handle}.record"]
+    with closing(sqlite3.connect(indexed.index)) as database:
+        assert database.execute("SELECT count(*) FROM outputs").fetchone() == (COUNT - 1,)
+
+
+@pytest.mark.parametrize("index", ["as it is", "removed", "none", "damaged"])
+def test_outputs_are_listed_as_they_came_though_a_clock_goes_back(indexed: Indexed, index: str) -> None:
+    clock = Clock(5e9)
+    expected: list[str] = []
+    for _ in range(2):
+        with closing(DirectoryStore(str(indexed.home), clock=clock)) as store:
+            for _ in range(3):
+                expected.append(keep(store, indexed.session, b"kept").handle)
+                clock.now -= 1000
+                if index == "removed":
+                    indexed.index.unlink()
+                if index == "none" and indexed.index.is_file():
+                    indexed.index.unlink()
+                    indexed.index.mkdir()
+                if index == "damaged":
+                    with closing(sqlite3.connect(indexed.index)) as database, database:
+                        database.execute("UPDATE latest SET place = 1e300")
+            listed = store.outputs(indexed.session)
+            assert [one.handle for one in listed][COUNT:] == expected
+            assert all(one.place < 5.1e9 for one in listed)
+
+
+@requirement("store:removed")
+def test_what_was_asked_for_is_gone_from_the_index_with_its_output(indexed: Indexed) -> None:
+    with opened(indexed.home) as store:
+        facts = store.put(indexed.session, [b"kept"], Origin(arguments={"password": "hunter2-of-somebody"}))
+        assert b"hunter2-of-somebody" in indexed.index.read_bytes()
+        store.remove(indexed.session, [facts])
+    assert b"hunter2-of-somebody" not in indexed.index.read_bytes()
+
+
+@pytest.mark.parametrize("umask", [0, 0o777])
+def test_the_index_is_only_ours_whatever_the_umask(indexed: Indexed, umask: int) -> None:
+    indexed.index.unlink()
+    before = os.umask(umask)
+    try:
+        with opened(indexed.home) as store:
+            store.outputs(indexed.session)
+    finally:
+        os.umask(before)
+    assert indexed.index.stat().st_mode & 0o777 == 0o600

@@ -237,14 +237,12 @@ class Index:
         self._file.use(change, None)
 
     def latest(self, session: str) -> float | None:
-        """The last place in the lists of the session that is known here. None until every record was here once."""
+        """The last place in the lists of the session. None where it is not known, as before every record was here."""
 
         def look(database: sqlite3.Connection) -> float | None:
-            row = database.execute(_LATEST, (session,)).fetchone()
-            if row is None:
-                return None
+            (place,) = database.execute(_LATEST, (session,)).fetchone() or (None,)
             # A damaged one may be anything.
-            return row[0] if isinstance(row[0], float) and row[0] < _LAST_YEAR else -math.inf
+            return place if isinstance(place, float) and place < _LAST_YEAR else None
 
         return self._file.use(look, None)
 
@@ -344,10 +342,9 @@ class Catalogue:
         with self._lock:
             known = self._index.latest(facts.session)
         if known is None:
-            self.survey(folder)
+            known = max((one.place for one in self.all(folder)), default=-math.inf)
         with self._lock:
-            known = self._index.latest(facts.session) if known is None else known
-            last = max(self._latest.get(facts.session, -math.inf), -math.inf if known is None else known)
+            last = max(self._latest.get(facts.session, -math.inf), known)
             place = facts.created if facts.created >= last else math.nextafter(last, math.inf)
             self._latest[facts.session] = place
         return facts if place == facts.created else replace(facts, order=place)
