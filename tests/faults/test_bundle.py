@@ -1,22 +1,29 @@
 """An import that is killed, or meets a full disk, at every step it takes: all of the bundle is there, or none of it."""
 
+import contextlib
+import itertools
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdall.policy.retention import Retention
 from holdall.store import files
 from holdall.store.bundle.restore import import_bundle
 from holdall.store.bundle.stream import open_bundle
 from holdall.store.directory import upkeep
 from holdall.store.directory.publish import JOURNAL, STAGING
 from holdall.store.directory.store import DirectoryStore
+from holdall.store.ids import new_uuid
+from holdall.store.protocol import SessionInfo
+from holdall.values.errors import SessionExists, StoreFault
 from tests.faults.conftest import FIRED
+from tests.faults.errors import Errors, descriptors, failing
 from tests.faults.harness import KILLED, ended, share, started
 from tests.faults.hooks import NEEDS_SPACE, Mode
 from tests.faults.power import Kind, cuts, recorded, write_to
@@ -140,6 +147,111 @@ def test_a_store_copied_at_any_step_of_an_import_has_all_of_the_bundle_or_none_o
     others = [one for one in copies if one not in publishing]
     for copy in [*publishing, *share(others, 9)]:
         assert complaints(copy, bundle, before, whole) == [], copy
+
+
+@requirement("bundle:all-or-nothing")
+def test_a_call_that_fails_while_sessions_get_their_places_leaves_none_of_them(scratch: Path) -> None:
+    before = filled(scratch / "made")
+    was, names, refused = _files(scratch / "made"), {"s1", "s1/a-1"}, list[str]()
+    for number in itertools.count(1):
+        home, errors, is_there = scratch / f"{number}", Errors(number), False
+        shutil.copytree(scratch / "made", home)
+        with closing(DirectoryStore(str(home))) as store:
+            with contextlib.suppress(StoreFault), store.staging() as staged:
+                infos = staged_in(staged, sorted(names))
+                with failing(errors):
+                    staged.publish(infos)
+                is_there = True
+            assert {one.name for one in store.sessions()} == {"mine", *(names if is_there else ())}, number
+        if not is_there:
+            refused.append(errors.calls[number - 1])
+            left = {name: one for name, one in _files(home).items() if ".incoming-" not in name}  # which gc removes
+            assert left == was, (number, refused[-1])
+            with closing(DirectoryStore(str(home))) as store:
+                assert everything(store) == before
+        if not errors.fired:
+            break
+    assert {"rename", "fsync", "write"} <= set(refused)
+
+
+def staged_in(staged: Any, names: Iterable[str]) -> list[SessionInfo]:
+    infos = [SessionInfo(new_uuid(), name, 1.0, Retention(days=None)) for name in names]
+    for info in infos:
+        with closing(staged.session(info)) as folder:
+            folder.write_tree(b"{}")
+            folder.finish()
+    return infos
+
+
+@requirement("bundle:all-or-nothing")
+def test_an_import_is_refused_where_its_name_or_its_folder_came_meanwhile(scratch: Path) -> None:
+    home = scratch / "home"
+    filled(home)
+    with closing(DirectoryStore(str(home))) as store:
+        was = _files(home)
+        with pytest.raises(SessionExists, match="mine"), store.staging() as staged:
+            staged.publish(staged_in(staged, ["other", "mine"]))
+        assert _files(home) == was
+        with store.staging() as staged:
+            infos = staged_in(staged, ["other"])
+            (home / f"session-{infos[0].id}").mkdir()
+            with pytest.raises(StoreFault, match="came into the store meanwhile"):
+                staged.publish(infos)
+        (home / f"session-{infos[0].id}").rmdir()
+        assert _files(home) == was
+        with pytest.raises(StoreFault, match="no session has a folder 'elsewhere'"), store.staging() as staged:
+            staged.session(infos[0]).write_bytes("elsewhere/name", [b"x"], 1)
+
+
+@pytest.mark.parametrize(
+    "journal",
+    [
+        "", "[]", "{}", '{"staging": ".import-1"}', '{"staging": 5, "sessions": []}',
+        '{"staging": "names", "sessions": []}', '{"staging": ".import-1/../names", "sessions": []}',
+        '{"staging": ".import-1", "sessions": [{"id": "../names", "name": "x"}]}',
+        '{"staging": ".import-1", "sessions": [{"id": "1c8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22"}]}',
+    ],
+)  # fmt: skip
+def test_a_journal_that_is_none_of_ours_is_removed_and_changes_nothing(scratch: Path, journal: str) -> None:
+    home = scratch / "home"
+    before = filled(home)
+    staged = home / ".import-1" / "session-1c8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22"
+    staged.mkdir(parents=True)
+    was = _files(home)
+    (home / "names" / JOURNAL).write_text(journal)
+    with closing(DirectoryStore(str(home))) as store:
+        assert everything(store) == before
+    assert _files(home) == was
+
+
+@requirement("bundle:all-or-nothing")
+def test_sessions_that_were_begun_to_be_published_come_with_the_next_who_opens_the_store(scratch: Path) -> None:
+    """Also where one has its place already, or is in both places, or in none."""
+    home = scratch / "home"
+    filled(home)
+    names = ["placed", "both", "staged", "lost"]
+    with closing(DirectoryStore(str(home))) as store, store.staging() as staging:
+        infos = staged_in(staging, names)
+        shutil.copytree(home / staging.name, home / ".import-of-the-killed")
+    killed = home / ".import-of-the-killed"
+    placed, both, _, lost = (f"session-{one.id}" for one in infos)
+    (killed / placed).rename(home / placed)
+    shutil.copytree(killed / both, home / both)
+    (home / both / "tree.json").write_text("[]")
+    shutil.rmtree(killed / lost)
+    told = [{"id": one.id, "name": one.name} for one in infos]
+    (home / "names" / JOURNAL).write_text(json.dumps({"staging": killed.name, "sessions": told}))
+    opened = descriptors()
+    with closing(DirectoryStore(str(home))) as store:
+        found = {name: store.find_session(name) for name in names}
+        assert [name for name, one in found.items() if one is not None] == names[:3]
+        assert found["both"] is not None
+        assert store.tree(found["both"]) == b"[]", "what is published stays"
+        assert not killed.exists()
+        assert not (home / "names" / JOURNAL).exists()
+        claims = [path.read_text() for path in (home / "names").glob("[0-9a-f]*")]
+        assert sorted(json.loads(one)["name"] for one in claims) == sorted(["mine", *names[:3]])
+    assert descriptors() == opened
 
 
 def _copying(step: Callable[..., None], home: Path, copies: list[Path]) -> Callable[..., None]:
