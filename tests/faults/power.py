@@ -112,8 +112,12 @@ class Disk:
 def recorded() -> Generator[list[Event]]:
     """The steps of this process meanwhile."""
     done: list[Event] = []
+
+    def tell(kind: str, **fields: Any) -> None:
+        done.append(Event(kind, fields))
+
     before = {name: getattr(os, name) for name in STEPS}
-    Hooks(None, record=True, tell=lambda kind, **fields: done.append(Event(kind, fields))).install()
+    Hooks(None, record=True, tell=tell).install()
     try:
         yield done
     finally:

@@ -230,7 +230,11 @@ def test_a_part_of_a_log_is_whole_also_where_a_disk_gives_few_bytes_at_a_time(
     folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder_store.append_events(folder_session, b'{"at":1.0,"event":"turn"}\n' * 3)
-    monkeypatch.setattr(files, "pread", lambda file, length, start: os.pread(file, min(length, 3), start))
+
+    def pread(file: int, length: int, start: int) -> bytes:
+        return os.pread(file, min(length, 3), start)
+
+    monkeypatch.setattr(files, "pread", pread)
     whole = folder_store.read_log(folder_session, "events", 0, 10_000)
     assert whole.count(b"\n") == 3
     assert folder_store.read_log(folder_session, "events", 7, 20) == whole[7:20]

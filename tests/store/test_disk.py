@@ -222,9 +222,13 @@ def test_what_is_no_file_is_not_read(tmp_path: Path, inside: int, make: Any) -> 
 def test_an_error_says_what_to_do_about_it(
     monkeypatch: pytest.MonkeyPatch, problem: int, where: str, needed: int | None, kind: type[StoreFault], told: str
 ) -> None:
-    monkeypatch.setattr(disk.os, "statvfs", lambda path: _Free(2, 4096) if path == "/home" else None)
-    monkeypatch.setattr(disk.os.path, "exists", lambda path: path in ("/", "/home"))
-    with pytest.raises(StoreFault) as raised, disk.explained("keeping", where, needed=needed and (lambda: needed)):
+    def statvfs(path: str) -> _Free | None:
+        return _Free(2, 4096) if path == "/home" else None
+
+    monkeypatch.setattr(disk.os, "statvfs", statvfs)
+    monkeypatch.setattr(disk.os.path, "exists", ("/", "/home").__contains__)
+    told_of = None if needed is None else lambda: needed
+    with pytest.raises(StoreFault) as raised, disk.explained("keeping", where, needed=told_of):
         raise OSError(problem, "said by the system")
     assert (type(raised.value), str(raised.value)) == (kind, told)
 
