@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from textwrap import dedent
@@ -29,7 +30,7 @@ from holdall.store.protocol import SavedSummary, SessionInfo, Verdict
 from holdall.store.reader import FileReader
 from holdall.store.records import decode_session
 from holdall.values.errors import OutputMissing, SessionLocked, StoreFault, StoreGone, UnknownHandle
-from holdall.values.outputs import Origin
+from holdall.values.outputs import Facts, Origin
 from holdall.values.spans import BlockTable
 from tests.requirements import requirement
 from tests.store.bundles import exported
@@ -447,6 +448,59 @@ def test_a_running_output_whose_file_is_gone_does_not_hide_the_others(
     upkeep.sweep(folder_store)
     assert read_back(folder_store, other) == b"other"
     writer.close()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def rewritten(home: Path, facts: Facts, **changes: Any) -> None:
+    """Its record says something else, as if it had been kept so."""
+    (path,) = home.rglob(f"{facts.handle}.record")
+    was, table = record.decode(path.read_bytes(), handle=facts.handle)
+    path.write_bytes(record.encode(replace(was, **changes), table))
+
+
+@requirement("store:symlink-confined")
+@pytest.mark.parametrize("file", ["session.json/x", "../names/x", "/etc/passwd", ".lock", "terminal/", "answers/x"])
+def test_a_record_that_names_no_file_of_an_output_opens_nothing(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, file: str
+) -> None:
+    facts, other = keep(folder_store, folder_session, "kept"), keep(folder_store, folder_session, "other")
+    rewritten(home, facts, file=file)
+    with pytest.raises(StoreFault, match=r"is not the name of a stored file|not a regular file|gone"):
+        folder_store.open(folder_store.resolve(folder_session, facts.handle))
+    assert read_back(folder_store, other) == b"other"
+
+
+def test_a_record_of_another_session_is_not_read(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    elsewhere = folder_store.open_session("elsewhere")
+    facts = keep(folder_store, elsewhere, "of another")
+    for name in (f"{facts.handle}.record", facts.file):
+        shutil.copy(folder_of(home, elsewhere) / name, folder_of(home, folder_session) / name)
+    with pytest.raises(StoreFault, match=f"the record of {facts.handle} belongs to another session; it is not read"):
+        folder_store.resolve(folder_session, facts.handle)
+    (listed,) = folder_store.outputs(folder_session)
+    assert (listed.state, "belongs to another session" in listed.error) == ("unreadable", True)
+    assert listed.created == (folder_of(home, folder_session) / f"{facts.handle}.record").stat().st_mtime
+
+
+def test_a_handle_that_is_taken_is_not_given_again(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+
+    def taken(attempt: int) -> str:
+        tries.append(attempt)
+        return kept.handle if attempt < free else "bbbb"
+
+    kept, free = keep(folder_store, folder_session, "kept"), 63
+    monkeypatch.setattr(record, "new_handle", taken)
+    assert keep(folder_store, folder_session, "new").handle == "bbbb"
+    assert tries == list(range(64))
+    free = 64
+    with pytest.raises(StoreFault, match="no free handle was found in 64 tries"):
+        keep(folder_store, folder_session, "newer")
+    assert len(payload(home, folder_session)) == 2
+    assert read_back(folder_store, kept) == b"kept"
 
 
 # ── Nothing stays behind ────────────────────────────────────────────────────────────────────────────────────

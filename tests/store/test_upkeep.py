@@ -4,7 +4,7 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -596,30 +596,26 @@ def test_a_record_that_cannot_be_written_leaves_an_output_as_it_was(
         for value in ("new", "kept"):
             with pytest.raises(StoreFault, match=os.strerror(errno.EIO)):
                 keep(folder_store, folder_session, value)
-    with monkeypatch.context() as patch:
-        keep(folder_store, folder_session, "makes the folder", terminal=True)
-        before = payload(home, folder_session)
-        refuse(patch, files, "fsync", errno.EIO, when=lambda file: os.readlink(f"/dev/fd/{file}").endswith("terminal"))
-        with pytest.raises(StoreFault, match=os.strerror(errno.EIO)):
-            keep(folder_store, folder_session, "new", terminal=True)
+    keep(folder_store, folder_session, "makes the folder", terminal=True)
+    before = payload(home, folder_session)
+    for place in ("terminal", folder_session.id):
+        with monkeypatch.context() as patch:
+            refuse(patch, files, "fsync", errno.EIO, of=place)
+            with pytest.raises(StoreFault, match=os.strerror(errno.EIO)):
+                keep(folder_store, folder_session, "new", terminal=True)
+            with pytest.raises(StoreFault, match=os.strerror(errno.EIO)):
+                folder_store.begin(folder_session, Origin(terminal=True))
+    assert len(folder_store.outputs(folder_session)) == 2
     assert payload(home, folder_session) == before
     assert read_back(folder_store, folder_store.resolve(folder_session, kept.handle)) == b"kept"
 
 
-def refuse(
-    patch: pytest.MonkeyPatch,
-    owner: object,
-    name: str,
-    error: int,
-    *,
-    times: int = 100,
-    when: Callable[[int], bool] = lambda _: True,
-) -> None:
-    """Calls of it fail, so often, where its argument is of this kind."""
+def refuse(patch: pytest.MonkeyPatch, owner: object, name: str, error: int, *, times: int = 100, of: str = "") -> None:
+    """Calls of it fail, so often; or those on an open file whose path ends so."""
     real, failed = getattr(owner, name), list[str]()
 
     def refused(file: Any, *args: Any, **options: Any) -> Any:
-        if len(failed) < times and when(file):
+        if len(failed) < times and (not of or os.readlink(f"/dev/fd/{file}").endswith(of)):
             failed.append(name)
             raise OSError(error, os.strerror(error))
         return real(file, *args, **options)
