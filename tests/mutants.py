@@ -72,8 +72,8 @@ MODULES: dict[str, list[str]] = {
         "tests/faults/test_power_cut.py::test_what_a_call_did_is_on_the_disk_when_it_returns",
     ],
     "store/directory/publish.py": [
-        "tests/faults/test_bundle.py", "tests/store/test_versions.py", "tests/store/test_contract_upkeep.py",
-        "tests/store/test_upkeep.py", "tests/faults/test_errors.py",
+        "tests/faults/test_bundle.py", "tests/store/test_contract_upkeep.py", "tests/store/test_upkeep.py",
+        "tests/store/test_directory_files.py", "tests/faults/test_errors.py",
     ],
     "store/directory/root.py": [
         "tests/faults/test_folders.py", "tests/store/test_directory_files.py", "tests/store/test_contract_upkeep.py",
@@ -89,6 +89,7 @@ MODULES: dict[str, list[str]] = {
         "tests/store/test_contract_sessions.py", "tests/store/test_versions.py", "tests/faults/test_session_files.py",
         "tests/faults/test_folders.py", "tests/store/test_directory_files.py",
         "tests/faults/test_power_cut.py::test_what_a_call_did_is_on_the_disk_when_it_returns",
+        "tests/store/test_upkeep.py",
     ],
     "store/directory/store.py": [
         "tests/store/test_contract_live.py", "tests/store/test_contract_remove.py", "tests/store/test_contract_upkeep.py",

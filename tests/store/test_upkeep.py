@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,12 @@ from holdall.policy.retention import DAY, Retention
 from holdall.store import files
 from holdall.store.directory import disk, session_files, summaries, upkeep
 from holdall.store.directory import folder as record
+from holdall.store.directory import store as directory_store
 from holdall.store.directory.folder import SessionFolder
+from holdall.store.directory.live import LiveWriter
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import Quota, SessionInfo, Sweep
+from holdall.store.records import encode_session
 from holdall.values.errors import OutputExpired, QuotaReached, StoreFault, StoreFull, UnknownHandle
 from holdall.values.outputs import Facts, Origin
 from tests.requirements import requirement
@@ -193,6 +197,91 @@ def test_an_output_whose_writer_is_gone_is_interrupted_and_then_expires(
     assert read_back(folder_store, facts) == b"so far\nand"
     clock.pass_days(30)
     assert expired(upkeep.sweep(folder_store)) == [("s1", facts.handle)]
+
+
+def test_an_output_that_ends_while_it_is_looked_at_is_not_interrupted(
+    folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for look in (folder_store.resolve, folder_store.open_named):
+        writer = folder_store.begin(folder_session, Origin())
+        writer.write(b"to its end")
+
+        def is_running(*_: object, writer: LiveWriter = writer) -> bool:
+            monkeypatch.undo()
+            writer.finish()
+            return False
+
+        monkeypatch.setattr(directory_store, "is_running", is_running)
+        looked = look(folder_session, writer.handle)
+        assert folder_store.resolve(folder_session, writer.handle).state == "ready"
+        if isinstance(looked, Facts):
+            assert looked == writer.facts
+        else:
+            assert looked.read(0, 100) == b"to its end"
+            looked.close()
+
+
+@requirement("store:read-only-folder")
+def test_what_a_dead_writer_left_is_shown_as_interrupted_where_nothing_can_be_written(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = folder_store.begin(folder_session, Origin())
+    writer.write(b"so far")
+    writer.close()
+    before = tree(folder_of(home, folder_session))
+    refuse(monkeypatch, SessionFolder, "lock", errno.EROFS)
+    refuse(monkeypatch, SessionFolder, "rewrite", errno.EROFS)
+    facts = folder_store.resolve(folder_session, writer.handle)
+    assert (facts.state, facts.measure.bytes) == ("interrupted", 6)
+    assert folder_store.outputs(folder_session) == [facts]
+    with closing(folder_store.open(facts)) as reader:
+        assert reader.read(0, 100) == b"so far"
+    assert tree(folder_of(home, folder_session)) == before
+
+
+@requirement("store:io-errors")
+def test_a_running_output_that_cannot_be_looked_at_now_is_listed_as_unreadable(
+    folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, writer = keep(folder_store, folder_session, "kept"), folder_store.begin(folder_session, Origin())
+    refuse(monkeypatch, directory_store, "is_running", errno.EMFILE)
+    listed = {one.handle: one for one in folder_store.outputs(folder_session)}
+    assert listed[kept.handle] == kept
+    unread = listed[writer.handle]
+    assert (unread.state, "Too many open files while looking at an output" in unread.error) == ("unreadable", True)
+    monkeypatch.undo()
+    assert folder_store.resolve(folder_session, writer.handle).state == "running"
+
+
+@requirement("store:retention-days")
+def test_a_rule_that_another_process_changed_counts_at_once(home: Path, clock: Clock) -> None:
+    with closing(DirectoryStore(str(home), clock=clock)) as store, closing(DirectoryStore(str(home))) as other:
+        session = store.open_session("s1", retention=Retention(days=1))
+        kept = keep(store, session, "kept")
+        other.open_session("s1", retention=Retention(days=9))
+        clock.pass_days(5)
+        assert store.resolve(session, kept.handle) == kept
+        assert read_back(store, kept) == b"kept"
+        before = store.stamp(kept)
+        clock.pass_days(4)
+        assert store.resolve(session, kept.handle).state == "expired"
+        assert store.stamp(kept) != before
+        for look in (store.open, store.watch):
+            with pytest.raises(OutputExpired):
+                look(kept)
+
+
+def test_a_session_without_a_mark_gets_one_that_all_see(home: Path) -> None:
+    with closing(DirectoryStore(str(home))) as store, closing(DirectoryStore(str(home))) as other:
+        session = store.open_session("s1", retention=Retention(days=9))
+        assert store.mark(session) == session.mark
+        (folder_of(home, session) / "session.json").write_bytes(encode_session(replace(session, mark="")))
+        old = store.open_session("s1")
+        assert old.mark == ""
+        made = store.mark(old)
+        assert made
+        assert other.mark(old) == made
+        assert other.open_session("s1") == replace(session, mark=made)
 
 
 # ── Dry runs, left-overs, and when it is time ───────────────────────────────────────────────────────────────
