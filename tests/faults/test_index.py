@@ -124,9 +124,22 @@ def test_a_link_or_a_folder_in_the_place_of_the_index_is_not_used(indexed: Index
     indexed.index.symlink_to(elsewhere)
     indexed.everything_resolves()
     assert elsewhere.read_bytes() == before
+    with opened(indexed.home) as store:
+        assert len(store.outputs(indexed.session)) == COUNT
+        elsewhere.unlink()
+        indexed.index.rename(elsewhere)
+        indexed.index.symlink_to(elsewhere)
+        before = elsewhere.read_bytes()
+        again = keep(store, indexed.session, b"output 0\n")
+        assert again.file == store.resolve(indexed.session, "call 0").file, "kept once"
+        assert elsewhere.read_bytes() == before
+        (indexed.home / f"session-{indexed.session.id}" / f"{again.handle}.record").unlink()
     indexed.index.unlink()
     indexed.index.mkdir()
     indexed.everything_resolves()
+    with opened(indexed.home) as store:
+        again = keep(store, indexed.session, b"output 0\n")
+        assert again.file == store.resolve(indexed.session, "call 0").file
 
 
 @requirement("store:index-corrupt")
@@ -285,6 +298,10 @@ def test_a_record_that_was_changed_or_removed_by_hand_is_seen_at_the_next_look(
 @pytest.mark.parametrize("index", ["as it is", "removed", "none", "damaged"])
 def test_outputs_are_listed_as_they_came_though_a_clock_goes_back(indexed: Indexed, index: str) -> None:
     clock = Clock(5e9)
+    with closing(DirectoryStore(str(indexed.home), clock=clock)) as store:
+        at_once = [keep(store, indexed.session, b"kept") for _ in range(2)]
+        assert [one.place for one in at_once] == [5e9, 5e9]
+    clock.now += 1
     expected: list[str] = []
     for _ in range(2):
         with closing(DirectoryStore(str(indexed.home), clock=clock)) as store:
@@ -300,7 +317,7 @@ def test_outputs_are_listed_as_they_came_though_a_clock_goes_back(indexed: Index
                     with closing(sqlite3.connect(indexed.index)) as database, database:
                         database.execute("UPDATE latest SET place = 1e300")
             listed = store.outputs(indexed.session)
-            assert [one.handle for one in listed][COUNT:] == expected
+            assert [one.handle for one in listed][COUNT + 2 :] == expected
             assert all(one.place < 5.1e9 for one in listed)
 
 
