@@ -1,11 +1,13 @@
 """An import that is killed, or meets a full disk, at every step it takes: all of the bundle is there, or none of it."""
 
 import contextlib
+import errno
 import itertools
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,8 @@ from holdall.store.protocol import SessionInfo
 from holdall.values.errors import SessionExists, StoreFault
 from tests.faults.conftest import FIRED
 from tests.faults.errors import Errors, descriptors, failing
-from tests.faults.harness import KILLED, ended, share, started
-from tests.faults.hooks import NEEDS_SPACE, Mode
+from tests.faults.harness import KILLED, Event, ended, share, started
+from tests.faults.hooks import NEEDS_SPACE, Mode, Step
 from tests.faults.power import Kind, cuts, recorded, write_to
 from tests.requirements import requirement
 from tests.store.bundles import everything, exported
@@ -142,6 +144,7 @@ def test_a_store_copied_at_any_step_of_an_import_has_all_of_the_bundle_or_none_o
         for name in ("rename", "unlink", "rmdir"):
             patch.setattr(files, name, _copying(getattr(files, name), home, copies))
         import_bundle(store, read)
+        assert not (home / "names" / JOURNAL).exists()
     publishing = [one for one in copies if (one / "names" / JOURNAL).exists()]
     assert len(publishing) > 5
     others = [one for one in copies if one not in publishing]
@@ -199,8 +202,13 @@ def test_an_import_is_refused_where_its_name_or_its_folder_came_meanwhile(scratc
                 staged.publish(infos)
         (home / f"session-{infos[0].id}").rmdir()
         assert _files(home) == was
-        with pytest.raises(StoreFault, match="no session has a folder 'elsewhere'"), store.staging() as staged:
-            staged.session(infos[0]).write_bytes("elsewhere/name", [b"x"], 1)
+        with store.staging() as staged, closing(staged.session(infos[0])) as folder:
+            with pytest.raises(StoreFault, match=f"no session has a folder '{'e' * 80}'"):
+                folder.write_bytes(f"{'e' * 100}/name", [b"x"], 1)
+            threads = threading.active_count()
+            with pytest.raises(ZeroDivisionError):
+                folder.write_bytes("name", (bytes(1 // one) for one in (1, 0)), 10_000_000)
+            assert threading.active_count() == threads
 
 
 @pytest.mark.parametrize(
@@ -225,7 +233,9 @@ def test_a_journal_that_is_none_of_ours_is_removed_and_changes_nothing(scratch: 
 
 
 @requirement("bundle:all-or-nothing")
-def test_sessions_that_were_begun_to_be_published_come_with_the_next_who_opens_the_store(scratch: Path) -> None:
+def test_sessions_that_were_begun_to_be_published_come_with_the_next_who_opens_the_store(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where one has its place already, or is in both places, or in none."""
     home = scratch / "home"
     filled(home)
@@ -242,7 +252,11 @@ def test_sessions_that_were_begun_to_be_published_come_with_the_next_who_opens_t
     told = [{"id": one.id, "name": one.name} for one in infos]
     (home / "names" / JOURNAL).write_text(json.dumps({"staging": killed.name, "sessions": told}))
     opened = descriptors()
-    with closing(DirectoryStore(str(home))) as store:
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "rename", _refused)
+        DirectoryStore(str(home)).close()  # a disk that refuses leaves it to the next one
+    with recorded() as steps, closing(DirectoryStore(str(home))) as store:
+        assert_synced(home, steps)
         found = {name: store.find_session(name) for name in names}
         assert [name for name, one in found.items() if one is not None] == names[:3]
         assert found["both"] is not None
@@ -252,6 +266,23 @@ def test_sessions_that_were_begun_to_be_published_come_with_the_next_who_opens_t
         claims = [path.read_text() for path in (home / "names").glob("[0-9a-f]*")]
         assert sorted(json.loads(one)["name"] for one in claims) == sorted(["mine", *names[:3]])
     assert descriptors() == opened
+
+
+def _refused(*_: object, **__: object) -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def assert_synced(home: Path, steps: Sequence[Event]) -> None:
+    """Names and places are on the disk before the journal goes that could bring them again."""
+    root, names = home.stat().st_ino, (home / "names").stat().st_ino
+    taken = [Step(**one.fields) for one in steps]
+    (gone,) = (at for at, step in enumerate(taken) if (step.op, step.name) == ("remove", JOURNAL))
+    placed = [at for at, step in enumerate(taken) if (step.op, step.to_folder) == ("rename", root)]
+    named = [at for at, step in enumerate(taken[:gone]) if (step.op, step.to_folder) == ("rename", names)]
+    for changed, folder in ((placed[-1], root), (named[-1], names)):
+        assert Step("fsync", inode=folder) in taken[changed:gone]
+    if named[0] < placed[0]:  # the journal itself
+        assert Step("fsync", inode=names) in taken[named[0] : placed[0]]
 
 
 def _copying(step: Callable[..., None], home: Path, copies: list[Path]) -> Callable[..., None]:
@@ -340,6 +371,7 @@ def test_a_power_cut_after_any_step_leaves_all_of_the_bundle_or_none_of_it(
     base.mkdir()
     with recorded() as steps, open_bundle(str(bundle)) as read, closing(DirectoryStore(str(base / "home"))) as store:
         import_bundle(store, read)
+    assert_synced(base / "home", steps)
     found: list[str] = []
     disks = list(cuts(base.stat().st_ino, steps, kind))
     seen: list[bool] = []

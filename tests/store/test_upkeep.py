@@ -355,7 +355,11 @@ def test_left_overs_of_a_dead_writer_go_once_they_are_old_and_those_of_a_living_
 
 @requirement("store:leftovers-removed")
 def test_what_was_left_beside_the_sessions_goes_once_it_is_old(
-    folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock, home: Path
+    folder_store: DirectoryStore,
+    folder_session: SessionInfo,
+    clock: Clock,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     keep(folder_store, folder_session, "kept")
     name = ".incoming-0b8f2a54"
@@ -370,21 +374,31 @@ def test_what_was_left_beside_the_sessions_goes_once_it_is_old(
     staged = home / ".import-0b8f2a54"
     for folder in (*folders.values(), staged):
         folder.mkdir(exist_ok=True)
-    for path in (*left, *own, staged / "half"):
+    nested, empty = staged / "session-4c8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22", home / ".import-1c9f3b65"
+    half = [staged / ".held", *(nested / f"half-{number}" for number in range(3))]
+    nested.mkdir()
+    empty.mkdir()
+    for path in (*left, *own, *half):
         path.write_bytes(b"12345")
     for path in (*left, *own, *folders.values()):
         os.utime(path, (clock.now, clock.now))
     folder_store.outputs(folder_session)
     before, opened = tree(home), held(home)
     clock.now += 3599
-    assert upkeep.sweep(folder_store, dry_run=True).leftovers == (staged.name,)
+    with monkeypatch.context() as patch:
+        refuse(patch, disk, "is_held", errno.EIO)
+        assert upkeep.sweep(folder_store).leftovers == (empty.name,)
+        assert held(home) == opened
+    empty.mkdir()
+    assert set(upkeep.sweep(folder_store, dry_run=True).leftovers) == {staged.name, empty.name}
     clock.now += 1
     dry = upkeep.sweep(folder_store, dry_run=True)
-    assert sorted(dry.leftovers) == sorted([*(str(one.relative_to(home)) for one in left), staged.name])
-    assert dry.freed_bytes == 15
-    assert tree(home) == before
-    assert upkeep.sweep(folder_store) == replace(dry, dry_run=False)
-    gone = {str(one.relative_to(home)) for one in (*left, folders["never"], staged, staged / "half")}
+    beside = {str(one.relative_to(home)) for one in (*left, staged, empty)}
+    assert (set(dry.leftovers), dry.freed_bytes) == (beside, 30)
+    assert {name for name in tree(home) if name != ".last-gc"} == set(before)
+    swept = upkeep.sweep(folder_store)
+    assert (set(swept.leftovers), swept.freed_bytes) == (beside, 30)
+    gone = {str(one.relative_to(home)) for one in (*left, folders["never"], staged, nested, empty, *half)}
     assert set(before) - set(tree(home)) == gone
     assert held(home) == opened
 

@@ -111,12 +111,12 @@ def staging(root: int, sessions: Sessions) -> Generator[StagingFolder]:
         if not _is_there(JOURNAL, names):
             for _ in _abandoned(root, remove=True):
                 pass
-        folder = -1
+        folder = None
         try:
             folder = disk.make_folder(name, inside=root)
             held = disk.create(_HELD, inside=folder)
         except BaseException:
-            if folder >= 0:
+            if folder is not None:
                 files.close(folder)
             with contextlib.suppress(OSError):
                 files.rmdir(name, dir_fd=root)
@@ -173,25 +173,25 @@ def _finish(root: int, sessions: Sessions, names: int) -> None:
     try:
         folder = disk.open_folder(staged, inside=root)
     except FileNotFoundError:  # they all have their places
-        folder = -1
+        folder = None
     try:
         _carry_out(root, folder, sessions, infos)
     except BaseException:
-        if folder >= 0:
+        if folder is not None:
             files.close(folder)
         raise
     files.fsync(names)
     files.unlink(JOURNAL, dir_fd=names)
-    if folder >= 0:
+    if folder is not None:
         _remove(root, folder, staged)
 
 
-def _carry_out(root: int, folder: int, sessions: Sessions, infos: Sequence[SessionInfo]) -> None:
+def _carry_out(root: int, folder: int | None, sessions: Sessions, infos: Sequence[SessionInfo]) -> None:
     """Also where a part of it is done already. Those below come first: without the first one there is none."""
     for info in reversed(infos):
         name = PREFIX + info.id
         # A disk that lost its power may have it in both places: what is published stays.
-        if folder >= 0 and _is_there(name, folder) and not _is_there(name, root):
+        if folder is not None and _is_there(name, folder) and not _is_there(name, root):
             files.rename(name, name, src_dir_fd=folder, dst_dir_fd=root)
     files.fsync(root)
     for info in infos:
