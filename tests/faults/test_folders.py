@@ -248,6 +248,7 @@ def test_a_folder_inside_that_goes_while_in_use_is_made_anew(name: str, tmp_path
         assert contents(store, store.resolve(session, again.handle)) == b"another log"
         other = store.open_session("another session")
         assert store.open_session("a session") == session
+        assert not [one for one in descriptors() if one.endswith(f"{name} (deleted)")]
     with opened(home) as store:
         assert store.open_session("another session") == other
         assert store.open_session("a session") == session

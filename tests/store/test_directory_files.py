@@ -426,6 +426,9 @@ def test_an_output_whose_file_was_removed_is_lost_under_its_handle_and_the_other
     )
     assert read_back(folder_store, other) == b"other"
     assert read_back(folder_store, keep(folder_store, folder_session, "lost")) == b"lost"
+    (folder_of(home, folder_session) / f"{other.handle}.record").unlink()
+    with pytest.raises(StoreGone, match=f"the record of output {other.handle} was removed from the store by hand"):
+        folder_store.open(other)
 
 
 @requirement("store:removed-by-hand")
@@ -478,6 +481,7 @@ def test_a_record_of_another_session_is_not_read(
         shutil.copy(folder_of(home, elsewhere) / name, folder_of(home, folder_session) / name)
     with pytest.raises(StoreFault, match=f"the record of {facts.handle} belongs to another session; it is not read"):
         folder_store.resolve(folder_session, facts.handle)
+    assert set(folder_store.unreadable(folder_session)) == {facts.handle}
     (listed,) = folder_store.outputs(folder_session)
     assert (listed.state, "belongs to another session" in listed.error) == ("unreadable", True)
     assert listed.created == (folder_of(home, folder_session) / f"{facts.handle}.record").stat().st_mtime

@@ -500,6 +500,7 @@ def test_stats_count_outputs_each_time_and_stored_bytes_once(
     assert total.by_tool == {"fetch": 2, "(none)": 2, "crawl": 1}
     assert total.by_state == {"ready": 4, "expired": 1, "running": 1}
     assert folder_store.stats([other]).outputs == 2
+    assert folder_store.kept_by_session() == {folder_session.id: (4, 3, 12), other.id: (2, 2, 4)}
     running.finish()
 
 
