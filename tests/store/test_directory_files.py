@@ -1,5 +1,6 @@
 """The store on disk: what lies where, under which name and mode, and in which order it gets there."""
 
+import errno
 import os
 import re
 import shutil
@@ -470,6 +471,26 @@ def test_a_record_that_names_no_file_of_an_output_opens_nothing(
     with pytest.raises(StoreFault, match=r"is not the name of a stored file|not a regular file|gone"):
         folder_store.open(folder_store.resolve(folder_session, facts.handle))
     assert read_back(folder_store, other) == b"other"
+    rewritten(home, facts, file=f"{'e' * 100}/x")
+    with pytest.raises(StoreFault, match=f"'{'e' * 80}' is not the name of a stored file"):
+        folder_store.open(folder_store.resolve(folder_session, facts.handle))
+
+
+@requirement("store:io-errors")
+def test_a_file_that_cannot_be_opened_now_is_not_said_to_be_damaged(
+    folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = keep(folder_store, folder_session, "kept")
+    real = files.open
+
+    def too_many(name: str, *args: Any, **options: Any) -> int:
+        if name == facts.file:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return real(name, *args, **options)
+
+    monkeypatch.setattr(files, "open", too_many)
+    with pytest.raises(StoreFault, match="Too many open files while opening an output"):
+        folder_store.open(facts)
 
 
 def test_a_record_of_another_session_is_not_read(
@@ -494,7 +515,7 @@ def test_a_handle_that_is_taken_is_not_given_again(
 
     def taken(attempt: int) -> str:
         tries.append(attempt)
-        return kept.handle if attempt < free else "bbbb"
+        return kept.handle if attempt < free else ["bbbb", "cccc"][len(tries) > 64]
 
     kept, free = keep(folder_store, folder_session, "kept"), 63
     monkeypatch.setattr(record, "new_handle", taken)
