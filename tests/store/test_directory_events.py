@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdall.store import files
+from holdall.store import files, records
 from holdall.store.directory import upkeep
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
@@ -276,3 +276,22 @@ def test_of_a_removed_output_nothing_is_left_that_another_process_wrote_while_th
     found = folder_store.events_from(folder_session, 0)
     assert (found.lines.count(b"\n"), found.lines.count(facts.handle.encode()), found.bad) == (2, 1, ())
     assert b"secret" not in (folder_of(home, folder_session) / LOG).read_bytes()
+
+
+@requirement("store:removed")
+def test_of_a_removed_output_nothing_is_left_in_a_line_that_is_too_long_to_be_read(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "LONGEST_LINE", 2_500_000)
+    facts = keep(folder_store, folder_session, "secret")
+    log = folder_of(home, folder_session) / LOG
+    log.write_bytes(b"secret" * 500_000 + b"\n")
+    told = b'{"at":2.0,"event":"asked","handle":"%s","preview":"secret"}\n' % facts.handle.encode()
+    folder_store.append_events(folder_session, told)
+    before = log.read_bytes()
+    folder_store.remove(folder_session, [facts])
+    after = log.read_bytes()
+    assert after[:3_000_001] == b" " * 3_000_000 + b"\n"
+    assert len(after) == len(before)
+    assert b"secret" not in after
+    assert facts.handle.encode() in after

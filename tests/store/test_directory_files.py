@@ -405,13 +405,16 @@ def test_identical_outputs_of_a_session_are_one_file(
     assert len(payload(home, other)) == 1
 
 
-def test_a_damaged_copy_is_not_shared(folder_store: DirectoryStore, folder_session: SessionInfo, home: Path) -> None:
-    first = keep(folder_store, folder_session, b"same" * 50_000)
+@pytest.mark.parametrize("damaged", [b"Same" * 32_768, b"same" * 32_768 + b"!", b"same" * 32_767, b""], ids=len)
+def test_a_damaged_copy_is_not_shared(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, damaged: bytes
+) -> None:
+    first = keep(folder_store, folder_session, b"same" * 32_768)
     path = folder_of(home, folder_session) / first.file
-    path.write_bytes(b"Same" * 50_000)
-    second = keep(folder_store, folder_session, b"same" * 50_000)
+    path.write_bytes(damaged)
+    second = keep(folder_store, folder_session, b"same" * 32_768)
     assert second.file != first.file
-    assert read_back(folder_store, second) == b"same" * 50_000
+    assert read_back(folder_store, second) == b"same" * 32_768
 
 
 @requirement("store:removed-by-hand")
@@ -679,6 +682,7 @@ def test_a_store_that_is_closed_holds_nothing_open(home: Path) -> None:
         assert first
         assert second is None
         first()
+        assert list(folder_of(home, session).glob(".claim-*")) == []
         store.save_summaries([SavedSummary(session.id, "a stamp", {})])
         upkeep.sweep(store)
         assert len(list(upkeep.verify(store))) == 3
