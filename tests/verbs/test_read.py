@@ -2,20 +2,22 @@
 
 import base64
 import os
+from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdall.store.protocol import OutputReader
 from holdall.store.sources import Source
-from holdall.text.tokens import default_tokenizer
+from holdall.text.tokens import Tokenizer, default_tokenizer
 from holdall.values.answers import Passage
 from holdall.values.errors import BadRange, UsageError
 from holdall.values.outputs import Measure
 from holdall.values.spans import Span
-from holdall.verbs.read import Bounds, read
+from holdall.verbs.read import Bounds, read, tail
 from tests.requirements import requirement
 from tests.support import reader_of
 
@@ -231,10 +233,147 @@ def test_chars_are_what_python_would_slice(text: str, start: int, end: int) -> N
 
 def test_an_answer_that_is_not_counted_gets_bytes_by_the_mix_of_the_output() -> None:
     dense, empty = Measure(bytes=1000, tokens=500), Measure()
-    assert Bounds(None, 100).share(dense) is None
+    assert (Bounds().share(dense), Bounds(None, 100).share(dense)) == (16 * 1024, None)
     assert Bounds(5000, None).share(dense) == 5000
     assert Bounds(5000, 1000).share(dense) == 2000
     assert Bounds(5000, 1000).share(empty) == 4000
     assert Bounds(1500, 1000).share(dense) == 1500
     assert Bounds(5000, 10).share(dense) == 256
     assert Bounds(100, 10).share(dense) == 100
+
+
+class Signs:
+    """A tokenizer to which each character is a token."""
+
+    name = "signs"
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+
+LINES = st.lists(st.text("aé漢😀", max_size=12), max_size=12).map("\n".join)
+ENDS = st.none() | st.integers(1, 14)
+ROOM = st.integers(4, 100)  # bytes: one character at least
+
+
+def _first(text: str, most: int) -> str:
+    """What of it is shown: all, or whole lines, or of a longer line whole characters."""
+    lines = [line for line in accumulate(text.splitlines(keepends=True)) if len(line.encode()) <= most]
+    return lines[-1] if lines else text.encode()[:most].decode(errors="ignore")
+
+
+def _last(text: str, most: int) -> str:
+    lines = text.splitlines(keepends=True)
+    ends = ["".join(lines[at:]) for at in range(len(lines))]
+    fitting = [end for end in ends if len(end.encode()) <= most]
+    return fitting[0] if fitting else text.encode()[-most:].decode(errors="ignore")
+
+
+@given(LINES, ENDS, ENDS, ROOM)
+@example("aaa\nbbb\nccc", None, None, 8)
+def test_an_answer_has_as_many_whole_lines_as_fit_and_says_what_follows(
+    text: str, start: int | None, end: int | None, most: int
+) -> None:
+    wanted = "".join(text.splitlines(keepends=True)[(start or 1) - 1 : end])
+    if not wanted:
+        return
+    reader = reader_of(text.encode())
+    shown = read(reader, lines=(start, end), bounds=Bounds(most))
+    assert shown.text == _first(wanted, most)
+    assert shown.past_end is False
+    unit, _, following = shown.next.partition("=")
+    rest = wanted.removeprefix(shown.text)
+    asked: dict[str, Any] = {unit: following}
+    assert (read(reader, **asked).text if following else "") == rest
+    if rest:
+        assert unit == ("lines" if shown.text.endswith("\n") else "bytes")
+
+
+@given(LINES, st.integers(1, 14), ROOM)
+@example("aaaa\nbbb\nccc", 3, 7)
+def test_a_tail_has_as_many_whole_lines_as_fit_and_says_what_is_before(text: str, lines: int, most: int) -> None:
+    wanted = "".join(text.splitlines(keepends=True)[-lines:])
+    reader = reader_of(text.encode())
+    shown = tail(reader, lines, bounds=Bounds(most))
+    assert shown.text == _last(wanted, most)
+    before = shown.next.removeprefix("bytes=")
+    assert (read(reader, bytes=before).text if before else "") == wanted.removesuffix(shown.text)
+    assert shown.past_end is (not text)
+
+
+@given(LINES, st.integers(1, 60))
+def test_an_answer_has_no_more_tokens_than_it_may_and_most_of_what_fits(text: str, most: int) -> None:
+    reader, bounds = reader_of(text.encode()), Bounds(None, most, Signs())
+    for shown, is_end in ((read(reader, bounds=bounds), False), (tail(reader, 99, bounds=bounds), True)):
+        assert len(shown.text) <= most
+        assert (shown.text == text) == (not shown.next) == bounds.fits(text.encode()) == (len(text) <= most)
+        assert text.endswith(shown.text) if is_end else text.startswith(shown.text)
+
+
+def test_as_many_tokens_as_are_allowed_are_shown_and_little_less_of_a_long_line() -> None:
+    def shown(text: str, most: int, tokenizer: Tokenizer | None = None) -> list[int]:
+        reader, bounds = reader_of(text.encode()), Bounds(10_000, most, tokenizer or Signs())
+        return [len(passage.text) for passage in (read(reader, bounds=bounds), tail(reader, 99, bounds=bounds))]
+
+    assert [Bounds(most).fits(b"abc") for most in (2, 3)] == [False, True]
+    assert shown("é" * 100, 100) == [100, 100]
+    assert shown("é" * 1000, 100) == [97, 97]
+    assert shown("a\n" * 50, 100) == [100, 100]
+    assert shown("é" * 9, 1) == [0, 0]
+    assert shown("a" * 9, 0) == [1, 1]  # an answer never stays where it is
+
+
+@given(st.text("aé漢😀", min_size=1, max_size=12), st.data())
+def test_what_a_range_of_bytes_has_of_characters_that_it_splits_is_told(text: str, data: st.DataObject) -> None:
+    whole = text.encode()
+    start = data.draw(st.integers(0, len(whole) - 1))
+    end = data.draw(st.integers(start + 1, len(whole)))
+    borders = list(accumulate((len(char.encode()) for char in text), initial=0))
+    before = min(one for one in borders if one >= start) - start
+    behind = end - max(one for one in borders if one <= end)
+    shown = read(reader_of(whole), bytes=(start, end))
+    assert shown.exact is (before == behind == 0)
+    assert shown.split == (before if before <= end - start else 0, behind)  # 0 inside of one character
+
+
+def test_what_continues_no_character_is_no_part_of_one() -> None:
+    assert read(reader_of(b"\x80\x80ab"), bytes="1:3").split == (0, 0)
+    assert read(reader_of(b"a\xc3"), bytes="1:").split == (0, 0)
+
+
+def test_lines_of_what_is_no_text_are_a_short_look_where_an_answer_has_tokens() -> None:
+    reader = reader_of(b"\x7fELF\0\n" + b"\0" * 120 + "漢字".encode() * 100)
+    assert reader.facts.measure.kind == "binary"
+    look = read(reader, bounds=Bounds(None, 100_000, Signs()))
+    assert (look.bytes, look.next) == (Span(0, 126), f"bytes=126:{reader.totals.bytes}")
+    second = read(reader, lines="2:", bounds=Bounds(None, 100_000, Signs()))
+    assert (second.bytes, second.next) == (Span(6, 132), f"bytes=132:{reader.totals.bytes}")
+    assert read(reader, bytes=":", bounds=Bounds(None, 100_000, Signs())).next == ""
+    assert read(reader).next == ""
+    short = read(reader, bounds=Bounds(None, 100, Signs()))
+    assert (short.bytes, short.next) == (Span(0, 6), f"bytes=6:{reader.totals.bytes}")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "following"),
+    [({"chars": ":"}, "chars=6:"), ({"chars": "1:8"}, "chars=6:8"), ({"bytes": "1:9"}, "bytes=6:9")],
+)
+def test_a_range_goes_on_in_its_own_unit_and_to_its_own_end(wanted: dict[str, Any], following: str) -> None:
+    assert read(reader_of(b"a\nb\nc\nd\ne\nf"), bounds=Bounds(6), **wanted).next == following
+
+
+@pytest.mark.parametrize("unit", ["bytes", "chars"])
+def test_only_what_begins_at_the_end_or_behind_it_is_past_it(unit: str) -> None:
+    def is_past(data: bytes, wanted: str) -> bool:
+        asked: dict[str, Any] = {unit: wanted}
+        return read(reader_of(data), **asked).past_end
+
+    assert [is_past(b"1\n2\n3\n", wanted) for wanted in ("5:5", "-1:", "6:6", "7:")] == [False, False, True, True]
+    assert not is_past(b"1", ":")
+
+
+def test_the_answer_of_a_call_that_still_writes_says_so() -> None:
+    reader = reader_of(b"1\n2\n")
+    assert read(reader).notes == ()
+    reader.facts = replace(reader.facts, state="running")
+    assert read(reader, lines="1").notes == ("still running; 4 bytes so far",)

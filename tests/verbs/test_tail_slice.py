@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdall.text.tokens import default_tokenizer
 from holdall.values.errors import AnchorNotFound, BadRange
@@ -67,6 +69,11 @@ def test_slice_counts_characters() -> None:
     passage = cut(reader_of(TEXT.encode()), start=5, length=3)
     assert passage.text == "é漢a"
     assert (passage.chars, passage.bytes.start) == (Span(5, 8), len(TEXT[:5].encode()))
+
+
+def test_a_start_or_a_length_alone_has_the_other_end_open() -> None:
+    reader = reader_of("zwölf漢".encode())
+    assert (cut(reader, start=3).text, cut(reader, length=3).text) == ("lf漢", "zwö")
 
 
 @requirement("slice:anchor", "slice:window-default")
@@ -155,3 +162,33 @@ def test_a_tail_that_is_cut_by_tokens_shows_most_of_what_fits() -> None:
     bounds = Bounds(16 * 1024, 300, default_tokenizer())
     shown = tail(reader_of(b"a line of words\n" * 500), lines=500, bounds=bounds)
     assert 200 < default_tokenizer().count(shown.text) <= 300
+
+
+PIECES = st.text("aé漢\n", max_size=40)
+
+
+@given(PIECES, PIECES, st.integers(0, 60), st.integers(4, 80))
+def test_a_bounded_window_has_the_anchor_in_it_and_says_where_both_sides_are(
+    before: str, after: str, window: int, most: int
+) -> None:
+    text, half = before + "!" + after, window // 2
+    wanted = before[max(0, len(before) - half) :] + "!" + after[:half]
+    reader = reader_of(text.encode())
+    shown = cut(reader, anchor="!", window=window, bounds=Bounds(most))
+
+    def of(told: str) -> str:
+        start, length = (int(part.partition("=")[2]) for part in told.split(" "))
+        return cut(reader, start=start, length=length).text
+
+    left = "".join(of(note.removeprefix("the window begins before this: ")) for note in shown.notes)
+    assert left + shown.text + (of(shown.next) if shown.next else "") == wanted
+    assert "!" in shown.text
+    assert (shown.text == wanted) == (len(wanted.encode()) <= most) == (not shown.next and not shown.notes)
+    assert len(shown.data) <= most
+    assert shown.scanned == Span(0, len(before.encode()) + 1)
+
+
+def test_a_window_that_does_not_fit_is_nearly_as_large_as_what_fits() -> None:
+    shown = cut(reader_of(b"a" * 5000 + b"!" + b"b" * 5000), anchor="!", window=4000, bounds=Bounds(1000))
+    assert 900 < len(shown.text) <= 1000
+    assert abs(shown.text.count("a") - shown.text.count("b")) <= 1

@@ -57,9 +57,7 @@ class Bounds:
     whole: bool = False
 
     def fits(self, data: bytes) -> bool:
-        if self.most_bytes is not None and len(data) > self.most_bytes:
-            return False
-        return self._tokens(data) <= (self.most_tokens or 0) if self._counts(len(data)) else True
+        return (self.most_bytes is None or len(data) <= self.most_bytes) and self._in_tokens(data) == len(data)
 
     def share(self, measure: Measure) -> int | None:
         """Bytes for an answer that is not counted token by token: by the mix of this very output."""
@@ -71,36 +69,29 @@ class Bounds:
     def first(self, data: bytes) -> bytes:
         """The longest beginning that fits: whole lines where at least one fits, else whole characters."""
         kept = data if self.most_bytes is None else beginning(data, self.most_bytes).data
-        while self._counts(len(kept)) and (tokens := self._tokens(kept)) > (self.most_tokens or 0):
-            kept = beginning(kept, _smaller(len(kept), tokens, self.most_tokens or 0)).data
-        if len(kept) < len(data) and data[len(kept) - 1 : len(kept)] != b"\n":
-            newline = kept.rfind(b"\n")
-            kept = kept[: newline + 1] if newline >= 0 else kept
-        return kept
+        while (size := self._in_tokens(kept)) < len(kept):
+            kept = beginning(kept, size).data
+        return (kept[: kept.rfind(b"\n") + 1] or kept) if len(kept) < len(data) else kept
 
     def last(self, data: bytes) -> bytes:
         """The longest ending that fits, likewise."""
         kept = data if self.most_bytes is None else ending(data, self.most_bytes).data
-        while self._counts(len(kept)) and (tokens := self._tokens(kept)) > (self.most_tokens or 0):
-            kept = ending(kept, _smaller(len(kept), tokens, self.most_tokens or 0)).data
-        if len(kept) < len(data) and data[len(data) - len(kept) - 1 :][:1] != b"\n":
-            newline = kept.find(b"\n")
-            kept = kept[newline + 1 :] if 0 <= newline < len(kept) - 1 else kept
-        return kept
+        while (size := self._in_tokens(kept)) < len(kept):
+            kept = ending(kept, size).data
+        is_inside = len(kept) < len(data) and data[len(data) - len(kept) - 1 :][:1] != b"\n"
+        return (kept.partition(b"\n")[2] or kept) if is_inside else kept
 
-    def _counts(self, size: int) -> bool:
-        return self.most_tokens is not None and self.tokenizer is not None and size > self.most_tokens
-
-    def _tokens(self, data: bytes) -> int:
-        return count_in_pieces(self.tokenizer, data.decode("utf-8", "replace")) if self.tokenizer else 0
+    def _in_tokens(self, data: bytes) -> int:
+        """How many of these bytes to show for their tokens: all where they fit, else a little under the proportional
+        share, so that two or three rounds are enough.
+        """
+        if self.most_tokens is None or self.tokenizer is None or len(data) <= self.most_tokens:
+            return len(data)
+        tokens = count_in_pieces(self.tokenizer, data.decode("utf-8", "replace"))
+        return len(data) if tokens <= self.most_tokens else max(1, int(len(data) * self.most_tokens / tokens * 0.97))
 
 
 UNBOUNDED = Bounds(most_bytes=None)
-
-
-def _smaller(size: int, tokens: int, allowed: int) -> int:
-    """A little under the proportional share, so that two or three rounds are enough."""
-    return max(1, min(size - 1, int(size * allowed / tokens * 0.97)))
 
 
 # Read a range: by lines, bytes or characters, whatever the shape of the output.
@@ -141,7 +132,7 @@ def locate(reader: OutputReader, *, lines: object = None, bytes: object = None, 
         return Target(span, unit, asked_end, past_end=False)
     total = totals.bytes if unit == "bytes" else totals.chars
     span = ranges.resolve_offsets(wanted, total, unit=unit)
-    past_end = span.start == span.end == total and (wanted.start or 0) >= total
+    past_end = (wanted.start or 0) >= total
     if unit == "chars":
         span = Span(byte_of_char(reader, span.start), byte_of_char(reader, span.end))
     return Target(span, unit, asked_end, past_end)
@@ -172,12 +163,9 @@ def read(
 
 
 def beginning_of(reader: OutputReader, span: Span, bounds: Bounds) -> bytes:
-    """As much of the span as an answer holds. Never reads more than that."""
-    if bounds.most_bytes is not None and span.end - span.start > bounds.most_bytes:
-        # One byte more than may be shown tells whether the cut falls on a line end.
-        return bounds.first(reader.read(span.start, span.start + bounds.most_bytes + 1))
-    data = reader.read(span.start, span.end)
-    return data if bounds.fits(data) else bounds.first(data)
+    """As much of the span as an answer holds. Reads one byte more: that tells whether the cut is at its end."""
+    end = span.end if bounds.most_bytes is None else min(span.end, span.start + bounds.most_bytes + 1)
+    return bounds.first(reader.read(span.start, end))
 
 
 def passage(
@@ -214,7 +202,7 @@ def passage(
 
 def _split_start(reader: OutputReader, span: Span, data: bytes) -> int:
     """How many bytes at the beginning of a range continue a character that begins before it."""
-    if not data or data[0] & 0xC0 != 0x80:
+    if data[0] & 0xC0 != 0x80:
         return 0
     try:
         return min(len(data), split_character(reader.read(span.start - 3, span.start), data[:3])[1])
@@ -255,8 +243,7 @@ def tail(reader: OutputReader, lines: int = DEFAULT_LINES, *, bounds: Bounds = U
     start = span.start
     if bounds.most_bytes is not None:
         start = max(start, span.end - bounds.most_bytes - 1)
-    data = reader.read(start, span.end)
-    data = data if start == span.start and bounds.fits(data) else bounds.last(data)
+    data = bounds.last(reader.read(start, span.end))
     shown = Span(span.end - len(data), span.end)
     before = f"bytes={span.start}:{shown.start}" if shown.start > span.start else ""
     return passage(reader, shown, data, going_on=before)
@@ -348,8 +335,7 @@ def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:
             if seen == wanted:
                 return at
             seen += 1
-            further = stringzilla.find(view, needle, at + len(needle))
-            at = further
+            at = stringzilla.find(view, needle, at + len(needle))
     if seen:
         message = f"Anchor not found in content: it occurs {seen:,} times (match_index 0 to {seen - 1})."
         raise AnchorNotFound(message, handle=handle, scanned=size)

@@ -1,0 +1,162 @@
+"""What a notice is built from: errors with what is around them, where each of them is, what is worth reading first, and
+whether all of an output would fit.
+"""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.policy.decide import Limits
+from holdall.store.reader import FileReader
+from holdall.text.tokens import Estimate
+from holdall.verbs.preview import notice_view, whole_text, with_paragraphs
+from holdall.wire.dialect import View
+from tests.support import reader_of
+
+ERROR = "ERROR: it broke"
+
+
+def seen(reader: FileReader, *, tokens: int = 300) -> View:
+    return notice_view(reader, lambda: "7d1a7d1a", tokenizer=Estimate(), most_tokens=tokens)
+
+
+def paragraphs(reader: FileReader, *, room: int = 1000, tag: str = "7d1a7d1a") -> View:
+    return with_paragraphs(reader, replace(seen(reader), snippet_bytes=room), lambda: tag)
+
+
+WORDS = st.integers(0, 90).map(lambda length: ("some words " * 9)[:length].rstrip())
+
+
+@given(st.lists(WORDS, max_size=12), st.integers(0, 1000), st.lists(WORDS, max_size=24))
+def test_an_error_is_shown_with_the_lines_around_it_up_to_blank_ones(
+    before: list[str], length: int, after: list[str]
+) -> None:
+    text = "".join(f"{line}\n" for line in ("first", *before, ERROR + "!" * length, *after))
+    view = paragraphs(reader_of(text.encode()))
+    at = text.index(ERROR)
+    starts = [0, *(place + 1 for place in range(at) if text[place] == "\n")]
+    near = [one for one in starts if at <= 400 or one > at - 400]
+    start = next(one for one in near if text[one] != "\n" and "\n\n" not in text[one:at])
+    end = text.find("\n\n", at, at + 800)
+    if end < 0:
+        cut = text[at : at + 800]
+        end = at + (cut.rfind("\n") if len(cut) == 800 and "\n" in cut else len(cut))
+    shown = text[start:end].rstrip("\n")
+    assert view.errors == ((text.count("\n", 0, start) + 1, shown + ("" if "\n" in text[at : at + 800] else "…")),)
+    (span,) = view.error_spans
+    assert text[span.start : span.end] == shown
+    assert (view.more_errors, view.at_least) == (0, False)
+
+
+def _broken(*numbers: int, lines: int = 400) -> FileReader:
+    """A log in which these lines are errors, each in a paragraph of its own."""
+    told = (
+        f"\nERROR in part {number:03}\n\n" if number in numbers else f"line {number:03}\n" for number in range(lines)
+    )
+    return reader_of("".join(told).encode())
+
+
+def test_as_many_errors_are_shown_as_there_is_room_for_in_their_order_and_the_others_are_counted() -> None:
+    reader = _broken(*range(10, 400, 20))
+    told = [f"ERROR in part {number:03}" for number in range(10, 400, 20)]
+    for room, number in ((0, 1), (33, 1), (34, 2), (67, 3), (68, 4), (10_000, 20)):  # one is shown in any case
+        view = paragraphs(reader, room=room)
+        assert ([text for _, text in view.errors], view.more_errors) == (told[:number], 20 - number)
+
+
+def test_errors_of_one_paragraph_are_shown_once_and_none_of_them_is_left_over() -> None:
+    data = b"line\n" * 300 + b"\nERROR: one\nERROR: two\nERROR: three\n\n" + b"line\n" * 300
+    view = paragraphs(reader_of(data))
+    assert [text for _, text in view.errors] == ["ERROR: one\nERROR: two\nERROR: three"]
+    assert view.more_errors == 0
+
+
+@pytest.mark.parametrize(("middle", "at_least"), [(0, False), (1, True)])
+def test_errors_are_counted_in_both_ends_of_a_large_output(middle: int, at_least: bool) -> None:
+    """So many bytes of each; what is between is not looked at."""
+    end = 512 * 1024
+    first, last = b"ERROR: in the beginning\n\n".ljust(end, b"\n"), b"\nERROR: near the end\n\n".rjust(end, b"\n")
+    view = paragraphs(reader_of(first + b"x" * middle + last), room=10_000)
+    assert [text for _, text in view.errors] == ["ERROR: in the beginning", "ERROR: near the end"]
+    assert (view.more_errors, view.at_least) == (0, at_least)
+
+
+def test_the_tag_occurs_in_nothing_that_is_shown() -> None:
+    reader = reader_of(b"line\n" * 3000 + b"\nERROR: 7d1a7d1a\n\n" + b"line\n" * 3000)
+    view = replace(seen(reader), tag="7d1a7d1a")
+    assert with_paragraphs(reader, view, lambda: "aaaaaaaa").tag == "aaaaaaaa"
+    assert with_paragraphs(reader, replace(view, tag="bbbbbbbb"), lambda: "aaaaaaaa").tag == "bbbbbbbb"
+    for end in ("head", "tail"):
+        shown = replace(view, tag="cccccccc", head=b"", tail=b"")
+        shown = replace(shown, head=b"cccccccc") if end == "head" else replace(shown, tail=b"cccccccc")
+        assert with_paragraphs(reader, shown, lambda: "aaaaaaaa").tag == "aaaaaaaa"
+
+
+LOG = [f"2026-01-01 10:{number // 60:02}:{number % 60:02} INFO request {number} served\n" for number in range(2000)]
+
+
+def _log(**lines: str) -> FileReader:
+    told = list(LOG)
+    for name, line in lines.items():
+        told[int(name.removeprefix("l")) - 1] = line + "\n"
+    return reader_of("".join(told).encode())
+
+
+@pytest.mark.parametrize("indent", [0, 40])
+def test_each_error_of_a_notice_is_where_it_says(indent: int) -> None:
+    reader = _log(l701=" " * indent + "ERROR connection refused", l1501="ERROR " + "very " * 99 + "long")
+    for tokens, longest in ((300, 88), (400, 200)):
+        view = seen(reader, tokens=tokens)
+        assert [line for line, _ in view.errors] == [701, 1501]
+        assert len(view.errors[1][1].encode()) <= longest + 2
+        for (_, text), span in zip(view.errors, view.error_spans, strict=True):
+            assert reader.read(span.start, span.end).decode() == text.removesuffix("…")
+            assert span.end > span.start
+
+
+def test_an_error_that_is_not_shown_as_it_is_stored_has_no_place() -> None:
+    reader = _log(l701="ERROR \x1b[31mconnection\x1b[0m refused")
+    (span,) = seen(reader).error_spans
+    assert span.start == span.end == sum(map(len, LOG[:700]))
+
+
+def test_what_is_worth_reading_is_an_error_with_five_lines_on_both_sides() -> None:
+    assert seen(_log(l701="ERROR connection refused")).near == (696, 706)
+    assert seen(_log(l3="ERROR connection refused")).near == (1, 8)
+    assert seen(_log(l1998="ERROR connection refused")).near == (1993, 2000)
+    assert seen(_log()).near is None
+    assert seen(_log(l701="ERROR " + "x" * 5000)).near is None  # the place in a long line may be anywhere
+
+
+@pytest.mark.parametrize(
+    ("limits", "fits"),
+    [
+        (Limits(bytes=12), True),
+        (Limits(bytes=11), False),
+        (Limits(lines=2), True),
+        (Limits(lines=1), False),
+        (Limits(chars=11), True),
+        (Limits(chars=10), False),
+        (Limits(), True),
+    ],
+)
+def test_the_whole_text_is_there_where_it_is_inside_the_limits(limits: Limits, fits: bool) -> None:
+    text = "zwölf\nzehn\n"
+    assert whole_text(reader_of(text.encode()), limits, Estimate()) == (text if fits else None)
+
+
+def test_the_whole_text_is_there_of_what_is_whole_and_text() -> None:
+    reader = reader_of(b"so far")
+    assert whole_text(reader_of(b"a\xff"), Limits(), Estimate()) is None
+    reader.facts = replace(reader.facts, state="failed", error="it broke")
+    assert whole_text(reader, Limits(), Estimate()) is None
+    assert whole_text(reader, Limits(), Estimate(), in_part=True) == "so far"
+
+
+def test_what_is_much_larger_than_its_limits_is_not_read() -> None:
+    reader = reader_of(b"x" * 1281)
+    reader.read = lambda start, end: pytest.fail("read")
+    for limits in (Limits(tokens=10), Limits(chars=10), Limits(bytes=1280)):
+        assert whole_text(reader, limits, Estimate()) is None
