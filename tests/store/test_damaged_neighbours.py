@@ -10,6 +10,7 @@ from holdall.store.reader import byte_of_char, char_of_byte, line_of_byte
 from holdall.values.errors import OutputDamaged
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK
+from holdall.verbs.read import read
 from tests.requirements import requirement
 from tests.store.support import keep
 
@@ -44,6 +45,22 @@ def test_bytes_beside_a_damaged_block_are_read_with_their_places(tmp_path: Path,
             assert byte_of_char(reader, char_of_byte(reader, at)) == at
         with pytest.raises(OutputDamaged, match=r"checksum mismatch in bytes 131,072 to 196,608\."):
             reader.read(2 * BLOCK, 2 * BLOCK + 1)
+
+
+@requirement("store:blocks-checked")
+@pytest.mark.parametrize("shift", range(4))
+def test_a_character_that_begins_in_a_damaged_block_is_told_from_those_that_are_whole(
+    tmp_path: Path, shift: int
+) -> None:
+    text = "x" * shift + "𝄞" * 50_000
+    whole = text.encode()
+    store, facts = damaged(tmp_path, text, 0, 2)
+    with closing(store), closing(store.open(facts)) as reader:
+        assert read(reader, bytes=(BLOCK, BLOCK + 10)).split == (shift, (10 - shift) % 4)
+        assert read(reader, bytes=(BLOCK, BLOCK + 2)).split == (min(shift, 2), 0), "what is before is not known"
+        last = read(reader, bytes=(2 * BLOCK - 10, 2 * BLOCK))
+        assert last.data == whole[2 * BLOCK - 10 : 2 * BLOCK]
+        assert (last.chars.end, last.split[1]) == (shift + (2 * BLOCK - shift) // 4, 0), "nor is what is behind"
 
 
 @requirement("store:verify-all")

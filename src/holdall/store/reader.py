@@ -69,7 +69,11 @@ def char_of_byte(reader: OutputReader, byte: int) -> int:
     start, ended = _char_border(reader, block * BLOCK)
     data = reader.read(start, byte)
     if data:
-        data = data[: len(data) - straddling_bytes(data, reader.read(byte, byte + 3))]
+        try:
+            straddling = straddling_bytes(data, reader.read(byte, byte + 3))
+        except OutputDamaged:  # the block behind: in a text, a character that is not whole goes on there
+            straddling = pending_bytes(data[-3:])
+        data = data[: len(data) - straddling]
     return reader.table.chars_before(block) + ended + (len(data) if data.isascii() else len(decode(data)[0]))
 
 
