@@ -378,7 +378,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def new_file(path: str, *, force: bool) -> Generator[Callable[[bytes], None]]:
     """Gives a function that appends. The file has its name when the block ends well; else nothing of it is left."""
     folder_path, name = os.path.split(os.path.abspath(path))
-    _check(path, name, force=force)
+    _check(path, force=force)
     with _explained(path, folder_path):
         folder = os.open(folder_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     temporary = f".holdall-{new_tag(16)}.part"
@@ -427,9 +427,9 @@ def open_bundle(path: str) -> Generator[Callable[[int], bytes]]:
         os.close(descriptor)
 
 
-def _check(path: str, name: str, *, force: bool) -> None:
+def _check(path: str, *, force: bool) -> None:
     """Checked before anything is read, so that errors come early."""
-    if not name or "\0" in path:
+    if not path or "\0" in path:
         raise UsageError(f"{flat(path[:300])!r} is not the name of a file.")
     try:
         about = os.stat(path, follow_symlinks=False)
