@@ -134,7 +134,7 @@ MODULES: dict[str, list[str]] = {
     "verbs/grep.py": ["tests/verbs/test_grep.py", "tests/verbs/test_grep_bad_inputs.py", "tests/verbs/test_lookout.py"],
     "store/bundle/export.py": ["tests/store/test_bundle.py", "tests/bag/test_bundles.py"],
     "store/bundle/redact.py": ["tests/store/test_bundle_redact.py"],
-    "store/bundle/restore.py": ["tests/store/test_bundle.py", "tests/store/test_bundle_refused.py"],
+    "store/bundle/restore.py": ["tests/store/test_bundle_restore.py", "tests/store/test_bundle_refused.py", "tests/store/test_bundle.py"],
     "verbs/preview.py": ["tests/verbs/test_preview.py", "tests/wire/test_dialects.py", "tests/wire/test_notice.py"],
     "verbs/query.py": ["tests/verbs/test_query_path.py", "tests/verbs/test_query_also.py"],
     "verbs/diff.py": ["tests/verbs/test_diff.py"],

@@ -28,7 +28,6 @@ from holdall.values.errors import (
     OutputDamaged,
     QuotaReached,
     SessionExists,
-    StoreFull,
     UnknownHandle,
     UsageError,
 )
@@ -315,51 +314,6 @@ def test_a_quota_is_asked_before_anything_is_written(folder_store: DirectoryStor
         imported(Path(elsewhere.home), bundle, quota=Quota(store_bytes=folder_store.used_bytes() + 50_000))
     assert {name for name in tree(Path(elsewhere.home)) if name != "names"} <= set(before)
     imported(Path(elsewhere.home), bundle, quota=Quota(100_000_000, 100_000_000))
-
-
-def test_a_disk_that_is_full_leaves_nothing_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(descriptor: int, data: bytes) -> int:
-        raise OSError(28, "No space left on device")
-
-    def write_it() -> None:
-        with new_file(str(tmp_path / "b"), force=False) as write:
-            monkeypatch.setattr(os, "write", full)
-            write(b"data")
-
-    with pytest.raises(StoreFull, match="Nothing of it is left there"):
-        write_it()
-    monkeypatch.undo()
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("force", [True, False])
-def test_nothing_takes_the_place_of_a_pipe_a_device_or_a_link(tmp_path: Path, force: bool) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "link").symlink_to("target")
-    for path, what in (("pipe", "not a regular file"), ("link", "a link"), ("/dev/full", "not a regular file")):
-        with pytest.raises(UsageError, match=f"is {what}. Name another file, or write to standard output: -o -"):  # noqa: SIM117
-            with new_file(str(tmp_path / path), force=force):
-                pass
-    assert (tmp_path / "pipe").is_fifo()
-    assert (tmp_path / "link").is_symlink()
-    assert Path("/dev/full").is_char_device()
-
-
-def test_a_file_that_comes_into_being_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
-    target = tmp_path / "bundle"
-
-    def write_it() -> None:
-        with new_file(str(target), force=False) as write:
-            write(b"ours")
-            target.write_text("theirs")
-
-    with pytest.raises(UsageError, match="--force"):
-        write_it()
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["theirs"]
-    with new_file(str(target), force=True) as write:
-        write(b"ours")
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["ours"]
-    assert target.stat().st_mode & 0o777 == 0o600
 
 
 def _long(lines: int) -> str:

@@ -442,7 +442,8 @@ def test_a_bundle_that_was_only_taken_apart_and_put_together_is_taken(bundle: by
         (b"holdall bundle 0\n", "has the format 0"),
         (b"holdall bundle one\n", "no bundle of Holdall"),
         (b"holdall bundle\n", "no bundle of Holdall"),
-        (b"x" * 1000, "longer than any"),
+        (b"x" * 399 + b"\n", "no bundle of Holdall"),
+        (b"x" * 400 + b"\n", "longer than any"),
     ],
 )
 def test_another_version_is_named(head: bytes, reason: str, bundle: bytes, home: Path) -> None:

@@ -3,12 +3,14 @@
 import errno
 import io
 import os
+import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdall.store.bundle import stream
@@ -53,6 +55,7 @@ def in_pieces(data: bytes, size: int) -> Callable[[int], bytes]:
 
 
 @given(st.lists(st.binary(max_size=900), max_size=5), st.integers(1, 2000), st.integers(1, 400))
+@example([random.Random(1).randbytes(3000)], 600, 400)
 def test_entries_come_back_however_they_are_written_and_read(parts: list[bytes], size: int, at_once: int) -> None:
     out: list[bytes] = []
     made = entries_of(parts)
@@ -66,6 +69,16 @@ def test_entries_come_back_however_they_are_written_and_read(parts: list[bytes],
         found.append((entry, reader.whole(entry)))
     assert found == made
     assert 0 < reader.packed <= number
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_a_byte_behind_the_end_is_seen_however_it_comes(size: int) -> None:
+    out = io.BytesIO()
+    written([], out.write)
+    reader = BundleReader(in_pieces(out.getvalue() + b"x", size))
+    reader.contents()
+    with pytest.raises(BundleRefused, match="does not match the hash at its end"):
+        reader.next_entry()
 
 
 @pytest.mark.parametrize("length", [4 << 20, (4 << 20) + 1, 9_000_000])
@@ -245,18 +258,37 @@ def test_an_error_of_the_disk_is_told_as_what_it_is(
         write_it()
 
 
-def test_how_much_is_free_may_be_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_much_is_free_is_told_and_may_be_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_: object) -> None:
         raise OSError(errno.ENOSPC, "full")
 
     def write_it() -> None:
         with new_file(f"{tmp_path}/b", force=False) as write:
             monkeypatch.setattr(os, "write", gone)
-            monkeypatch.setattr(os, "statvfs", gone)
             write(b"data")
 
+    def some(_: str) -> SimpleNamespace:
+        return SimpleNamespace(f_bavail=30, f_frsize=512)
+
+    monkeypatch.setattr(os, "statvfs", some)
+    with pytest.raises(StoreFull, match=r": 15\.4 kB free in"):
+        write_it()
+    monkeypatch.setattr(os, "statvfs", gone)
     with pytest.raises(StoreFull, match="an unknown amount free"):
         write_it()
+
+
+def test_what_has_its_name_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its bytes are on the disk before its name is, and then the folder that says so."""
+    synced: list[tuple[int, bool]] = []
+
+    def sync(number: int) -> None:
+        synced.append((os.fstat(number).st_ino, (tmp_path / "b").exists()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with new_file(f"{tmp_path}/b", force=False) as write:
+        write(b"data")
+    assert synced == [((tmp_path / "b").stat().st_ino, False), (tmp_path.stat().st_ino, True)]
 
 
 @pytest.mark.parametrize(
@@ -282,3 +314,48 @@ def test_a_disk_that_cannot_read_says_so(tmp_path: Path, monkeypatch: pytest.Mon
         with pytest.raises(StoreFault, match="Input/output error while reading the bundle"):
             read(1)
         monkeypatch.undo()
+
+
+def test_a_disk_that_is_full_leaves_nothing_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    def write_it() -> None:
+        with new_file(str(tmp_path / "b"), force=False) as write:
+            monkeypatch.setattr(os, "write", full)
+            write(b"data")
+
+    with pytest.raises(StoreFull, match="Nothing of it is left there"):
+        write_it()
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_nothing_takes_the_place_of_a_pipe_a_device_or_a_link(tmp_path: Path, force: bool) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("target")
+    for path, what in (("pipe", "not a regular file"), ("link", "a link"), ("/dev/full", "not a regular file")):
+        with pytest.raises(UsageError, match=f"is {what}. Name another file, or write to standard output: -o -"):  # noqa: SIM117
+            with new_file(str(tmp_path / path), force=force):
+                pass
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()
+    assert Path("/dev/full").is_char_device()
+
+
+def test_a_file_that_comes_into_being_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    target = tmp_path / "bundle"
+
+    def write_it() -> None:
+        with new_file(str(target), force=False) as write:
+            write(b"ours")
+            target.write_text("theirs")
+
+    with pytest.raises(UsageError, match="--force"):
+        write_it()
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["theirs"]
+    with new_file(str(target), force=True) as write:
+        write(b"ours")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["ours"]
+    assert target.stat().st_mode & 0o777 == 0o600

@@ -24,7 +24,7 @@ from holdall.values.errors import BadQuery, UsageError
 from holdall.values.settings import Settings
 from holdall.values.spans import Span
 from holdall.verbs import diff as module
-from holdall.verbs.diff import diff
+from holdall.verbs.diff import diff, near_difference
 from holdall.verbs.read import UNBOUNDED, Bounds
 from holdall.wire.answers import told_change, told_difference
 from tests.requirements import requirement
@@ -401,3 +401,208 @@ def test_opening_the_other_output_is_part_of_the_time_of_the_call() -> None:
 
     diff(opened(b"a\n"), other="other", bounds=Bounds(settings=Settings(grep_seconds=7.0), open=opening))
     assert seen == [7.0]
+
+
+def without(data: bytes, spans: list[Span]) -> bytes:
+    """What is left of it beside these."""
+    borders = [0, *(border for span in spans for border in (span.start, span.end)), len(data)]
+    assert borders == sorted(borders)
+    return b"".join(data[start:end] for start, end in list(itertools.pairwise(borders))[::2])
+
+
+@requirement("diff:lines")
+@given(
+    st.lists(st.sampled_from(["a", "b", "", "ab", "c" * 9]), max_size=12),
+    st.lists(st.sampled_from(["a", "b", "", "ab", "c" * 9]), max_size=12),
+    st.sampled_from([1, 3, 1 << 20]),
+)
+def test_beside_the_changes_both_outputs_are_the_same(lines: list[str], others: list[str], piece: int) -> None:
+    """However large the pieces are in which they are read."""
+    one, other = ("".join(f"{line}\n" for line in side).encode() for side in (lines, others))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_PIECE", piece)
+        found = compared(one, other, by="lines")
+    left = without(one, [change.before.bytes for change in found.changes if change.before])
+    assert left == without(other, [change.after.bytes for change in found.changes if change.after])
+    assert found.removed + found.changed == len(lines) - left.count(b"\n")
+    assert found.added + found.changed == len(others) - left.count(b"\n")
+    assert (found.total, found.of, found.next) == (len(found.changes), len(lines) if one != other else None, None)
+
+
+LONG = "x" * 250 + "{}" + "y" * 400
+
+
+@pytest.mark.parametrize("by", ["lines", "json"])
+@pytest.mark.parametrize("piece", [7, 1 << 20])
+def test_of_what_is_long_both_sides_show_where_they_begin_to_differ(
+    by: str, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PIECE", piece)
+    one, other = (f'"{LONG.format(sign)}"' for sign in ("BEFORE", "AFTER"))
+    (change,) = compared(one, other, by=by).changes
+    for side, text in ((change.before, "BEFORE"), (change.after, "AFTER")):
+        assert side
+        assert side.cut
+        assert side.text == f"…{'x' * 100}{(text + 'y' * 100)[:100]}…"
+        assert side.bytes == Span(151, 351)
+    short = compared("x" * 300 + "\n", "x" * 299 + "\n", by="lines").changes[0]
+    assert [side and (side.text, side.cut) for side in (short.before, short.after)] == [
+        ("x" * 300, False),
+        ("x" * 299, False),
+    ]
+    over = compared("x" * 301 + "\n", "z" * 301 + "\n", by="lines").changes[0]
+    assert over.before
+    assert (over.before.text, over.before.bytes, over.before.cut) == ("x" * 100 + "…", Span(0, 100), True)
+
+
+def test_of_many_lines_the_first_six_are_shown() -> None:
+    for number, cut in ((6, False), (7, True)):
+        (change,) = compared("a\n", "a\n" + "".join(f"new {at}\n" for at in range(number))).changes
+        assert change.after
+        assert (change.after.text, change.after.cut) == ("\n".join(f"new {at}" for at in range(6)), cut)
+        assert change.after.bytes == Span(2, 2 + 6 * number)
+
+
+def test_what_is_no_text_is_shown_as_its_bytes() -> None:
+    (change,) = compared(b"\x00\xff\n", b"\x00\xfe" * 200 + b"\n").changes
+    assert change.before
+    assert change.after
+    assert (change.before.text, change.before.exact) == ("00 ff", False)
+    assert (change.after.text, change.after.exact) == (" ".join(["00 fe"] * 50) + "…", False)
+
+
+def test_an_answer_holds_as_many_changes_as_are_asked_for_and_fit() -> None:
+    one, other = "".join(f"{at}\n" for at in range(10)), "".join(f"{at if at % 2 else 'new'}\n" for at in range(10))
+    cost = len("0") + len("new") + 48
+    for room, number in ((cost - 1, 1), (2 * cost - 1, 1), (2 * cost, 2), (5 * cost, 5)):
+        found = compared(one, other, bounds=Bounds(room))
+        assert (len(found.changes), found.next) == (number, number if number < 5 else None)
+        rest = compared(one, other, bounds=Bounds(room), skip=number)
+        assert [*found.changes, *rest.changes][number : number + 1] == list(rest.changes[:1])
+    assert (compared(one, other, limit=4).next, compared(one, other, limit=5).next) == (4, None)
+    many = ["".join(f"{sign}{at}\n\n" for at in range(250)) for sign in "ab"]
+    assert (
+        compared(*many, by="lines").next,
+        compared(*many, by="lines", bounds=replace(UNBOUNDED, whole=True)).next,
+    ) == (
+        200,
+        None,
+    )
+
+
+def test_what_calls_left_behind_is_said_of_the_one_that_did() -> None:
+    def told(**facts: Any) -> tuple[str, ...]:
+        one, other = opened(b"a\n"), opened(b"b\n")
+        other.facts = replace(other.facts, **facts)
+        return compare(one, other, bounds=UNBOUNDED).notes
+
+    assert told() == ()
+    assert told(state="running") == ("still running: compared what is there so far",)
+    (failed,) = told(state="failed", error="it broke")
+    assert failed.startswith("the call of the later one did not end well: ")
+
+
+def test_two_outputs_are_compared_and_not_one_with_itself() -> None:
+    one = opened(b"a\n")
+    with pytest.raises(UsageError, match="these are the same output"):
+        compare(one, one, bounds=UNBOUNDED)
+    with pytest.raises(UsageError, match="name the other output"):
+        diff(one, other="", bounds=replace(UNBOUNDED, open=contextlib.nullcontext))
+    with pytest.raises(UsageError, match="name the other output"):
+        diff(one, other="x", bounds=UNBOUNDED)
+
+
+@requirement("diff:rows")
+def test_columns_that_came_went_or_changed_places_are_told() -> None:
+    rows = ["1,a,x", "2,b,y"]
+    told = {
+        other: compared("\n".join(["id,n,v", *rows]), "\n".join([other, *changed])).notes
+        for other, changed in {
+            "id,n": ["1,a", "2,b"],
+            "id,n,v,w": ["1,a,x,0", "2,b,y,0"],
+            "id,v,n": ["1,x,a", "2,y,b"],
+            "id,v,w": ["1,x,0", "2,y,0"],
+        }.items()
+    }
+    assert told == {
+        "id,n": ("1 column removed: v",),
+        "id,n,v,w": ("1 column added: w",),
+        "id,v,n": ("columns in another order",),
+        "id,v,w": ("1 column removed: n", "1 column added: w"),
+    }
+
+
+@requirement("diff:rows")
+def test_a_row_over_several_lines_has_its_place_and_a_long_one_is_cut() -> None:
+    one = 'id,text\n1,"two\nlines"\n2,b\n3,c\n'
+    other = f'\ufeffid,text\n1,"two\nother lines"\n2,{"b" * 400}\n\n4,{"d" * 400}\n'
+    found = {change.name: change for change in compared(one, other).changes}
+    assert list(found) == ["id=1", "id=2", "id=4", "id=3"]
+    first, second, added, removed = found.values()
+    assert [side and (side.text, side.lines, side.cut) for side in (first.before, first.after)] == [
+        ("text: two\nlines", Span(2, 3), False),
+        ("text: two\nother lines", Span(2, 3), False),
+    ]
+    assert second.after
+    assert (second.after.text, second.after.cut) == ("text: " + "b" * 294 + "…", True)
+    assert added.after
+    assert (added.before, added.after.text, added.after.cut) == (None, "4," + "d" * 298, True)
+    assert removed.before
+    assert (removed.before.text, removed.after, removed.before.bytes) == ("3,c", None, Span(26, 29))
+
+
+@requirement("diff:json")
+def test_json_deeper_than_is_opened_or_below_a_long_path_is_one_value() -> None:
+    def nested(levels: int, value: str, name: str = "a") -> str:
+        return f'{{"{name}":' * levels + value + "}" * levels
+
+    assert compared(nested(100, "1"), nested(100, "2")).changes[0].name == "$" + ".a" * 100
+    assert compared(nested(101, "1"), nested(101, "2")).changes[0].name == "$" + ".a" * 100
+    wide = "k" * 499  # with its point five hundred characters
+    assert compared(nested(3, "1", wide), nested(3, "2", wide)).changes[0].name == "$" + f".{wide}" * 2
+    assert compared(nested(2, '"\\u0061"'), nested(2, '"a"')).total == 0
+
+
+NUMBERS = [f"line {number}\n" for number in range(1000)]
+
+
+def near(one: str, other: str) -> Difference | None:
+    return near_difference(opened(one.encode()), opened(other.encode()))
+
+
+@pytest.mark.parametrize(
+    ("lines", "changed", "is_near"), [(1000, 50, True), (1000, 51, False), (100, 20, True), (100, 21, False)]
+)
+def test_two_are_nearly_the_same_where_twenty_lines_or_a_twentieth_differ(
+    lines: int, changed: int, is_near: bool
+) -> None:
+    other = [line if at >= changed else f"LINE {at}\n" for at, line in enumerate(NUMBERS[:lines])]
+    found = near("".join(NUMBERS[:lines]), "".join(other))
+    assert (found and found.changed) == (changed if is_near else None)
+
+
+def test_what_is_more_than_half_of_one_of_them_is_not_little() -> None:
+    assert near("same\n" * 10, "same\n" * 10 + "x" * 49 + "\n")
+    assert near("same\n" * 10, "same\n" * 10 + "x" * 50 + "\n") is None
+    assert near("same\n" * 10 + "x" * 50 + "\n", "same\n" * 10) is None
+
+
+def test_only_two_of_a_kind_that_are_not_too_large_are_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = "id,v\n" + "".join(f"{at},{at}\n" for at in range(300))
+    assert near(table, "".join(NUMBERS)) is None
+    found = near(table, table.replace("7,7\n", "7,8\n", 1))
+    assert found
+    assert (found.unit, found.changes[0].name) == ("row", "id=7")
+    monkeypatch.setattr(module, "_CLOSE_BYTES", len(table))
+    assert (near(table, table.replace("7,7\n", "7,8\n", 1)) or found).unit == "row"
+    monkeypatch.setattr(module, "_CLOSE_BYTES", len(table) - 1)
+    found = near(table, table.replace("7,7\n", "7,8\n", 1))
+    assert found
+    assert found.unit == "line"
+    monkeypatch.setattr(module, "NEAR_BYTES", len(table))
+    assert near(table, table.replace("7,7\n", "7,8\n", 1))
+    monkeypatch.setattr(module, "NEAR_BYTES", len(table) - 1)
+    assert near(table, table.replace("7,7\n", "7,8\n", 1)) is None
+    same = near(table, table)
+    assert same
+    assert same.same_bytes

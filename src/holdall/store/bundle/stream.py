@@ -310,7 +310,7 @@ class BundleReader:
         """At least one byte of what is unpacked next; with `keep` it stays where it is."""
         while self._at >= len(self._held):
             self._held, self._at = self._unpacked(), 0
-        piece = self._held[self._at : self._at + most] if self._at or most < len(self._held) else self._held
+        piece = self._held[self._at : self._at + most]
         if not keep:
             self._at += len(piece)
         return piece
@@ -382,7 +382,6 @@ def new_file(path: str, *, force: bool) -> Generator[Callable[[bytes], None]]:
     with _explained(path, folder_path):
         folder = os.open(folder_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     temporary = f".holdall-{new_tag(16)}.part"
-    descriptor = -1
     try:
         with _explained(path, folder_path):
             descriptor = disk.create(temporary, inside=folder)
@@ -391,14 +390,15 @@ def new_file(path: str, *, force: bool) -> Generator[Callable[[bytes], None]]:
             with _explained(path, folder_path):
                 write_all(descriptor, data)
 
-        yield write
-        with _explained(path, folder_path):
-            os.fsync(descriptor)
-            _name(temporary, name, folder, path, force=force)
-            os.fsync(folder)
-    finally:
-        if descriptor >= 0:
+        try:
+            yield write
+            with _explained(path, folder_path):
+                os.fsync(descriptor)
+                _name(temporary, name, folder, path, force=force)
+                os.fsync(folder)
+        finally:
             os.close(descriptor)
+    finally:
         with contextlib.suppress(OSError):
             os.unlink(temporary, dir_fd=folder)
         os.close(folder)
