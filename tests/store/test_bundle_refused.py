@@ -358,6 +358,9 @@ LIES: dict[str, tuple[Lie, str]] = {
         lambda forged: _facts(lambda facts: replace(facts, id=_id_of(forged, 1)))(forged), "the same id"
     ),
     "a log in the wrong place": (_moved("0/transcript.ndjson"), "wrong place"),
+    "masks before the tree": (
+        lambda forged: forged.entries.insert(forged.at("tree.json"), ("0/masks.ndjson", b"{}\n")), "wrong place"
+    ),
     "a log that is missing": (_without("0/transcript.ndjson"), "transcript bytes"),
     "a log that is longer": (
         lambda forged: forged.change("0/events.ndjson", lambda data: data * 2), "more than it says"

@@ -28,7 +28,7 @@ from holdall.values.bundles import Bundle, BundledSession
 from holdall.values.errors import BundleRefused, StoreFault, StoreFull, UsageError
 
 ID = "11111111-1111-4111-8111-111111111111"
-BUNDLE = Bundle((BundledSession(ID, "s1", 1.0, format=2),))
+BUNDLE = Bundle((BundledSession(ID, "größer", 1.0, format=2),))
 
 
 def written(entries: list[tuple[Entry, bytes]], write: Callable[[bytes], object], at_once: int = 1 << 20) -> int:
@@ -163,6 +163,8 @@ def test_the_line_of_an_entry_says_what_it_is_and_no_other_is_one() -> None:
             entry_in(line)
     with pytest.raises(BundleRefused, match=r"has a file of the name '7/evil\.sh 1', which no session has"):
         entry_in(b"entry 7/evil.sh 1\n")
+    with pytest.raises(BundleRefused, match=f"damaged: '{'y' * 60}' is not"):
+        entry_in(b"y" * 61)
 
 
 # Files
