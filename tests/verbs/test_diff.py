@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -185,6 +185,9 @@ def test_json_is_compared_by_paths_however_it_is_written() -> None:
 def test_elements_in_another_order_are_told_as_that() -> None:
     found = compared(json.dumps({"rows": ROWS}), json.dumps({"rows": ROWS[::-1]}))
     assert (found.total, found.notes) == (0, ("elements of $.rows in another order",))
+    three = {"a": ROWS, "b": ROWS, "c": ROWS}
+    found = compared(json.dumps(three), json.dumps({name: rows[::-1] for name, rows in three.items()}))
+    assert found.notes == ("elements of $.a and 2 more arrays in another order",)
 
 
 def test_elements_without_a_key_are_aligned_and_a_name_that_occurs_twice_is_compared_twice() -> None:
@@ -195,6 +198,21 @@ def test_elements_without_a_key_are_aligned_and_a_name_that_occurs_twice_is_comp
         "$['b (2)'] (L1 byte 33 → L1 byte 33)  2 → 3",
     ]
     assert compared('{"id": "1"}', '{"id": 1}').changed == 1
+    assert [told_change(change) for change in compared("[1, 2, 3, 5]", "[1, 7, 8, 9, 5]").changes] == [
+        "$[1] (L1 byte 4 → L1 byte 4)  2 → 7",
+        "$[2] (L1 byte 7 → L1 byte 7)  3 → 8",
+        "+ $[3] (L1 byte 10)  9",
+    ]
+    assert [change.name for change in compared("[1, 7, 8, 9, 5]", "[1, 2, 3, 5]").changes] == ["$[1]", "$[2]", "$[3]"]
+
+
+@requirement("diff:json")
+def test_strings_with_tabs_in_them_and_tables_with_other_separators_are_compared_too() -> None:
+    raw = [json.dumps({"a": "x", "b": sign}).replace("x", "x\ty") for sign in "12"]
+    assert [change.name for change in compared(*raw, by="json").changes] == ["$.b"]
+    one, other = "".join(f"{at},{at},x\n" for at in range(9)), "".join(f"{at}\t{at % 8}\tx\n" for at in range(9))
+    found = compared("id,v,w\n" + one, "id\tv\tw\n" + other)
+    assert (found.unit, [change.name for change in found.changes]) == ("row", ["id=8"])
 
 
 @given(
@@ -414,8 +432,9 @@ def without(data: bytes, spans: list[Span]) -> bytes:
 @given(
     st.lists(st.sampled_from(["a", "b", "", "ab", "c" * 9]), max_size=12),
     st.lists(st.sampled_from(["a", "b", "", "ab", "c" * 9]), max_size=12),
-    st.sampled_from([1, 3, 1 << 20]),
+    st.sampled_from([1, 2, 3, 1 << 20]),
 )
+@example(["b", "a"], ["a", "a"], 2)
 def test_beside_the_changes_both_outputs_are_the_same(lines: list[str], others: list[str], piece: int) -> None:
     """However large the pieces are in which they are read."""
     one, other = ("".join(f"{line}\n" for line in side).encode() for side in (lines, others))
@@ -456,11 +475,12 @@ def test_of_what_is_long_both_sides_show_where_they_begin_to_differ(
 
 
 def test_of_many_lines_the_first_six_are_shown() -> None:
+    lines = [f"new {at} {'x' * 90}" for at in range(7)]
     for number, cut in ((6, False), (7, True)):
-        (change,) = compared("a\n", "a\n" + "".join(f"new {at}\n" for at in range(number))).changes
+        (change,) = compared("a\n", "a\n" + "".join(f"{line}\n" for line in lines[:number])).changes
         assert change.after
-        assert (change.after.text, change.after.cut) == ("\n".join(f"new {at}" for at in range(6)), cut)
-        assert change.after.bytes == Span(2, 2 + 6 * number)
+        assert (change.after.text, change.after.cut) == ("\n".join(lines[:6]), cut)
+        assert change.after.bytes == Span(2, 2 + 97 * number)
 
 
 def test_what_is_no_text_is_shown_as_its_bytes() -> None:
@@ -479,7 +499,10 @@ def test_an_answer_holds_as_many_changes_as_are_asked_for_and_fit() -> None:
         assert (len(found.changes), found.next) == (number, number if number < 5 else None)
         rest = compared(one, other, bounds=Bounds(room), skip=number)
         assert [*found.changes, *rest.changes][number : number + 1] == list(rest.changes[:1])
-    assert (compared(one, other, limit=4).next, compared(one, other, limit=5).next) == (4, None)
+    assert [compared(one, other, limit=limit).next for limit in (1, 4, 5)] == [1, 4, None]
+    named = ['{"one": [1, 2], "two": 3}', '{"one": [1, 4], "two": 5}']
+    for room, number in ((2 * (2 + 5 + 48) + len("[1]"), 2), (2 * (2 + 5 + 48) + len("[1]") - 1, 1)):
+        assert len(compared(*named, bounds=Bounds(room)).changes) == number
     many = ["".join(f"{sign}{at}\n\n" for at in range(250)) for sign in "ab"]
     assert (
         compared(*many, by="lines").next,
@@ -510,6 +533,64 @@ def test_two_outputs_are_compared_and_not_one_with_itself() -> None:
         diff(one, other="", bounds=replace(UNBOUNDED, open=contextlib.nullcontext))
     with pytest.raises(UsageError, match="name the other output"):
         diff(one, other="x", bounds=UNBOUNDED)
+
+
+@requirement("diff:hostile")
+def test_more_than_is_looked_at_closer_is_compared_by_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = "".join(f"{at},{at}\n" for at in range(300)), "".join(f"{at},{at % 250}\n" for at in range(300))
+    one, other = "id,v\n" + one, "id,v\n" + other
+    monkeypatch.setattr(module, "MOST_BYTES", len(one))
+    assert (compared(one, other).unit, compared(one, other, by="lines").unit) == ("row", "line")
+    monkeypatch.setattr(module, "MOST_BYTES", len(one) - 1)
+    assert (compared(one, other).unit, compared(one, other).notes[0]) == ("line", "over 0 MB: compared by lines")
+    monkeypatch.undo()
+    lines = [json.dumps({"id": at, "v": [1, 2, 3]}) + "\n" for at in range(9)]
+    changed = [*lines[:-1], '{"id":8,"v":[]}\n']
+    monkeypatch.setattr(module, "_MOST_COMMAS", 27)
+    assert compared("".join(lines), "".join(changed)).unit == "row"
+    monkeypatch.setattr(module, "_MOST_COMMAS", 26)
+    assert compared("".join(lines), "".join(changed)).unit == "line"
+
+
+@requirement("diff:rows")
+def test_a_cell_without_a_name_far_down_and_a_key_that_is_nothing_are_no_rows_to_compare() -> None:
+    rows = [f"{at},{at}\n" for at in range(300)]
+    evil = [*rows[:250], "250,250,evil\n", *rows[251:]]
+    found = compared("id,v\n" + "".join(rows), "id,v\n" + "".join(evil))
+    assert (found.unit, found.changed) == ("line", 1)
+    one, other = ('{"id":null,"a":1}\n{"id":2,"a":' + f"{number}}}\n" for number in (2, 3))
+    assert [change.name for change in compared(one, other).changes] == ["a=3", "a=2"]
+
+
+@requirement("diff:lines")
+def test_what_was_found_before_the_end_of_what_is_looked_at_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = list(LINES)
+    other[3], other[4000] = "another", "and another"
+    monkeypatch.setattr(module, "MOST_ITEMS", 1000)
+    found = compared("\n".join(LINES), "\n".join(other))
+    assert (counts(found), found.total, found.complete) == ((1, 0, 0), 1, False)
+    assert found.notes == ("compared up to lines 1,004 and 1,004: the rest is too large",)
+
+
+@requirement("diff:hostile")
+def test_values_that_were_found_before_the_time_was_over_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, real = [0.0], module._opened  # pyright: ignore[reportPrivateUsage]
+
+    def slow(*given: Any) -> Any:
+        now[0] += 10
+        return real(*given)
+
+    monkeypatch.setattr(module, "_opened", slow)
+    for names, total in (("abcdef", 3), ("", 0)):
+        one, other = (
+            {"x": dict.fromkeys(names, value)} if names else {"x": {"y": {"z": {"a": {"b": value}}}}}
+            for value in (1, 2)
+        )
+        now[0] = 0.0
+        with within(Deadline(60, clock=lambda: now[0])):
+            found = compared(json.dumps(one), json.dumps(other))
+        assert (found.unit, found.complete) == ("value" if total else "line", False)
+        assert 0 < found.changed < 6
 
 
 @requirement("diff:rows")
