@@ -136,7 +136,7 @@ MODULES: dict[str, list[str]] = {
     "store/bundle/redact.py": ["tests/store/test_bundle_redact.py"],
     "store/bundle/restore.py": ["tests/store/test_bundle_restore.py", "tests/store/test_bundle_refused.py", "tests/store/test_bundle.py"],
     "verbs/preview.py": ["tests/verbs/test_preview.py", "tests/wire/test_dialects.py", "tests/wire/test_notice.py"],
-    "verbs/query.py": ["tests/verbs/test_query_path.py", "tests/verbs/test_query_also.py"],
+    "verbs/query.py": ["tests/verbs/test_query_answers.py", "tests/verbs/test_query_path.py"],
     "verbs/diff.py": ["tests/verbs/test_diff.py"],
 }  # fmt: skip
 _OTHER: dict[type[ast.AST], type[ast.AST]] = {
