@@ -4,20 +4,23 @@ import base64
 import itertools
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from holdall.search.ripgrep import LONG_VALUE, MAX_VALUES
+from holdall.store import deadline
 from holdall.store.protocol import OutputReader
 from holdall.values.answers import Found, Group
 from holdall.values.errors import BadRange, OutputDamaged
-from holdall.values.spans import Span
-from holdall.verbs.grep import grep
-from holdall.verbs.read import read
+from holdall.values.settings import Settings
+from holdall.values.spans import BLOCK, Span
+from holdall.verbs.grep import grep, grep_bounded
+from holdall.verbs.read import UNBOUNDED, Bounds, read
 from holdall.verbs.read import slice as cut
 from tests.requirements import requirement
 from tests.support import reader_of
@@ -228,6 +231,13 @@ def test_context_around_and_across_very_long_lines_is_cut_and_says_so() -> None:
     assert (match.before, match.after) == (("z" * 320,), ("z" * 320, "end"))
     assert shown_bytes(found) < 4096
     assert found.notes[1:] == snapshot(())
+
+
+@pytest.mark.parametrize("lines", [("y" * 401, "short"), ("short", "y" * 401)])
+def test_a_line_of_context_that_is_cut_is_told_wherever_it_is(lines: tuple[str, str]) -> None:
+    found = grep(reader_of("\n".join([*lines, "hit"]).encode()), "hit", before=2)
+    assert found.notes == ("some context is cut or left out; read shows it whole",)
+    assert sorted(len(line) for line in found.matches[0].before) == [5, 320]
 
 
 @pytest.mark.parametrize(
@@ -529,3 +539,178 @@ def test_no_match_in_json_that_is_all_ascii_says_how_other_characters_are_writte
         assert not grep(reader, "Ann|Çelik").notes
     assert not grep(reader_of(json.dumps(rows, ensure_ascii=False).encode()), "Müller").notes
     assert not grep(reader_of(b"plain text\n" * 9), "Müller").notes
+
+
+# ── Against what a reader of the text would say ─────────────────────────────────────────────────────────────
+
+
+@requirement("grep:line-numbers", "grep:context")
+@given(st.lists(st.sampled_from(["", "é", "hit", "漢 hit", "x" * 397 + "hit", "y" * 400]), max_size=20), st.data())
+def test_lines_their_numbers_and_what_is_around_them_are_those_of_the_text(
+    lines: list[str], data: st.DataObject
+) -> None:
+    before, after = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
+    reader = reader_of("\n".join(lines).encode())
+    found = grep(reader, "hit", before=before, after=after, max_bytes=None)
+    hits = [at for at, line in enumerate(lines) if "hit" in line]
+    assert [match.line - 1 for match in found.matches] == hits
+    assert found.notes == ()
+    shown = 0  # lines
+    for match, at, following in zip(found.matches, hits, [*hits[1:], len(lines)], strict=False):
+        assert match.text == lines[at]
+        assert match.char == len("\n".join(lines[:at])) + (at > 0) + lines[at].index("hit")
+        assert match.before == tuple(lines[max(shown, at - before) : at])
+        last = len(lines) - (1 if lines and lines[-1] == "" else 0)  # behind the last newline is no line
+        assert match.after == tuple(lines[at + 1 : min(at + 1 + after, following, last)])
+        shown = at + 1 + len(match.after)
+
+
+@requirement("grep:last")
+@settings(max_examples=settings().max_examples // 4)
+@given(
+    st.lists(st.sampled_from(["", "hit", "hit hit", "z" * 300 + "hit", ("hit" + "z" * 170) * 5]), max_size=30),
+    st.integers(1, 9),
+    st.sampled_from([200, 1000, None]),
+)
+def test_pages_from_the_end_show_every_line_once_and_in_their_order(
+    lines: list[str], limit: int, room: int | None
+) -> None:
+    reader = reader_of("\n".join(lines).encode())
+    forward = pages(reader, "hit", limit=limit, max_bytes=room)
+    backward = pages(reader, "hit", limit=limit, max_bytes=room, last=True)
+    for answers in (forward, backward):
+        assert all(len(page.matches) <= limit for page in answers)
+        assert all(room is None or len(page.matches) == 1 or shown_bytes(page) <= room for page in answers)
+        assert {page.total for page in answers} == {"\n".join(lines).count("hit")}
+    assert [page.last for page in backward] == [True] * len(backward)
+    seen = [line for page in reversed(backward) for line in sorted({match.line for match in page.matches})]
+    assert sorted(set(seen)) == [at for at, line in enumerate(lines, 1) if "hit" in line]
+    assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize("context", [0, 2])
+@pytest.mark.parametrize("last", [False, True])
+def test_matches_that_are_passed_on_in_parts_are_those_of_one_answer(context: int, last: bool) -> None:
+    lines = [f"{number} hit hit" if number % 3 else f"{number} \ufffd" for number in range(500)]
+    data = "\n".join(lines).encode().replace(b"100 hit", b"100 \xff hit")
+    parts: list[Found] = []
+    done = grep(reader_of(data), "hit", context=context, last=last, each=parts.append, limit=3)
+    whole = grep(reader_of(data), "hit", context=context, whole=True, max_bytes=None)
+    assert (done.matches, done.total, done.next) == ((), 666, None)
+    assert [match for part in parts for match in part.matches] == list(whole.matches)
+    assert (done.notes, len(whole.matches)) == (whole.notes, 333)
+    assert "bytes that are not text are shown as \ufffd; read says where they are" in done.notes
+    assert max(len(part.matches) for part in parts) <= 65
+    assert {part.total for part in parts} == {0}
+
+
+def test_without_a_limit_a_hundred_lines_are_shown_and_with_whole_all_of_them() -> None:
+    reader = reader_of(b"hit\n" * 150)
+    assert [len(found.matches) for found in (grep(reader, "hit"), grep(reader, "hit", whole=True))] == [100, 150]
+    assert len(grep(reader, "hit", whole=True, limit=120).matches) == 120
+
+
+def test_a_search_within_a_session_has_its_bounds() -> None:
+    reader = reader_of(b"".join(b"hit %046d\n" % number for number in range(200)))
+    assert shown_bytes(grep_bounded(reader, bounds=Bounds(1000), pattern="hit")) == 1000
+    many = grep_bounded(reader, bounds=Bounds(4000, 500, counted_later=True), pattern="hit")
+    assert shown_bytes(many) == 4000  # only one has to fit by the estimate
+    assert 1000 < shown_bytes(grep_bounded(reader, bounds=Bounds(4000, 500), pattern="hit")) < 2000
+    assert len(grep_bounded(reader, bounds=replace(UNBOUNDED, whole=True), pattern="hit").matches) == 200
+    parts: list[Any] = []
+    grep_bounded(reader, bounds=replace(UNBOUNDED, each=parts.append), pattern="hit", limit=1)
+    assert sum(len(part.matches) for part in parts) == 200
+    seconds: set[float] = set()
+    own = Bounds(None, settings=Settings(grep_seconds=7.0), each=lambda _: seconds.add(deadline.of_seconds().seconds))
+    grep_bounded(reader, bounds=own, pattern="hit")
+    assert seconds == {7.0}
+
+
+@requirement("grep:last")
+def test_of_lines_with_very_many_matches_the_last_are_shown_and_every_line_is_reached() -> None:
+    reader = reader_of(b"".join(b"%d %s\n" % (number, b"hit" * 100) for number in range(10)))
+    found = grep(reader, "hit", last=True, limit=3)
+    assert [match.line for match in found.matches] == [9, 10]  # of the one before some matches were not looked at
+    assert [len(match.others) for match in found.matches] == [99, 99]
+    seen = [match.line for page in pages(reader, "hit", last=True, limit=3) for match in page.matches]
+    assert sorted(seen) == list(range(1, 11))
+    assert [match.line for match in grep(reader, "hit", last=True, whole=True, start=700).matches] == [1, 2, 3]
+    assert [match.text for match in grep(reader_of(b"\nabc\n\n"), "^$").matches] == ["", ""]
+    assert grep(reader_of(b"HIT\n"), "hit").total == 0, "case counts"
+
+
+def test_where_matches_begin_is_told_by_parts_of_the_output() -> None:
+    reader = reader_of(b"hit\n" + b"a line\n" * 100 + b"hit\n" + b"a line\n" * 99)
+    assert grep(reader, "hit", spread=4).spread == (0, 2)
+    assert grep(reader, "hit", spread=4, limit=1).spread == (0, 2)
+    assert grep(reader, "hit", spread=4, last=True).spread == grep(reader, "hit").spread == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("gzip", "these are the bytes of a gzip, not the text that it holds: search HANDLE!, or HANDLE!NAME of a tar in it"),
+        ("pdf", "these are the bytes of a pdf, not the text that it holds: search HANDLE!"),
+        ("zip", "these are the bytes of a zip, not its files: search HANDLE!NAME; HANDLE! is the list of them"),
+        ("utf-16", "these are the bytes of UTF-16, in which a pattern finds no letters: search HANDLE!, the text as UTF-8"),
+        ("tar", None),
+        ("text", None),
+    ],
+)  # fmt: skip
+def test_what_is_packed_says_where_its_text_is(kind: str, told: str | None) -> None:
+    reader = reader_of(b"some bytes\n")
+    reader.facts = replace(reader.facts, measure=replace(reader.facts.measure, kind=kind))
+    assert grep(reader, "bytes").notes == ((told,) if told else ())
+
+
+def test_of_many_damaged_places_three_are_named() -> None:
+    data = filled(20_000)
+    for number, more in ((3, ""), (4, " and 1 more places")):
+        reader = reader_of(data)
+        for block in range(number):
+            os.pwrite(reader.fileno(), b"#", 2 * block * BLOCK + 10)
+        found = grep(reader, "^00019999")
+        assert found.notes == (
+            "damaged, so what they held may be missing here: bytes 0 to 65,536, 131,072 to 196,608, 262,144 to 327,680"
+            + more,
+        )
+        assert found.damage == tuple(Span(2 * block * BLOCK, (2 * block + 1) * BLOCK) for block in range(number))
+
+
+def test_an_output_that_is_still_written_or_did_not_end_well_says_so() -> None:
+    reader = reader_of(b"hit\n")
+    reader.facts = replace(reader.facts, state="running")
+    assert grep(reader, "hit").notes == ("still running: searched what is there so far",)
+    reader.facts = replace(reader.facts, state="failed", error="it broke")
+    (told,) = grep(reader, "hit").notes
+    assert "it broke" in told
+
+
+def test_groups_fit_into_their_room_and_go_on_by_number() -> None:
+    reader = reader_of(b"".join(b"v%02d%s\n" % (number, b"x" * 97) for number in range(20)))
+    found = grep(reader, "v.*", group=True, max_bytes=500)
+    assert (len(found.groups), found.next, found.skipped, found.distinct) == (5, 5, 0, 20)
+    rest = grep(reader, "v.*", group=True, max_bytes=500, start=18)
+    assert ([group.value[:3] for group in rest.groups], rest.next, rest.skipped) == (["v18", "v19"], None, 18)
+    assert (
+        len(grep(reader, "v.*", group=True, max_bytes=200, total_bytes=500).groups) == 7
+    )  # each cut to a third of 200
+    cut_off = grep(reader, "v.*", group=True, max_bytes=299)
+    assert cut_off.notes == ("long values are shown by their first 99 bytes",)
+    assert {len(group.value) for group in cut_off.groups} == {99}
+    assert grep(reader, "v.*", group=True, max_bytes=300).notes == ()
+    assert grep(reader, "v.*", group=True, start=20).next is None
+    only = grep(reader, "v.*", group=True, count=True)
+    assert (only.groups, only.distinct, only.total) == ((), 20, 20)
+
+
+def test_a_small_room_shows_less_of_each_match() -> None:
+    reader = reader_of(b"x" * 5000 + b"HIT" + b"y" * 5000 + b"\n" + b"z" * 100 + b" HIT\n")
+    usual, small = grep(reader, "HIT", max_bytes=4 * 1120), grep(reader, "HIT", max_bytes=4 * 1120 - 1)
+    assert [len(match.text) for match in usual.matches] == [2 * 160 + 3, 104]
+    assert [len(match.text) for match in small.matches] == [2 * (4479 // 32) + 3, 104]
+    tiny = grep(reader, "HIT", max_bytes=200)
+    assert [(len(match.text), match.cut_left, match.cut_right) for match in tiny.matches] == [
+        (15, True, True),
+        (9, True, False),
+    ]

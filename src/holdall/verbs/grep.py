@@ -348,7 +348,7 @@ class _Answer:
             if all(map(self._adds, kept)):
                 break
             # What has not fitted stands at the end: as many again are left out at the beginning.
-            number = max(1, min(number - 1, len(self.matches)))
+            number = len(self.matches)  # the first always fits
         self.next = self.matches[0].byte if left_out or number < len(candidates) else None
 
     def pass_on(self, *, held: int) -> None:
