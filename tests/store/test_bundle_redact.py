@@ -15,6 +15,7 @@ from random import Random
 from urllib.parse import quote, quote_plus
 
 import pytest
+from inline_snapshot import snapshot
 
 from holdall.formats import shapes
 from holdall.store.bundle import redact
@@ -208,6 +209,151 @@ def test_it_is_masked(what: str) -> None:
     hidden = _masked(text)
     assert secret not in hidden
     assert hidden.count("\n") == text.count("\n")
+
+
+def test_what_is_masked_ends_where_it_ends() -> None:
+    """To the sign: what is around a secret tells what it was of."""
+    hidden = {what: _masked(text) for what, (text, _) in SECRETS.items()}
+    assert {
+        what: re.sub(r"\*+", lambda found: f"*{len(found[0])}*", text) for what, text in hidden.items()
+    } == snapshot(
+        {
+            "a token of GitHub": "cloning with *40* now",
+            "a fine-grained one": "token *61*",
+            "a key of AWS": "aws_access_key_id = *20*",
+            "a secret key of AWS": "aws_secret_access_key='*40*'",
+            "a password in JSON": '{"user": "x", "password": "*16*"}',
+            "a password with a quote in JSON": '{"password": "*10*", "next": 1}',
+            "a password in JSON in JSON": '{"text": "{\\"password\\": \\"*16*\\"}"}',
+            "a password of the environment": """\
+PATH=/bin
+DB_PASSWORD=*16*
+HOME=/root\
+""",
+            "a password in YAML": """\
+db:
+  password: *16*
+  host: x\
+""",
+            "a key in a header": "X-Api-Key: *20*",
+            "a password in a URL": "postgres://admin:*16*@db.example:5432/x",
+            "a variable of a container": '{"env": [{"name": "DB_PASSWORD", "value": "*16*"}]}',
+            "a pair of names in JSON": '{"Key": "password", "Value": "*16*"}',
+            "a password with signs in a URL": "postgres://app:*12*@db/prod",
+            "a short password in a URL": "redis://:*2*@cache/0",
+            "a connection string": "Server=db;User Id=sa;Password=*16*;Encrypt=true",
+            "a key of a storage account": "AccountName=x;*98*=;",
+            "a bearer token": "curl -H 'Authorization: Bearer *19*'",
+            "a cookie": "Set-Cookie: *28*",
+            "a JSON web token": "got *71* back",
+            "a private key": """\
+-----BEGIN RSA PRIVATE KEY-----
+*22*
+*10*
+-----END RSA PRIVATE KEY-----
+""",
+            "the rest of a private key": """\
+-----BEGIN RSA PRIVATE KEY-----
+*22*
+*10*
+-----END RSA PRIVATE KEY-----
+""",
+            "a private key in JSON": '{"key": "-----BEGIN RSA PRIVATE KEY-----\\n*34*\\n-----END RSA PRIVATE KEY-----\\n", "n": 1}',
+            "a token of Slack": "*47*",
+            "a key of Google": "*39*",
+            "a key of a model's provider": "*68*",
+            "a key of Stripe": "*32*",
+            "a token of GitLab": "*26*",
+            "a session token": '{"SessionToken": "*60*"}',
+            "a token of Vault": "vault *43*",
+            "a shared access signature": "https://x.example/b?sp=r&sig=*36*",
+            "a password of curl": "curl -sS -u admin:*16* https://x.example",
+            "a password of mysql": "mysqldump -uapp -p*16* shop",
+            "a password of docker": "docker login -u bob -p *16* r.example",
+            "a password of mysql after its port": "mysql -h db -P3306 -p*16*",
+            "a password of sshpass": "sshpass -p *16* ssh host",
+            "a password after a flag": "tool --db-password *16* --user a",
+            "a password in XML": '<db:Password type="x">*16*</db:Password>',
+            "a password in a sentence": "the password is *16* for now",
+            "a password of netrc": """\
+machine x.example
+  login bob
+  password *16*
+""",
+            "a password of pgpass": """\
+# mine
+db.example:5432:shop:app:*16*
+""",
+            "a password of Oracle": "jdbc:oracle:thin:app/*16*@//db:1521/X",
+            "a password in German": "Passwort: *16*",
+            "a login of docker": '{"auths": {"r.example": {"auth": "*20*"}}}',
+            "a secret of Kubernetes": """\
+kind: Secret
+metadata:
+  name: x
+data:
+  tls.crt: *16*
+""",
+            "a private key in a log": """\
+2026-01-01 host: -----BEGIN RSA PRIVATE KEY-----
+2026-01-01 host: *22*
+2026-01-01 host: *16*
+2026-01-01 host: -----END RSA PRIVATE KEY-----
+""",
+            "a key of PuTTY": """\
+Private-Lines: 2
+*20*
+*20*
+Private-MAC: 00\
+""",
+            "a password that begins with a dollar": "DB_PASSWORD=*13*",
+            "a password that begins with a per cent": '"password": "*11*",',
+            "a password that begins with a bracket": "DB_PASSWORD=*13*",
+            "a password with any signs": "export DB_PASSWORD=*16*",
+            "a key that begins with a slash": "AWS_SECRET_ACCESS_KEY=*40*",
+            "a column of CSV": """\
+user,password,n
+ann,"*43*",1
+bob,*16*,2
+""",
+            "a column with quotes": """\
+user;"db password"\r
+ann;"*18*"\r
+""",
+            "a column of tabs": """\
+user	api_key
+bob	*16*
+""",
+            "a column of Markdown": """\
+text
+
+| user | password |
+|---|---|
+| bob | *16* |
+""",
+            "a column of psql": """\
+ user | password
+------+----------
+ bob  | *16*
+(1 row)
+""",
+            "a value in YAML": """\
+env:
+- name: DB_PASSWORD
+  value: *16*
+""",
+            "a line below its name in YAML": """\
+password: >-
+  *16*
+""",
+            "a user of PostgreSQL": "ALTER USER bob WITH PASSWORD '*16*';",
+            "a user of MySQL": "CREATE USER 'a'@'%' IDENTIFIED BY '*16*';",
+            "a literal of kubectl": "kubectl create secret generic x --from-literal=db=*16*",
+            "a Secret as JSON": '{"kind": "Secret", "data": {"cfg": "*16*"}}',
+            "an escaped equals sign": "x=1&y=DB_PASSWORD%3D*16*",
+            "a token of npm": "//registry.example/:_authToken=*40*",
+        }
+    )
 
 
 @pytest.mark.parametrize("what", [name for name, (text, _) in SECRETS.items() if text.startswith("{")])
