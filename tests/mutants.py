@@ -133,7 +133,7 @@ MODULES: dict[str, list[str]] = {
     "verbs/read.py": ["tests/verbs/test_read.py", "tests/verbs/test_tail_slice.py", "tests/store/test_damaged_neighbours.py"],
     "verbs/grep.py": ["tests/verbs/test_grep.py", "tests/verbs/test_grep_bad_inputs.py", "tests/verbs/test_lookout.py"],
     "store/bundle/export.py": ["tests/store/test_bundle_export.py", "tests/store/test_bundle.py"],
-    "store/bundle/redact.py": ["tests/store/test_bundle_redact.py"],
+    "store/bundle/redact.py": ["tests/store/test_redactor.py", "tests/store/test_bundle_redact.py"],
     "store/bundle/restore.py": ["tests/store/test_bundle_restore.py", "tests/store/test_bundle_refused.py", "tests/store/test_bundle.py"],
     "verbs/preview.py": ["tests/verbs/test_preview.py", "tests/wire/test_dialects.py", "tests/wire/test_notice.py"],
     "verbs/query.py": ["tests/verbs/test_query_answers.py", "tests/verbs/test_query_path.py"],
