@@ -135,7 +135,7 @@ MODULES: dict[str, list[str]] = {
     "store/bundle/export.py": ["tests/store/test_bundle_export.py", "tests/store/test_bundle.py"],
     "store/bundle/redact.py": ["tests/store/test_redactor.py", "tests/store/test_bundle_redact.py"],
     "store/bundle/restore.py": ["tests/store/test_bundle_restore.py", "tests/store/test_bundle_refused.py", "tests/store/test_bundle.py"],
-    "verbs/preview.py": ["tests/verbs/test_preview.py", "tests/wire/test_dialects.py", "tests/wire/test_notice.py"],
+    "verbs/preview.py": ["tests/verbs/test_preview.py", "tests/wire/test_dialects.py"],
     "verbs/query.py": ["tests/verbs/test_query_answers.py", "tests/verbs/test_query_path.py"],
     "verbs/diff.py": ["tests/verbs/test_diff.py"],
 }  # fmt: skip

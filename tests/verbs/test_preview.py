@@ -5,14 +5,16 @@ whether all of an output would fit.
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdall.policy.decide import Limits
 from holdall.store.reader import FileReader
 from holdall.text.tokens import Estimate
+from holdall.verbs import preview
 from holdall.verbs.preview import notice_view, whole_text, with_paragraphs
 from holdall.wire.dialect import View
+from holdall.wire.notice import READ_TOKENS, counter
 from tests.support import reader_of
 
 ERROR = "ERROR: it broke"
@@ -30,6 +32,12 @@ WORDS = st.integers(0, 90).map(lambda length: ("some words " * 9)[:length].rstri
 
 
 @given(st.lists(WORDS, max_size=12), st.integers(0, 1000), st.lists(WORDS, max_size=24))
+@example(["w", "", "x" * 397], 0, [])
+@example(["w", "x" * 399], 0, [])
+@example(["x" * 393], 0, [])
+@example(["w", "x" * 398], 0, [])
+@example([], 784, ["after"])
+@example([], 785, ["after"])
 def test_an_error_is_shown_with_the_lines_around_it_up_to_blank_ones(
     before: list[str], length: int, after: list[str]
 ) -> None:
@@ -73,14 +81,20 @@ def test_errors_of_one_paragraph_are_shown_once_and_none_of_them_is_left_over() 
     assert view.more_errors == 0
 
 
-@pytest.mark.parametrize(("middle", "at_least"), [(0, False), (1, True)])
-def test_errors_are_counted_in_both_ends_of_a_large_output(middle: int, at_least: bool) -> None:
+def test_errors_are_counted_in_both_ends_of_a_large_output(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many bytes of each; what is between is not looked at."""
-    end = 512 * 1024
-    first, last = b"ERROR: in the beginning\n\n".ljust(end, b"\n"), b"\nERROR: near the end\n\n".rjust(end, b"\n")
-    view = paragraphs(reader_of(first + b"x" * middle + last), room=10_000)
-    assert [text for _, text in view.errors] == ["ERROR: in the beginning", "ERROR: near the end"]
-    assert (view.more_errors, view.at_least) == (0, at_least)
+    reader = _broken(*range(0, 400, 20))
+    data = reader.read(0, reader.totals.bytes)
+    for searched in (len(data) // 2 + 1, len(data) // 2 - 200, 1000, 700):
+        monkeypatch.setattr(preview, "_SEARCHED", searched)
+        view = paragraphs(reader, room=10_000)
+        ends = (data,) if len(data) <= 2 * searched else (data[:searched], data[-searched:])
+        assert len(view.errors) + view.more_errors == sum(end.count(b"\nERROR") for end in ends)
+        assert view.at_least is (len(ends) == 2)
+
+
+def test_a_blank_beginning_is_no_part_of_the_first_paragraph() -> None:
+    assert paragraphs(reader_of(f"\n\n{ERROR}\n".encode())).errors == ((3, ERROR),)
 
 
 def test_the_tag_occurs_in_nothing_that_is_shown() -> None:
@@ -122,12 +136,50 @@ def test_an_error_that_is_not_shown_as_it_is_stored_has_no_place() -> None:
     assert span.start == span.end == sum(map(len, LOG[:700]))
 
 
+def test_lines_of_an_outline_that_quote_the_output_are_where_they_say() -> None:
+    lines = [f"src/m{n}.c:{n}:5: {'error' if n % 90 == 7 else 'warning'}: unused variable 'v{n}'" for n in range(1000)]
+    view = seen(reader := reader_of("".join(f"{line}\n" for line in lines).encode()))
+    assert view.outline
+    quoted = [(line, span) for line, span in zip(view.outline.lines, view.outline_spans, strict=True) if span.end]
+    assert len(quoted) > 1
+    for line, span in quoted:
+        number, _, text = line.partition(" ")
+        assert reader.read(span.start, span.end).decode() == text.removesuffix("…")
+        assert lines[int(number.removeprefix("L").replace(",", "")) - 1].startswith(text.removesuffix("…"))
+
+
+def test_a_line_of_an_outline_that_is_put_together_has_no_place() -> None:
+    failed = "".join(
+        f'Traceback (most recent call last):\n  File "b.py", line {n}, in run\nKeyError: {n}\n' for n in range(500)
+    )
+    view = seen(reader_of(failed.encode()))
+    assert view.outline
+    assert any(line.startswith("L") for line in view.outline.lines)
+    assert all(span.start == span.end for span in view.outline_spans)
+
+
 def test_what_is_worth_reading_is_an_error_with_five_lines_on_both_sides() -> None:
     assert seen(_log(l701="ERROR connection refused")).near == (696, 706)
     assert seen(_log(l3="ERROR connection refused")).near == (1, 8)
     assert seen(_log(l1998="ERROR connection refused")).near == (1993, 2000)
     assert seen(_log()).near is None
     assert seen(_log(l701="ERROR " + "x" * 5000)).near is None  # the place in a long line may be anywhere
+
+
+@pytest.mark.parametrize("words", [1, 8, 12, 13, 14, 16, 20, 25, 30, 50, 80, 100, 150])
+def test_what_is_worth_reading_fits_into_a_short_answer(words: int) -> None:
+    told = [f"{number} {'some words ' * (words + number % 3)}" for number in range(200)]
+    told[100] = f"ERROR {told[100]}"
+    count = counter(Estimate())
+
+    def fitting(lines: list[str], most: int) -> int:
+        """How many of the first ones have so few tokens."""
+        return sum(sum(count(one) + 1 for one in lines[: number + 1]) <= most for number in range(len(lines)))
+
+    before = min(fitting(told[99:94:-1], READ_TOKENS // 2), 5)
+    after = fitting(told[100:106], READ_TOKENS - sum(map(count, told[100 - before : 100])))
+    view = seen(reader_of("".join(f"{line}\n" for line in told).encode()))
+    assert view.near == ((101 - before, 100 + after) if after else None)
 
 
 @pytest.mark.parametrize(
