@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from inline_snapshot import snapshot
 
+from holdall.formats import shapes
 from holdall.store.bundle import redact
 from holdall.store.bundle.redact import Redactor, Values, usual_rules
 from holdall.text.secrets import HERE_ONLY
@@ -217,3 +218,12 @@ def test_a_line_that_is_no_json_is_masked_too() -> None:
     )
     with pytest.raises(AssertionError, match="it masks already"):
         redactor.learn_json(b'{"password": "hunter2hunter2"}')
+
+
+@pytest.mark.parametrize(("letters", "is_told"), [("abcd", True), ("abc", False)])
+def test_the_shape_of_a_secret_is_masked_where_enough_of_it_is_told(letters: str, is_told: bool) -> None:
+    secret = f"{letters}-48151623"
+    shape = shapes.masked(secret)
+    assert shape != secret
+    hidden = in_output(taught(secret), f"of {shape} there are 3")
+    assert hidden == f"of {'*' * len(shape) if is_told else shape} there are 3"
