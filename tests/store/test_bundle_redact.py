@@ -411,6 +411,40 @@ def test_words_after_the_first_line_of_a_key_stay(what: str) -> None:
         assert "Charset: utf-8" in hidden
 
 
+OPAQUE = "Hq7vTz92LmXp4Rk"
+TO_THE_SIGN = [  # what is in double angle brackets is masked, and nothing else
+    'password = "⟪Hq7vTz92 and more⟫\nnext: line\n',
+    'x password: "⟪Hq7vTz92LmXp4Rk⟫',
+    "curl -u admin:⟪hunter2x⟫\\\n  https://x.example",
+    "curl -u admin:⟪hunter2x\\\\⟫\n  https://x.example",
+    "user,password\nbob,⟪sunshine⟫\namy,⟪summer⟫\n",
+    "user,password,n\nbob,⟪sunshine⟫,1\n",
+    "Enter  password  (again)!\n       Hq7vTz92LmXp4Rk\n",
+    "Enter  password  again\n       ⟪Hq7vTz92LmXp4Rk⟫\n",
+    (
+        "INSERT INTO a (n, password) VALUES ('INSERT INTO b (password) VALUES (1)', '⟪Hq7vTz92⟫');\n"
+        "INSERT INTO c (password) VALUES ('⟪Kq8wPz37⟫');"
+    ),
+    "psk=⟪" + "Ab1-" * 15 + "Ab1é⟫z more\n",
+    '"DB_PASSWORD=⟪ab c(d9fK2⟫" x',
+    "mysql -p⟪Hq7vTz92LmXp4Rk⟫ -p⟪Kq8wPz37VnTx2Lm⟫ x",
+    'x = ["Password:"], y\npassword = "⟪Hq7vTz92LmXp4Rk⟫"\n',
+    "the secret, and more\npassword,user\n⟪Hq7vTz92LmXp4Rk⟫,bob\n",
+    "password:\n ⟪Hq7vTz92LmXp4Rk⟫\n",
+    "\nDB_PASSWORD=⟪ab c(d9fK2⟫\n",
+    "password:\n  - ⟪aB3x9Z⟫\n",
+    "password:\n  - aB3x9\n",
+    "password=''abc' or 'def'",
+    "see https://bob:⟪passw0⟫@x.example now",
+]
+
+
+@pytest.mark.parametrize("text", TO_THE_SIGN)
+def test_a_mask_begins_and_ends_with_its_secret(text: str) -> None:
+    plain = text.replace("⟪", "").replace("⟫", "")
+    assert _masked(plain) == re.sub("⟪(.*?)⟫", lambda found: "*" * len(found[1].encode()), text)
+
+
 SIGNS = "Xk9&uT!q2(zP7w"
 PHRASE = "correct horse battery staple"
 BARE: dict[str, str] = {  # a value without quotes, and what stands after it
@@ -464,7 +498,6 @@ def test_no_more_of_a_line_of_code_is_masked_than_its_first_word(text: str, hidd
     assert _masked(text) == text.replace(hidden, "*" * len(hidden), 1)
 
 
-OPAQUE = "Hq7vTz92LmXp4Rk"
 WRITTEN: dict[str, str] = {
     "columns and rows": '{{"columns": ["user", "password"], "rows": [["bob", "{}"], [null, "{}"]]}}',
     "columns with types": '{{"schema": [{{"name": "n"}}, {{"name": "password"}}], "data": [[1, "{}"]]}}',
