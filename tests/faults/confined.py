@@ -46,7 +46,7 @@ def tiny_disk(disk: Path) -> None:
     before = keep(store, session, TEXT, "before")
     for pieces in ([b"x" * 2_000_000], [b"y" * 65_536] * 32):
         message = refused(lambda pieces=pieces: store.put(session, pieces, Origin()), StoreFull, str(home))
-        assert re.search(r"keeping an output of [0-9.]+ [KM]B or more: [0-9.]+ [KM]B free", message), message
+        assert re.search(r"keeping an output of [0-9.]+ [kM]B or more: [0-9.]+ [kM]B free", message), message
         assert [facts.handle for facts in store.outputs(session)] == [before.handle]
         assert left_over(home, listed(store)) == []
     after = keep(store, session, b"there is room for this", "after")

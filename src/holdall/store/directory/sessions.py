@@ -106,9 +106,7 @@ class Sessions:
 
         One creator at a time: a session is visible as soon as its file exists, so the name must be claimed before.
         """
-        with self.naming() as names:
-            if not self._all_claimed():
-                self._claim_all()
+        with self.naming(mend=True) as names:
             found = self.find(name)
             if found is not None:
                 return found
@@ -119,7 +117,6 @@ class Sessions:
             # What is claimed already is a session that is gone.
             disk.write_new(_claim(name), _claiming(info), inside=names, token=new_tag(), replace=True)
             files.fsync(names)
-            self._say_all_claimed()
             return info
 
     def _make_folder(self, info: SessionInfo) -> None:
@@ -190,13 +187,18 @@ class Sessions:
         return folder
 
     @contextlib.contextmanager
-    def naming(self) -> Generator[int]:
-        """Hold the names: nobody makes a session meanwhile. Gives the open folder of names."""
+    def naming(self, *, mend: bool = False) -> Generator[int]:
+        """Hold the names: nobody makes a session meanwhile. Gives the open folder of names.
+
+        `mend` gives back those that were lost.
+        """
         names = self._names()
         with disk.locked(_LOCK, inside=names):
             all_claimed = self._all_claimed()
+            if mend and not all_claimed:
+                self._claim_all()
             yield names
-            if all_claimed:  # and so is what came meanwhile: its maker held the names
+            if (mend or all_claimed) and not self._all_claimed():  # what came meanwhile is: its maker holds the names
                 self._say_all_claimed()
 
     def claim(self, info: SessionInfo) -> None:
