@@ -106,6 +106,7 @@ def test_a_value_is_looked_for_as_others_spell_it() -> None:
             "BcInMvdyZkIFx1MDBlOT",
             "cCJzL3cmZCDDqT",
             "cFwicy93JmQgXHUwMGU5O",
+            'p""s/w&d é9',
             'p"s/w&amp;d é9',
             'p"s/w&d é9',
             "p%22s%2Fw%26d%20%C3%A99",
@@ -121,14 +122,17 @@ def test_a_value_is_looked_for_as_others_spell_it() -> None:
             "p%5c%22s%2fw%26d+%5cu00e99",
             "p%5c%22s/w%26d%20%5cu00e99",
             "p&quot;s/w&amp;d é9",
+            'p\\""s/w&d \\u00e99',
             'p\\"s/w&amp;d \\u00e99',
             'p\\"s/w&d \\u00e99',
             'p\\"s/w&d é9',
             'p\\"s\\/w&d \\u00e99',
             'p\\"s\\/w&d é9',
             "p\\&quot;s/w&amp;d \\u00e99",
+            'p\\\\"s/w&d \\\\u00e99',
             'p\\\\\\"s/w&d \\\\u00e99',
             'p\\\\\\"s\\/w&d \\\\u00e99',
+            'p\\\\\\\\\\\\\\"s/w&d \\\\\\\\u00e99',
             "wInMvdyZkIMOpO",
             "wXCJzL3cmZCBcdTAwZTk5",
         ]
@@ -227,3 +231,17 @@ def test_the_shape_of_a_secret_is_masked_where_enough_of_it_is_told(letters: str
     assert shape != secret
     hidden = in_output(taught(secret), f"of {shape} there are 3")
     assert hidden == f"of {'*' * len(shape) if is_told else shape} there are 3"
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "it''s\"S3cr&t9xQ", "it\\'s\"S3cr&t9xQ", "it's\"\"S3cr&t9xQ", "it'\"'\"'s\"S3cr&t9xQ",
+        "it&#39;s&quot;S3cr&amp;t9xQ", "it&apos;s&quot;S3cr&amp;t9xQ", "it's\\\\\\\"S3cr&t9xQ",
+    ],
+)  # fmt: skip
+def test_a_value_with_quotes_is_masked_as_csv_sql_a_shell_and_markup_spell_it(spelled: str) -> None:
+    redactor = Redactor(usual_rules())
+    redactor.learn_json(json.dumps({"password": "it's\"S3cr&t9xQ"}).encode())
+    redactor.learned([])
+    assert b"S3cr" not in b"".join(redactor.stream([f"INFO trying {spelled} now\n".encode()], "f", "h"))
