@@ -233,7 +233,9 @@ class Exchange:
         self._watching: asyncio.Task[None] | None = None
         self.gone = False
         self.extra: Headers = []  # of whatever is answered
-        self.unread: Callable[[int], AbstractContextManager[None]] = nullcontext  # for an answer until it is read
+        self.unread: Callable[[int], AbstractContextManager[None]] = lambda _: (
+            nullcontext()
+        )  # an answer until it is read
 
     def watch(self) -> None:
         """From here on a client that leaves ends the task that answers it."""

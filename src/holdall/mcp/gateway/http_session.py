@@ -18,7 +18,7 @@ from holdall.mcp.client.routes import weight
 from holdall.mcp.gateway import calls, messages
 from holdall.mcp.gateway import messages as eras
 from holdall.mcp.gateway.front import Front, GatewayState
-from holdall.mcp.gateway.known import KnownServers
+from holdall.mcp.gateway.known import KnownServers, LeftAnswers
 from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, meta_of, table
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts, Origin
@@ -266,10 +266,10 @@ def _refuse_question(message: Message) -> None:
 class Finished:
     """Streams that are over or were left, for those who come back for the rest. The oldest go first."""
 
-    def __init__(self, left: OrderedDict[object, tuple[Callable[[], None], int]] | None = None) -> None:
+    def __init__(self, left: LeftAnswers | None = None) -> None:
         self._streams: OrderedDict[str, tuple[Stream, int]] = OrderedDict()
         self._size = 0  # of all of them, each as it was when it came
-        self._left = OrderedDict() if left is None else left  # large ones, of all sessions of a principal
+        self._left: LeftAnswers = OrderedDict() if left is None else left  # large ones, of all sessions of a principal
 
     def keep(self, stream: Stream) -> None:
         self._forget(stream.name)

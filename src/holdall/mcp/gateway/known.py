@@ -200,12 +200,15 @@ class KnownServer:
         return any(one.connection.greeting is not None for one in self._copies)
 
 
+LeftAnswers = OrderedDict[object, tuple[Callable[[], None], int]]  # how to forget each, and its bytes
+
+
 class KnownServers:
     """The servers of a gateway, for one principal."""
 
     def __init__(self) -> None:
         self.held_bytes = 0  # of the requests that are under way, of all its sessions
-        self.left: OrderedDict[object, tuple[Callable[[], None], int]] = OrderedDict()  # answers: to forget, and bytes
+        self.left: LeftAnswers = OrderedDict()
         self._servers: dict[tuple[str, str], KnownServer] = {}
 
     def of(self, server: str, identity: Identity) -> KnownServer:
