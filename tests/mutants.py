@@ -110,6 +110,7 @@ MODULES: dict[str, list[str]] = {
         "tests/store/test_upkeep.py", "tests/store/test_contract_upkeep.py", "tests/store/test_versions.py",
         "tests/store/test_directory_files.py",
     ],
+    "store/reader.py": ["tests/store/test_reader.py", "tests/store/test_damaged_neighbours.py"],
     "store/files.py": ["tests/store/test_files.py"],
     "store/ids.py": ["tests/store/test_ids.py"],
     "store/ingest.py": ["tests/store/test_ingest.py"],

@@ -51,13 +51,14 @@ def test_totals_are_of_what_is_there_and_of_what_is_not_only_the_number(clock: C
         facts("d", 7),
         facts("e", 99, file="two", state="expired", error=REMOVED),
         facts("f", 99, file="two", state="expired", error="kept for 1 day"),
+        facts("g", 99, state="expired", error="kept for 1 day"),
         running,
     ]
     gone = replace(running, handle="zzzz")  # what cannot be opened counts as far as it is known
     assert stats_of(store, [here, [gone]]) == Stats(
-        sessions=2, outputs=6, expired=1, removed=1, bytes=38, stored_bytes=28, lines=11, tokens=12,
+        sessions=2, outputs=6, expired=2, removed=1, bytes=38, stored_bytes=28, lines=11, tokens=12,
         by_kind=Counter(json=4, running=2), by_tool=Counter({"fetch": 1, "(none)": 3, "run": 2}),
-        by_state=Counter(ready=4, removed=1, expired=1, running=2),
+        by_state=Counter(ready=4, removed=1, expired=2, running=2),
     )  # fmt: skip
     writer.finish()
 
@@ -125,6 +126,12 @@ def test_what_is_being_written_counts_until_it_is_stored_or_is_not() -> None:
     assert first is not None
     assert second is not None
     assert other is not None
+    stored["s"] = 10
+    first.check_again()  # nothing of it is there yet
+    stored["s"] = 0
+    first, second = rooms.of(session), rooms.of(session)
+    assert first is not None
+    assert second is not None
     first(6)
     second(4)
     with pytest.raises(QuotaReached, match="this session is 10 B and 6 B of it"):

@@ -42,10 +42,7 @@ def line_of_byte(reader: OutputReader, byte: int) -> int:
     """The line that holds `byte`; the last line for the end of the output."""
     byte = min(byte, max(0, reader.totals.bytes - 1))
     block = byte // BLOCK
-    start = block * BLOCK
-    if block >= len(reader.table):
-        return 1
-    return reader.table.newlines_before(block) + reader.read(start, byte).count(b"\n") + 1
+    return reader.table.newlines_before(block) + reader.read(block * BLOCK, byte).count(b"\n") + 1
 
 
 def byte_of_char(reader: OutputReader, char: int) -> int:
@@ -109,7 +106,7 @@ def _nth_newline(data: bytes, number: int) -> int:
     return len(data) - len(data.split(b"\n", number)[-1]) - 1
 
 
-MOST_CHECKED = 64 * 1024 * 1024  # bytes: beyond, to go over them a second time would be felt
+MOST_CHECKED = 64 << 20  # bytes: beyond, to go over them a second time would be felt
 
 
 def damage_in(reader: OutputReader, descriptor: int) -> list[Span] | None:
