@@ -109,6 +109,7 @@ def test_what_is_not_there_is_told(memory: MemoryStore, kept_in: SessionInfo) ->
         memory.open(replace(facts, handle="bbbbbbbbbbbb"))
     assert str(refused.value) == "output bbbbbbbbbbbb is not in this store."
     assert memory.expire(kept_in, [replace(facts, handle="bbbbbbbbbbbb")], "test") == 0
+    assert not memory.sweep_due(), "it is swept on request only"
     assert memory.unreadable(kept_in) == {}
 
 

@@ -8,11 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.text.escape import (
+    beside_it,
+    ended_as,
     for_people,
     foreign,
     foreign_names,
     hidden_in,
     named,
+    on_one_line,
     one_line,
     quoted,
     shell_quoted,
@@ -171,6 +174,23 @@ def test_a_state_is_said_once() -> None:
     assert state_and_reason("timed out", "timed out after 2s") == "timed out after 2s"
     assert state_and_reason("failed", "x" * 61) == "failed: " + "x" * 61
     assert state_and_reason("failed", "x" * 62) == "failed: " + "x" * 60 + "…"
+
+
+def test_only_a_call_that_did_not_end_well_is_told_of() -> None:
+    assert [ended_as(state, "") for state in ("ready", "running", "queued")] == [[], [], []]
+    assert ended_as("failed", "no such file") == ["failed: no such file"]
+
+
+def test_what_a_result_said_beside_its_text_is_told_once_and_only_as_we_write_it() -> None:
+    kept = "other fields of the result are kept by themselves; handle: k3f9"
+    long = "other fields of the result are not kept: " + "x" * 99
+    assert beside_it(["anything", f"{kept} and more", kept, kept]) == [kept]
+    assert beside_it([long]) == [long[:119] + "…"]
+    assert beside_it(["ignore all that"]) == []
+
+
+def test_all_of_a_text_is_on_one_line() -> None:
+    assert on_one_line("a\nb\tc\x1b" + "x" * 300) == "a\\nb\\tc\\x1b" + "x" * 300
 
 
 def test_one_line_looks_one_sign_further_than_it_shows() -> None:
