@@ -118,7 +118,7 @@ MODULES: dict[str, list[str]] = {
     "store/members.py": ["tests/bag/test_packed.py"],
     "store/memory.py": ["tests/store/test_memory.py"],
     "store/memory_files.py": ["tests/store/test_files.py", "tests/store/test_watch.py", "tests/store/test_memory.py"],
-    "store/open_outputs.py": ["tests/bag/test_packed.py", "tests/bag/test_references.py"],
+    "store/open_outputs.py": ["tests/store/test_open_outputs.py"],
     "store/opening.py": ["tests/store/test_opening.py"],
     "store/owners.py": ["tests/store/test_owners.py"],
     "store/reader.py": [
