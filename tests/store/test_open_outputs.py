@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import zipfile
 from contextlib import ExitStack
 from typing import Any
@@ -120,18 +121,26 @@ def test_a_running_output_is_brought_up_to_date_and_opened_again_at_its_end(
     with readers.lease(session, facts.handle, facts) as reader:
         assert reader.facts == facts
     assert read(readers, session, writer.handle) == b"abcdef"
+    readers.close()
+    assert len(store.closed) == len(store.opened)
 
 
 def test_a_call_id_is_looked_up_each_time_and_may_hold_the_sign_of_members(
     store: Any, session: SessionInfo, readers: Readers
 ) -> None:
-    keep(store, session, "first", call_id="call!1")
+    first = keep(store, session, "first", call_id="call!1")
+    keep(store, session, "first", call_id="plain")
+    keep(store, session, archive(1), call_id="zip!")
+    assert read(readers, session, "zip!!0.txt") == b"member 0"
     packed = keep(store, session, gzip.compress(b"inside", mtime=0), call_id="call!2")
     assert read(readers, session, "call!1") == b"first"
     assert read(readers, session, "call!2!") == read(readers, session, f"{packed.handle}!") == b"inside"
-    keep(store, session, "second", call_id="call!1")
-    with pytest.raises(AmbiguousCallId):
-        read(readers, session, "call!1")
+    for call_id in ("plain", "call!1"):
+        assert read(readers, session, call_id) == b"first"
+        keep(store, session, "second", call_id=call_id)
+        with pytest.raises(AmbiguousCallId):
+            read(readers, session, call_id)
+    assert read(readers, session, "call!1", facts=first) == b"first"
     assert read(readers, session, "call!2", facts=packed) == gzip.compress(b"inside", mtime=0)
     for unknown in ("call!3", "call!3!", "x!" * 99):
         with pytest.raises(UnknownHandle):
@@ -168,6 +177,11 @@ def test_what_is_unpacked_has_a_bound_and_what_is_in_use_stays(
 ) -> None:
     packed = keep(store, session, archive(9))
     names = [f"{packed.handle}!{number}.txt" for number in range(9)]
+    monkeypatch.setattr(module, "_UNPACKED_BYTES", len("member 0"))
+    read(readers, session, packed.handle)
+    before = set(os.listdir("/dev/fd"))
+    with readers.lease(session, names[4]), pytest.raises(WorkerFault), readers.lease(session, names[5]):
+        pass
     monkeypatch.setattr(module, "_UNPACKED_BYTES", 2 * len("member 0"))
     with ExitStack() as used:
         first, second = (used.enter_context(readers.lease(session, name)) for name in names[:2])
@@ -185,3 +199,6 @@ def test_what_is_unpacked_has_a_bound_and_what_is_in_use_stays(
     with ExitStack() as used:
         for name in names:
             used.enter_context(readers.lease(session, name))
+    del first, second, still, again
+    readers.close()
+    assert set(os.listdir("/dev/fd")) <= before

@@ -25,8 +25,8 @@ _OPEN = 16
 _OPEN_MEMBERS = 8
 _LONGEST = 4096  # characters of a handle and the members behind it
 _MOST_SIGNS = 16  # of a call id and members
-_UNPACKED_BYTES = 1024 * 1024 * 1024  # of members that are open, at most
-MOST_UNPACKED = 256 * 1024 * 1024  # bytes of one member, where no setting says otherwise
+_UNPACKED_BYTES = 1 << 30  # of members that are open, at most
+MOST_UNPACKED = 256 << 20  # bytes of one member, where no setting says otherwise
 Key = tuple[str, str]  # the session's id, and a handle
 
 
@@ -34,7 +34,7 @@ Key = tuple[str, str]  # the session's id, and a handle
 class _Entry:
     reader: OutputReader
     stamp: str | None
-    users: int = 0
+    users: int = 1  # who has opened it
     dropped: bool = False
     of: Facts | None = None  # the output that it is a member of
 
@@ -103,7 +103,7 @@ class Readers:
                     known.users += 1
                     return known
         reader = self._store.open(facts) if facts is not None else self._store.open_named(session, reference)
-        entry = _Entry(reader, reader.stamp or self._store.stamp(reader.facts), users=1)
+        entry = _Entry(reader, reader.stamp or self._store.stamp(reader.facts))
         with self._lock:
             self._drop(key)
             self._entries[key] = entry
@@ -137,7 +137,7 @@ class Readers:
                 return known
         with self.lease(session, base) as packed:
             stamp = self._store.stamp(packed.facts)
-            entry = _Entry(open_member(packed, member, most=most, pages=pages), stamp, users=1, of=packed.facts)
+            entry = _Entry(open_member(packed, member, most=most, pages=pages), stamp, of=packed.facts)
         with self._lock:
             self._drop(key, self._members)
             self._members[key] = entry
