@@ -26,10 +26,11 @@ from holdall.store.records import (
     resealed,
     sealed,
     tree_without,
+    unreadable,
     unsealed,
     whole_lines,
 )
-from holdall.values.errors import OutputDamaged, UsageError
+from holdall.values.errors import OutputDamaged, StoreFault, UsageError
 from holdall.values.outputs import Facts, Origin
 from holdall.values.spans import BlockTable
 
@@ -48,6 +49,18 @@ def test_a_record_is_written_in_the_format_that_its_first_line_names() -> None:
 def test_what_has_another_first_line_is_no_record(old: bytes, new: bytes) -> None:
     with pytest.raises(OutputDamaged, match="its record is not a record"):
         decode(re.sub(old, new, encode(FACTS, BlockTable())), handle="k3f9")
+
+
+def test_a_record_of_another_version_another_output_or_another_bit_is_told_and_not_read() -> None:
+    data = encode(FACTS, BlockTable())
+    with pytest.raises(StoreFault, match=r"record format 3; this one reads 1 and 2"):
+        decode(data.replace(b"record 2", b"record 3"), handle="k3f9")
+    with pytest.raises(OutputDamaged, match="does not match its own checksum"):
+        decode(data.replace(b"1.5", b"1.6"), handle="k3f9")
+    with pytest.raises(OutputDamaged, match="is that of another output"):
+        decode(data, handle="h2bb")
+    there = unreadable("k3f9", UUID, StoreFault("why."), 2.5)
+    assert there == Facts("k3f9", "", UUID, 2.5, state="unreadable", error="why.")
 
 
 def test_a_session_is_written_in_the_same_bytes_by_every_program() -> None:
