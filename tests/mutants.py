@@ -94,6 +94,7 @@ MODULES: dict[str, list[str]] = {
         "tests/faults/test_folders.py", "tests/store/test_directory_files.py",
         "tests/faults/test_power_cut.py::test_what_a_call_did_is_on_the_disk_when_it_returns",
         "tests/store/test_upkeep.py",
+        "tests/faults/test_bundle.py::test_a_call_that_fails_while_sessions_get_their_places_leaves_none_of_them",
     ],
     "store/directory/store.py": [
         "tests/store/test_contract_live.py", "tests/store/test_contract_remove.py", "tests/store/test_contract_upkeep.py",

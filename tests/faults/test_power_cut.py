@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdall.policy.retention import Retention
+from holdall.store.directory.live import LiveWriter
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.values.outputs import Origin
@@ -65,21 +66,21 @@ def test_what_a_call_did_is_on_the_disk_when_it_returns(scratch: Path) -> None:
     home = scratch / "new" / "home"
     disk, played = Disk(scratch.stat().st_ino, "lazy"), 0
     with recorded() as steps, closing(DirectoryStore(str(home))) as store:
-        session = store.open_session("a session")
-        writer = store.begin(session, Origin(terminal=True))
+        session, begun = store.open_session("a session"), list[LiveWriter]()
         acts: dict[str, Callable[[], object]] = {
-            "start": lambda: None,
+            "open": lambda: None,
+            "begin": lambda: begun.append(store.begin(session, Origin(terminal=True))),
             "keep": lambda: store.put(session, [b"kept"], Origin(call_id="kept")),
             "keep a log": lambda: store.put(session, [b"a log"], Origin(call_id="log", terminal=True)),
-            "write": lambda: writer.write(b"ended"),
-            "end": writer.finish,
+            "write": lambda: begun[0].write(b"ended"),
+            "end": lambda: begun.pop().finish(),
             "interrupt": lambda: _interrupted(store, session),
             "keep for": lambda: store.open_session("a session", retention=Retention(days=3)),
             "expire": lambda: store.expire(session, [store.resolve(session, "kept")], "for a test"),
             "remove": lambda: store.remove(session, [store.resolve(session, "log")]),
             "remove all": lambda: store.remove_session(session),
             "remove by hand": lambda: shutil.rmtree(home / f"session-{session.id}"),
-            "make anew": lambda: store.put(session, [b"kept"], Origin()),
+            "make anew": lambda: store.append_events(session, b"{}\n"),
         }
         for name, act in acts.items():
             act()
@@ -115,7 +116,7 @@ def _flat(picture: dict[str, Any], above: str = "") -> dict[str, bytes]:
 
 
 def _is_kept(name: str) -> bool:
-    return not name.rpartition("/")[2].startswith(".") and ".sqlite" not in name
+    return not name.rpartition("/")[2].startswith(".") and not name.endswith((".sqlite", ".sqlite-journal", ".ndjson"))
 
 
 def cut(base: Path, events: Iterable[Event], kind: Kind, *, only_last: bool = False) -> tuple[int, list[str]]:

@@ -347,6 +347,35 @@ def test_a_session_that_was_copied_into_a_store_is_found_by_its_name(home: Path,
         assert len(store.sessions()) == 2
 
 
+def test_a_session_that_somebody_else_made_meanwhile_is_the_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(DirectoryStore(str(home))) as store:
+        real, looks = sessions.Sessions.find, list[str]()
+
+        def find(self: sessions.Sessions, name: str) -> SessionInfo | None:
+            looks.append(name)
+            if len(looks) == 1:
+                made.append(real(self, name) or self.make(name, Retention(days=3), ""))
+                return None
+            return real(self, name)
+
+        made: list[SessionInfo] = []
+        monkeypatch.setattr(sessions.Sessions, "find", find)
+        assert [store.open_session("s1")] == made == store.sessions()
+
+
+def test_a_session_that_has_lost_its_own_file_and_its_record_can_still_be_used(home: Path) -> None:
+    with closing(DirectoryStore(str(home))) as store:
+        session = store.open_session("s1")
+        facts = keep(store, session, "kept")
+    (folder_of(home, session) / "session.json").unlink()
+    (folder_of(home, session) / f"{facts.handle}.record").write_bytes(b"damaged")
+    with closing(DirectoryStore(str(home))) as store:
+        found = store.open_session("s1")
+        assert (found.id, found.format) == (session.id, session.format)
+        assert [one.state for one in store.outputs(found)] == ["unreadable"]
+        assert read_back(store, keep(store, found, "kept again")) == b"kept again"
+
+
 def test_a_session_whose_folder_was_removed_is_made_anew(home: Path) -> None:
     store = DirectoryStore(str(home))
     gone = store.open_session("s1")
