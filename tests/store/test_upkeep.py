@@ -475,6 +475,24 @@ def test_verify_reads_everything_and_names_what_is_damaged_or_lost(
     running.finish()
 
 
+@requirement("store:verify-all")
+def test_verify_says_nothing_of_what_expires_meanwhile_and_misses_a_record_that_goes(
+    folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock, home: Path
+) -> None:
+    kept: list[Facts] = []
+    for text in ("first", "expires", "goes", "last"):
+        clock.now += 1
+        kept.append(keep(folder_store, folder_session, text))
+    first, expires, goes, last = kept
+    verdicts = upkeep.verify(folder_store)
+    assert next(verdicts).handle == first.handle
+    folder_store.expire(folder_session, [expires], "test")
+    (folder_of(home, folder_session) / f"{goes.handle}.record").unlink()
+    missed, fine = verdicts
+    assert (missed.handle, "its record was removed while it was read" in missed.problem) == (goes.handle, True)
+    assert (fine.handle, fine.problem) == (last.handle, "")
+
+
 def test_verify_looks_at_the_sessions_that_it_is_given(folder_store: DirectoryStore) -> None:
     first, second = folder_store.open_session("a"), folder_store.open_session("b")
     one, two = keep(folder_store, first, "x"), keep(folder_store, second, "y")
