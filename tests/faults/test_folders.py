@@ -177,6 +177,15 @@ def test_whatever_is_written_next_makes_a_folder_that_was_removed_anew(tmp_path:
             lambda: keep(store, session, b"kept"),
         ):
             shutil.rmtree(home if which == "home" else home / f"session-{session.id}")
+            for read in (
+                lambda: store.tree(session),
+                lambda: store.transcript(session),
+                lambda: store.notes(session),
+                lambda: store.recall(session, "ab" * 16, "cd" * 16),
+                lambda: store.log_length(session, "events"),
+                lambda: store.outputs(session),
+            ):
+                refused(read, StoreGone, "removed")
             write()
             assert store.find_session("a session") == session
 

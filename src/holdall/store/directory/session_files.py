@@ -22,6 +22,7 @@ from holdall.store.protocol import Log, LogLines, Note, SessionInfo
 from holdall.store.records import ANSWERS, LOGS, PREFIX, TREE, erased, note_name, sealed, tree_without
 from holdall.values.errors import SessionLocked, StoreFault, StoreUnsafe
 from holdall.values.patterns import lazy_pattern
+from holdall.values.spans import BLOCK
 
 # The log of a session on disk: one JSON object a line, appended by any process, never rewritten.
 #
@@ -31,7 +32,6 @@ from holdall.values.patterns import lazy_pattern
 
 
 NAME = LOGS["events"]
-_BACK = 64 * 1024
 
 
 def append(lines: bytes, *, inside: int, name: str = NAME) -> None:
@@ -82,7 +82,7 @@ def whole_lines(name: str, *, inside: int) -> int:
     try:
         end = files.fstat(descriptor).st_size
         while end:
-            start = max(0, end - _BACK)
+            start = max(0, end - BLOCK)
             newline = files.pread(descriptor, end - start, start).rfind(b"\n")
             if newline >= 0:
                 return start + newline + 1
