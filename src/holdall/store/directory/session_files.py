@@ -328,8 +328,8 @@ class SessionFiles:
         return self._root.folder(session, make=make).descriptor
 
     @contextlib.contextmanager
-    def _using(self, doing: str, *, make: bool = False) -> Generator[None]:
-        with disk.explained(doing, self.home):
+    def _using(self, doing: str, *, make: bool = False, needed: Callable[[], int] | None = None) -> Generator[None]:
+        with disk.explained(doing, self.home, needed=needed):
             self._root.check(make=make)
             yield
 

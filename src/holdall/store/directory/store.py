@@ -343,12 +343,6 @@ class DirectoryStore(SessionFiles):
 
     # Inside
 
-    @contextlib.contextmanager
-    def _using(self, doing: str, *, make: bool = False, needed: Callable[[], int] | None = None) -> Generator[None]:
-        with disk.explained(doing, self.home, needed=needed):
-            self._root.check(make=make)
-            yield
-
     def _reader(self, folder: SessionFolder, facts: Facts, table: BlockTable) -> OutputReader:
         if facts.state == "running":
             if is_running(folder, facts):
