@@ -138,6 +138,18 @@ def test_a_new_file_that_gc_removed_before_it_was_held_is_made_again(
     files.close(new)
 
 
+def test_a_new_file_that_cannot_be_held_is_refused_for_that_reason(
+    tmp_path: Path, inside: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(file: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(files, "flock", flock)
+    with pytest.raises(OSError, match=os.strerror(errno.ENOLCK)):
+        disk.create("new", inside=inside)
+    assert held(tmp_path) == [str(tmp_path)]
+
+
 def test_only_a_file_that_nobody_holds_is_removed_as_abandoned(tmp_path: Path, inside: int) -> None:
     new = disk.create("new", inside=inside)
     (tmp_path / "link").symlink_to("new")

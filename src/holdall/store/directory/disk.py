@@ -87,7 +87,7 @@ def sync_above(path: str) -> None:
     device = os.stat(path).st_dev
     while path != (above := os.path.dirname(path)) and os.stat(above).st_dev == device:
         with contextlib.suppress(PermissionError):
-            folder = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = os.open(above, os.O_RDONLY)
             try:
                 os.fsync(folder)
             finally:
@@ -134,7 +134,7 @@ def names_in(folder: int) -> list[str]:
     A listing keeps its place in the open folder itself: two threads that list through one descriptor each miss what
     the other has read.
     """
-    own = files.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    own = files.open(".", os.O_RDONLY, dir_fd=folder)  # Python closes it in programs that are started
     try:
         return files.listdir(own)
     finally:
