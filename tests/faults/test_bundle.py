@@ -18,7 +18,7 @@ from holdall.policy.retention import Retention
 from holdall.store import files
 from holdall.store.bundle.restore import import_bundle
 from holdall.store.bundle.stream import open_bundle
-from holdall.store.directory import upkeep
+from holdall.store.directory import disk, upkeep
 from holdall.store.directory.publish import JOURNAL, STAGING
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.ids import new_uuid
@@ -187,7 +187,9 @@ def staged_in(staged: Any, names: Iterable[str]) -> list[SessionInfo]:
 
 
 @requirement("bundle:all-or-nothing")
-def test_an_import_is_refused_where_its_name_or_its_folder_came_meanwhile(scratch: Path) -> None:
+def test_an_import_is_refused_where_its_name_or_its_folder_came_meanwhile(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = scratch / "home"
     filled(home)
     with closing(DirectoryStore(str(home))) as store:
@@ -209,6 +211,15 @@ def test_an_import_is_refused_where_its_name_or_its_folder_came_meanwhile(scratc
             with pytest.raises(ZeroDivisionError):
                 folder.write_bytes("name", (bytes(1 // one) for one in (1, 0)), 10_000_000)
             assert threading.active_count() == threads
+            monkeypatch.setattr(files, "write", _refused)
+            with pytest.raises(OSError, match="Input/output error"):
+                folder.write_bytes("another name", [b"x"], 10_000_000)
+            monkeypatch.undo()
+        monkeypatch.setattr(disk, "create", _refused)
+        with pytest.raises(StoreFault, match="Input/output error"), store.staging():
+            pytest.fail("nobody holds it")
+        monkeypatch.undo()
+        assert _files(home) == was
 
 
 @pytest.mark.parametrize(
