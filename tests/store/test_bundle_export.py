@@ -2,12 +2,15 @@
 
 import gzip
 import io
+import json
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from holdall.store import records
 from holdall.store.bundle import export as module
 from holdall.store.bundle import stream
 from holdall.store.bundle.export import SessionChanged, export_session
@@ -16,8 +19,8 @@ from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.values.bundles import Bundle, Exported
 from holdall.values.errors import OutputDamaged, StoreFault, UsageError
-from holdall.values.outputs import Origin
-from tests.store.bundles import exported, filled, imported, taken_apart
+from holdall.values.outputs import Facts, Origin
+from tests.store.bundles import exported, filled, imported, taken_apart, unpacked
 from tests.store.support import keep
 
 OUTPUT, OTHER = "ab" * 16, "cd" * 16  # notes about outputs are named by their ids
@@ -187,7 +190,9 @@ def test_a_process_of_this_machine_is_not_in_a_bundle(folder_store: DirectorySto
     session = folder_store.open_session("s")
     keep(folder_store, session, "x", process=7, process_mark="boot")
     found = taken_apart(exported(folder_store, session))
-    assert b"boot" not in found.entries[found.at(".record")][1]
+    name, data = found.entries[found.at(".record")]
+    origin = records.decode(data, handle=name[2:].removesuffix(".record"))[0].origin
+    assert (origin.process, origin.process_mark) == (0, "")
     imported(tmp_path / "b", exported(folder_store, session))
     with closing(DirectoryStore(str(tmp_path / "b"))) as store:
         here = store.find_session("s")
@@ -233,3 +238,59 @@ def test_what_was_masked_in_a_running_output_is_told_beside_that_it_was_cut(fold
     told = found.entries[found.at(".record")][1]
     assert b"a secret was masked when it was exported" in told
     assert b"it was still being written when its session was exported" in told
+
+
+def test_what_is_masked_is_masked_everywhere_but_in_names_of_ours_and_stays_told(
+    folder_store: DirectoryStore, tmp_path: Path
+) -> None:
+    session = folder_store.open_session("s")
+    keep(folder_store, session, f"password=hunter2hunter2\npassword={session.id}\n")
+    keep(folder_store, session, f"again hunter2hunter2 in {session.id}\n")
+    folder_store.append_events(session, b'{"at":1.0,"event":"turn","session":"%s"}\n' % session.id.encode())
+    written = io.BytesIO()
+    done = export_session(folder_store, session, written.write, redactor=Redactor(usual_rules()))
+    found = taken_apart(written.getvalue())
+    texts = [data for name, data in found.entries if name.endswith(".txt")]
+    assert b"again ************** in %s\n" % session.id.encode() in texts
+    assert session.id.encode() in found.entries[found.at("events.ndjson")][1]
+    assert found.contents["redacted"] is True
+    lines = found.entries[found.at("masks.ndjson")][1].splitlines()
+    assert len(lines) == sum(done.masks.values()) == len(done.places) > 1
+    imported(tmp_path / "b", written.getvalue())
+    with closing(DirectoryStore(str(tmp_path / "b"))) as store:
+        here = store.find_session("s")
+        assert here is not None
+        again = taken_apart(exported(store, here))
+        assert (again.contents, again.entries) == (found.contents, found.entries)
+    assert taken_apart(exported(folder_store, session)).contents["redacted"] is False
+
+
+def test_a_secret_is_learned_from_all_that_was_said_of_outputs(folder_store: DirectoryStore) -> None:
+    secrets = [f"Zq7vT9mX4kLp{number}x" for number in range(5)]
+    arguments, note, transcript, events, tree = (json.dumps({"password": one}).encode() for one in secrets)
+    session = folder_store.open_session("s")
+    keep(folder_store, session, "first: " + " ".join(secrets) + "\n", arguments=json.loads(arguments))
+    folder_store.remember(session, OUTPUT, OTHER, note)
+    folder_store.append_transcript(session, transcript + b"\n")
+    folder_store.append_events(session, events + b"\n")
+    folder_store.save_tree(session, tree)
+    written = io.BytesIO()
+    export_session(folder_store, session, written.write, redactor=Redactor(usual_rules()))
+    plain = unpacked(written.getvalue())
+    assert [one for one in secrets if one.encode() in plain] == []
+    assert b"first: " + b" ".join([b"*" * 14] * 5) in plain
+
+
+def test_an_output_that_is_another_than_it_was_ends_the_export(
+    folder_store: DirectoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = folder_store.open_session("s")
+    kept = keep(folder_store, session, "x")
+    other = replace(kept, exit_code=3)
+
+    def resolve(*_: object) -> Facts:
+        return other
+
+    monkeypatch.setattr(folder_store, "resolve", resolve)
+    with pytest.raises(SessionChanged, match=f"output {kept.handle} was changed while it was exported"):
+        export(folder_store, session)
