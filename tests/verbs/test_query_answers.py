@@ -300,7 +300,18 @@ def test_short_values_are_whole_beside_long_ones_and_the_last_are_left_for_the_n
     shown = query_path(reader, "$[*]", max_bytes=1000)
     assert [(len(node.text), node.cut) for node in shown.nodes] == [(12, False), (384, True), (12, False), (384, True)]
     assert [len(node.text) for node in query_path(reader, "$[*]", max_bytes=500).nodes] == [12, 320, 12]
+    assert [len(node.text) for node in query_path(reader, "$[*]", max_bytes=300).nodes] == [12]
     assert [len(node.text) for node in query_path(reader, "$[1]", max_bytes=10).nodes] == [50]
+    two = reader_of(json.dumps(["x" * 10, "z" * 10]).encode())
+    cost = 48 + len("$[0]") + 12  # of each
+    assert [len(query_path(two, "$[*]", max_bytes=most).nodes) for most in (2 * cost, 2 * cost - 1)] == [2, 1]
+
+
+def test_a_path_that_is_too_long_to_show_is_told_also_where_values_are_passed_on() -> None:
+    note = "Some paths are too long to show and have … inside; read those values by their bytes."
+    reader = reader_of(b'{"x": ' + b"[" * 1000 + b'{"a": 1}' + b"]" * 1000 + b', "b": 2}')
+    for path, notes in (("$..a", (note,)), ("$.b", ())):
+        assert query_path(reader, path).notes == query_path(reader, path, each=list[Nodes]().append).notes == notes
 
 
 def test_values_are_passed_on_so_many_at_once_and_the_rest_at_the_end() -> None:
@@ -321,3 +332,8 @@ def test_a_path_that_is_stopped_says_what_it_gave_before(monkeypatch: pytest.Mon
         query_path(reader_of(json.dumps(list(range(100_000))).encode()), "$[*]", each=slow)
     assert "the path was stopped after 60 s, its limit (query_seconds)" in str(caught.value)
     assert str(caught.value).endswith(" What was given before that, 256 values, is not the whole answer.")
+
+
+def test_text_that_only_soon_begins_like_json_is_none() -> None:
+    with pytest.raises(BadQuery, match="the output is text, not JSON; a path names values in JSON"):
+        query_path(reader_of(b"x[1, 2]\nand more text\n"), "$[0]")
