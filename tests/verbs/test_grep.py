@@ -409,6 +409,11 @@ def test_where_lines_end_in_two_signs_neither_is_part_of_the_line(
     assert {one.value: one.count for one in grep(reader_of(data), pattern, group=True).groups} == values
 
 
+def test_a_match_of_the_return_that_ends_a_line_shows_that_line_once() -> None:
+    found = grep(reader_of(b"hit\r\nhit\r\nother\n"), r"hit|\r")
+    assert (found.total, [(match.line, match.text) for match in found.matches]) == (4, [(1, "hit"), (2, "hit")])
+
+
 def test_a_return_that_draws_a_line_anew_is_part_of_it() -> None:
     assert grep(reader_of(b"10%\r20%\r100% done\nnext\n"), "10%.*done").total == 1
 
