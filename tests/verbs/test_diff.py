@@ -212,7 +212,7 @@ def test_elements_without_a_key_are_aligned_and_a_name_that_occurs_twice_is_comp
 
 @requirement("diff:json")
 def test_strings_with_tabs_in_them_and_tables_with_other_separators_are_compared_too() -> None:
-    raw = [json.dumps({"a": "x", "b": sign}).replace("x", "x\ty") for sign in "12"]
+    raw = [json.dumps({"a": "x", "b": f"x{sign}"}).replace("x", "x\ty") for sign in "12"]
     assert [change.name for change in compared(*raw, by="json").changes] == ["$.b"]
     one, other = "".join(f"{at},{at},x\n" for at in range(9)), "".join(f"{at}\t{at % 8}\tx\n" for at in range(9))
     found = compared("id,v,w\n" + one, "id\tv\tw\n" + other)

@@ -166,9 +166,19 @@ def test_what_is_worth_reading_is_an_error_with_five_lines_on_both_sides() -> No
     assert seen(_log(l701="ERROR " + "x" * 5000)).near is None  # the place in a long line may be anywhere
 
 
-@pytest.mark.parametrize("words", [1, 8, 12, 13, 14, 16, 20, 25, 30, 50, 80, 100, 150])
-def test_what_is_worth_reading_fits_into_a_short_answer(words: int) -> None:
-    told = [f"{number} {'some words ' * (words + number % 3)}" for number in range(200)]
+@pytest.mark.parametrize(("length", "is_near"), [(375, True), (376, False)])
+def test_what_is_worth_reading_has_at_most_four_kilobytes(length: int, is_near: bool) -> None:
+    """Blanks are few tokens: eleven lines of 372 bytes, and four bytes more."""
+    told = [f"{number} word".ljust(371) for number in range(200)]
+    told[100] = "ERROR word".ljust(length)
+    view = seen(reader_of("".join(f"{line}\n" for line in told).encode()))
+    assert view.near == ((96, 106) if is_near else None)
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+@pytest.mark.parametrize("words", [1, 8, 13, 16, 25, 30, 50, 80, 100, 150])
+def test_what_is_worth_reading_fits_into_a_short_answer(words: int, every: int) -> None:
+    told = [f"{number} {'some words ' * (1 if number % every else words)}" for number in range(200)]
     told[100] = f"ERROR {told[100]}"
     count = counter(Estimate())
 
