@@ -74,6 +74,13 @@ def test_as_many_errors_are_shown_as_there_is_room_for_in_their_order_and_the_ot
         assert ([text for _, text in view.errors], view.more_errors) == (told[:number], 20 - number)
 
 
+def test_three_errors_that_tell_most_are_shown_in_any_case() -> None:
+    told = ("disk /dev/sda1 is full", "connection refused by host", "no such table: users", "certificate has expired")
+    text = "".join("a line\n" * 90 + f"\nERROR: {one}\n\n" for one in told)
+    assert len(paragraphs(reader_of(text.encode()), room=0).errors) == 3
+    assert len(paragraphs(reader_of(text.encode()), room=1000).errors) == 4
+
+
 def test_errors_of_one_paragraph_are_shown_once_and_none_of_them_is_left_over() -> None:
     data = b"line\n" * 300 + b"\nERROR: one\nERROR: two\nERROR: three\n\n" + b"line\n" * 300
     view = paragraphs(reader_of(data))
@@ -118,7 +125,7 @@ def _log(**lines: str) -> FileReader:
     return reader_of("".join(told).encode())
 
 
-@pytest.mark.parametrize("indent", [0, 40])
+@pytest.mark.parametrize("indent", [0, 64])
 def test_each_error_of_a_notice_is_where_it_says(indent: int) -> None:
     reader = _log(l701=" " * indent + "ERROR connection refused", l1501="ERROR " + "very " * 99 + "long")
     for tokens, longest in ((300, 88), (400, 200)):
@@ -131,9 +138,9 @@ def test_each_error_of_a_notice_is_where_it_says(indent: int) -> None:
 
 
 def test_an_error_that_is_not_shown_as_it_is_stored_has_no_place() -> None:
-    reader = _log(l701="ERROR \x1b[31mconnection\x1b[0m refused")
-    (span,) = seen(reader).error_spans
-    assert span.start == span.end == sum(map(len, LOG[:700]))
+    for line in ("ERROR \x1b[31mconnection\x1b[0m refused", " " * 65 + "ERROR far to the right"):
+        (span,) = seen(_log(l701=line)).error_spans
+        assert span.start == span.end == sum(map(len, LOG[:700]))
 
 
 def test_lines_of_an_outline_that_quote_the_output_are_where_they_say() -> None:
