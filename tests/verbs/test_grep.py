@@ -207,6 +207,7 @@ def test_whatever_is_asked_each_byte_is_shown_once_and_in_order(lines: list[str]
     for match in found.matches:
         above, below = match.context[: len(match.before)], match.context[len(match.before) :]
         shown += [*above, Span(match.text_byte, match.text_end), *below]
+        assert match.text == text[match.text_byte : match.text_end].decode()
     assert all(one.end < two.start or one.end == two.start > one.start for one, two in itertools.pairwise(shown))
     assert len(places(found)) == found.total == text.count(b"hit")
     assert found.lines == sum("hit" in line for line in lines)
