@@ -122,10 +122,6 @@ MODULES: dict[str, list[str]] = {
     "store/open_outputs.py": ["tests/store/test_open_outputs.py"],
     "store/opening.py": ["tests/store/test_opening.py"],
     "store/owners.py": ["tests/store/test_owners.py"],
-    "store/reader.py": [
-        "tests/store/test_damaged_neighbours.py", "tests/store/test_files.py", "tests/text/test_ranges.py",
-        "tests/store/test_contract_live.py", "tests/verbs/test_read.py",
-    ],
     "store/sources.py": ["tests/store/test_contract_sources.py"],
     "store/totals.py": ["tests/store/test_totals.py"],
     "store/watch.py": ["tests/store/test_watch.py"],
