@@ -749,7 +749,7 @@ async def test_texts_beside_bytes_are_kept_to_the_byte_or_it_is_said_what_was_re
 
 
 @dataclasses.dataclass
-class Rows:
+class OtherRows:
     rows: Any
 
 
@@ -764,7 +764,7 @@ ONCE: list[tuple[Any, str]] = [
     (lambda: {"a": (1, zip([1], [2], strict=True))}, '{"a": [1, [[1, 2]]]}'),
     (lambda: {"deep": [{"er": reversed([1, iter([2])])}]}, '{"deep": [{"er": [[2], 1]}]}'),
     (lambda: {"file": io.StringIO("a\nb\n")}, '{"file": ["a\\n", "b\\n"]}'),
-    (lambda: Rows(iter([1, 2])), '{"rows": [1, 2]}'),
+    (lambda: OtherRows(iter([1, 2])), '{"rows": [1, 2]}'),
     (lambda: {"rows": fails()}, '{"rows": [1, "ValueError: no more"]}'),
 ]
 

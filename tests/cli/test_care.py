@@ -535,7 +535,9 @@ def test_in_a_working_folder_that_was_removed_everything_works_but_relative_path
 ) -> None:
     handle = holdall.put(b"a,b\n1,2\n3,4\n")
     response = {"stdout": "row\n" * 30_000, "stderr": "", "interrupted": False, "isImage": False}
-    about = {"hook_event_name": "PostToolUse", "session_id": "5f1e", "tool_name": "Bash", "tool_input": {}}
+    about: dict[str, object] = {
+        "hook_event_name": "PostToolUse", "session_id": "5f1e", "tool_name": "Bash", "tool_input": {}
+    }  # fmt: skip
     result = json.dumps({**about, "tool_response": response})
     (tmp_path / "result").write_text(result)
 

@@ -266,7 +266,7 @@ async def test_what_a_client_waits_for_with_our_own_tools_is_weighed_too(
     spec = StdioServer("plain", sys.executable, (PLAIN, "plain", str(tmp_path / "journal")))
     async with Holdall.open(home=str(tmp_path / "home"), settings=Settings(slow_after_seconds=0.01)) as bag:
         front = Front(GatewayState([spec]), bag, lambda message, _: sent.append(message))
-        slow = {"name": "fifo", "arguments": {"gate": str(gate), "result": {}}}
+        slow: dict[str, Any] = {"name": "fifo", "arguments": {"gate": str(gate), "result": {}}}
         front.client.hear({"id": 1, "method": "tools/call", "params": slow})
         await until(lambda: any(one.get("id") == 1 for one in sent))
         waits = {"name": "wait_for_tool_output", "arguments": {"timeout": 60}, "_meta": {"x": "y" * 60_000}}
@@ -280,7 +280,10 @@ async def test_what_a_client_waits_for_with_our_own_tools_is_weighed_too(
         await front.close()
 
 
-@pytest.mark.parametrize("said", [{"clientInfo": {"name": "x" * 70_000}}, {"capabilities": {"x": [{}] * 20_000}}])
+MANY: list[dict[str, Any]] = [{}] * 20_000
+
+
+@pytest.mark.parametrize("said", [{"clientInfo": {"name": "x" * 70_000}}, {"capabilities": {"x": MANY}}])
 async def test_what_a_client_says_of_itself_has_a_bound(tmp_path: Path, said: dict[str, Any]) -> None:
     """It is held for as long as the session lives."""
     sent: list[Any] = []
@@ -313,7 +316,7 @@ async def test_the_greeting_of_a_server_does_not_bear_the_mark(tmp_path: Path) -
         assert mark in bag.instructions()
         spec = StdioServer("greets", sys.executable, ("-c", GREETS, mark))
         front = Front(GatewayState([spec]), bag, lambda message, _: sent.append(message))
-        params = {"protocolVersion": "2025-06-18", "clientInfo": {}, "capabilities": {}}
+        params: dict[str, Any] = {"protocolVersion": "2025-06-18", "clientInfo": {}, "capabilities": {}}
         front.client.hear({"id": 1, "method": "initialize", "params": params})
         await until(lambda: bool(sent))
         result = sent[0]["result"]
@@ -326,9 +329,14 @@ async def test_the_greeting_of_a_server_does_not_bear_the_mark(tmp_path: Path) -
 async def test_a_message_beside_any_request_does_not_bear_the_mark() -> None:
     sent: list[Any] = []
     client = Client(lambda message, _: sent.append(message), Echo())
-    one = relay.Relay([], client, relay.Caller(), lambda *_: asyncio.sleep(0), marks=re.compile("m4rk"))
+
+    async def heard(*_: Any) -> None:
+        raise AssertionError("it is for the client")
+
+    one = relay.Relay([], client, relay.Caller(), heard, marks=re.compile("m4rk"))
     connection = Connection(StdioServer("a", "b"))
     beside = one._callbacks_of(connection, ClientRequest(1, "prompts/get", {}))  # pyright: ignore[reportPrivateUsage]
+    assert beside.notify is not None
     await beside.notify("notifications/message", {"level": "info", "data": "x m4rk"})
     assert "the mark of real notices stood here" in str(sent)
     assert "m4rk" not in str(sent)

@@ -85,8 +85,10 @@ class Event:
         kept: dict[str, Any] = {}
         for name, value in flat.items():
             if name == "children" and isinstance(value, list):
-                below = [one for one in cast("list[object]", value) if isinstance(one, Mapping)]
-                kept[name] = [Event.without_content(cast("Mapping[str, Any]", one)) for one in below]
+                below = [
+                    cast("Mapping[str, Any]", one) for one in cast("list[object]", value) if isinstance(one, Mapping)
+                ]
+                kept[name] = list(map(Event.without_content, below))
             elif (
                 value is None
                 or isinstance(value, bool | int | float | str if name in _NAMES else bool | int | float)
