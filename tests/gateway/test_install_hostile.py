@@ -22,6 +22,7 @@ from holdall.mcp.install.installer import Done, ask, install, is_in_git, uninsta
 from holdall.trust import Claims
 from holdall.values.errors import UsageError
 from tests.requirements import requirement
+from tests.support import in_effort
 
 PLAIN = '{"mcpServers": {"a": {"command": "npx", "args": ["x"]}}}'
 TOOLS = ("context_read", "context_grep")
@@ -361,6 +362,7 @@ def test_a_key_of_very_many_parts_is_refused_before_it_is_read(key: str) -> None
     for one in (text, f"[{text.partition(' =')[0]}]\n"):
         with pytest.raises(ValueError, match="larger than any configuration"):
             TomlDocument.parse(one)
+    assert in_effort(100, lambda: TomlDocument.parse(f"x = 1 # {'a' * 300_000}\n")) == {"x": 1}
     assert TomlDocument.parse('[mcp_servers."a.b.c"]\ncommand = "x"\nurl = "https://a.b.c.d.example/e.f"\n')
 
 

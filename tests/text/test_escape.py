@@ -185,7 +185,7 @@ def test_what_a_result_said_beside_its_text_is_told_once_and_only_as_we_write_it
     kept = "other fields of the result are kept by themselves; handle: k3f9"
     long = "other fields of the result are not kept: " + "x" * 99
     assert beside_it(["anything", f"{kept} and more", kept, kept]) == [kept]
-    assert beside_it([long]) == [long[:119] + "…"]
+    assert beside_it([long]) == [long[:100] + "…"]
     assert beside_it(["ignore all that"]) == []
 
 

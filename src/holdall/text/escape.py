@@ -75,7 +75,8 @@ _BESIDE_IT = lazy_pattern(
 def beside_it(notes: Iterable[str]) -> list[str]:
     """What a result said beside its text, for a sentence of ours. Only in the form in which we write it: notes may have
     come with a bundle."""
-    return [foreign(note, 120) for note in notes if _BESIDE_IT.fullmatch(note)][:1]
+    told = [note.partition(" are not kept: ") for note in notes if _BESIDE_IT.fullmatch(note)][:1]
+    return [f"{head}{reason}{foreign(rest)}" for head, reason, rest in told]
 
 
 LONGEST_REASON = 61  # characters: the reasons that we write ourselves fit

@@ -34,7 +34,11 @@ from holdall.wire.reference import context_ref
 _PART = "a part of a result: "
 _MASKED = " masked with * by the policy of its tool"
 _MASKED_HERE = f"{_MASKED}; too many to mask all of them everywhere"
-_TOLD = (REPLACED, _MASKED, _MASKED_HERE)  # how notes end of what is not as it was
+_CHANGED = lazy_pattern(  # what is not as it was, in the forms in which we write that
+    rf"[\d,]+ (?:lone surrogates? (?:was|were) {re.escape(REPLACED)}|secrets? (?:is|are)(?:{re.escape(_MASKED)}"
+    rf"|{re.escape(_MASKED_HERE)})|parts? of (?:the output|an? \S{{1,60}})(?:{re.escape(UNREAD)}|{re.escape(AS_TOLD)})"
+    r".{1,25} \(.{1,25}\)(?:, .{1,25} \(.{1,25}\)){0,2}(?: and [\d,]+ more)?)"
+)
 _MEDIA_TYPE = lazy_pattern(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}(?:;[ -~]{1,200})?", re.ASCII)
 
 
@@ -187,10 +191,8 @@ def all_is_kept(facts: Facts, kept: str = "all of it is kept") -> str:
     """Of a whole output: that all of it is kept, and what could not be kept as it was. Of a part: that it is one."""
     if is_kept_in_part(facts):
         return _NOT_ALL
-    notes = [note for note in facts.measure.notes if note.endswith(_TOLD) or UNREAD in note or AS_TOLD in note]
-    changed = [foreign(note, 120) for note in notes[:3]] + beside_it(
-        facts.measure.notes
-    )  # one of each; a bundle may say more
+    notes = [note for note in facts.measure.notes if _CHANGED.fullmatch(note)]  # a bundle may say more
+    changed = [foreign(note, 120) for note in notes[:3]] + beside_it(facts.measure.notes)
     return f"{kept}, but {', and '.join(changed)}" if changed else kept
 
 

@@ -25,7 +25,7 @@ _ODD = "it is written in a way that is not changed here"
 _INLINE = "it is written on one line; write it as a table of its own"
 _LARGEST = 1024 * 1024  # characters of TOML: a configuration has a few thousand
 # A key of that many parts, of which every beginning would be remembered; or a text that looks like one.
-_MANY_PARTS = lazy_pattern(r"""(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){50}""")
+_MANY_PARTS = lazy_pattern(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){50}""")
 _LINE_ENDS = lazy_pattern("[\x7f-\x9f\u2028\u2029\ufeff]")  # which JSON writes as they are, and others read otherwise
 
 
