@@ -1096,3 +1096,17 @@ def test_a_secret_is_masked_in_the_bytes_of_an_answer(before: int) -> None:
         assert shown.endswith(data[-27:].hex())
         digits = PASSWORD.encode().hex()
         assert not any(digits[at : at + 16] in shown for at in range(len(digits) - 15))
+
+
+def test_a_tool_that_is_named_by_a_secret_does_not_keep_it_in_the_bundle(tmp_path: Path) -> None:
+    with closing(DirectoryStore(str(tmp_path / "home"))) as store:
+        session = store.open_session("s")
+        secret = "gFb51yBMWXaSCrUZoL8g"
+        store.put(session, [f"DB_PASSWORD={secret}\nlogin with {secret} worked\n".encode()], Origin(tool="fetch"))
+        store.put(session, [b"nothing"], Origin(tool=secret))
+        store.put(session, [b'{"password": "fetch_logs"}\nfetch_logs\n'], Origin(tool="fetch_logs"))
+        written = io.BytesIO()
+        export_session(store, session, written.write, redactor=Redactor(usual_rules()))
+    whole = unpacked(written.getvalue())
+    assert secret.encode() not in whole
+    assert b"fetch_logs" in whole

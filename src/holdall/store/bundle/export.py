@@ -20,6 +20,7 @@ from holdall.store.bundle.stream import BundleWriter, Entry, Kind
 from holdall.store.protocol import Log, Note, OutputReader, OutputStore, Progress, SessionInfo
 from holdall.store.records import ANSWERS, LOGS, TREE
 from holdall.text.escape import foreign
+from holdall.text.secrets import is_no_word
 from holdall.values.bundles import MAX_SESSIONS, Bundle, BundledSession, Exported
 from holdall.values.errors import OutputDamaged, OutputExpired, StoreFault, StoreGone, UnknownHandle, UsageError
 from holdall.values.outputs import Facts, Measure
@@ -256,7 +257,9 @@ class _Export:
                         pass
             for facts in (*one.expired, *(facts for stored in one.stored for facts in stored.outputs)):
                 redactor.learn_facts(facts)
-                ours |= {facts.handle, facts.file, facts.measure.sha256, facts.origin.tool}
+                ours |= {facts.handle, facts.file, facts.measure.sha256}
+                if not is_no_word(facts.origin.tool.encode("utf-8", "replace")):  # else a tool was named by a secret
+                    ours.add(facts.origin.tool)
             for note in one.notes:
                 redactor.learn_json(self._store.recall(one.session, note.content, note.key) or b"")
             for log in ("transcript", "events"):
