@@ -1104,8 +1104,10 @@ def test_a_tool_that_is_named_by_a_secret_does_not_keep_it_in_the_bundle(tmp_pat
         secret = "gFb51yBMWXaSCrUZoL8g"
         store.put(session, [f"DB_PASSWORD={secret}\nlogin with {secret} worked\n".encode()], Origin(tool="fetch"))
         store.put(session, [b"nothing"], Origin(tool=secret))
+        store.put(session, [b'{"password": "fetch_logs"}\n'], Origin(tool="fetch_logs"))
         written = io.BytesIO()
         export_session(store, session, written.write, redactor=Redactor(usual_rules()))
     whole = unpacked(written.getvalue())
     assert secret.encode() not in whole
     assert whole.count(b"*" * len(secret)) >= 3
+    assert b'"tool":"fetch_logs"' in whole

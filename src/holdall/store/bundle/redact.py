@@ -12,7 +12,6 @@ import html
 import importlib
 import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -127,7 +126,7 @@ def _written(value: bytes) -> Iterator[bytes]:
         yield _ESCAPE.sub(lambda found: found[0].lower(), in_address)
     in_markup = [html.escape(text, quote=quotes) for quotes in (True, False)]
     in_code = [text.replace('"', '""'), text.replace("'", "''"), text.replace("'", "\\'"), repr(text)[1:-1]]
-    in_code += [shlex.quote(text)[1:-1], json.dumps(json.dumps(text)[1:-1])[1:-1]]
+    in_code += [text.replace("'", "'\"'\"'"), json.dumps(json.dumps(text)[1:-1])[1:-1]]
     others = [in_markup[0].replace("&#x27;", one) for one in ("&#39;", "&apos;")] if "'" in text else []
     yield from (one.encode("utf-8", "replace") for one in (*in_markup, *others, *in_code))
 
