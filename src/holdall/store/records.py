@@ -255,7 +255,7 @@ def foreign_event(line: bytes) -> bytes:
     if not isinstance(flat, dict):
         return line
     event = cast("dict[str, Any]", flat)
-    if not isinstance(event.get("handle") or "", str):
+    if not isinstance(event.get("handle"), str | None):
         raise ValueError("its handle is no text")
     event.pop("verified", None)
     return _dumped(event) + line[len(line.rstrip(b"\n")) :]

@@ -127,7 +127,8 @@ def checked_tree(data: bytes) -> bytes:
         table = cast("dict[str, object]", node)
         verdicts += table.pop("verified", None) is not None
         children = table.get("children", [])
-        named = all(isinstance(table.get(name, name == "handle" and ""), str) for name in ("op", "name", "handle"))
+        named = isinstance(table.get("op"), str) and isinstance(table.get("name"), str)
+        named = named and isinstance(table.get("handle"), str | None)
         numbers = all(isinstance(table.get(name, 0), int | float) for name in ("at", "seconds"))
         if not named or not numbers or not isinstance(children, list):
             raise BundleRefused("the operation tree of this bundle is not one.")
