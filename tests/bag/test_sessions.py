@@ -31,6 +31,7 @@ from holdall import (
     blocking,
 )
 from holdall.background import Job, Jobs, Portal
+from holdall.bag.waits import Background
 from tests.bag.shapes import LOG, SMALL
 from tests.requirements import requirement
 
@@ -273,6 +274,32 @@ def test_sessions_are_put_away_when_they_are_idle_or_too_many_and_nothing_is_los
                 await bag.wait(running.handle)
             await sessions.tidy(now=1e12)
             assert sessions.open_names == ()
+
+    asyncio.run(main())
+
+
+@requirement("api:sessions-bounded")
+def test_two_threads_that_tidy_at_once_put_no_more_away_than_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_it, go_on = threading.Event(), threading.Event()
+    let_go = Background.let_go
+
+    def waits(jobs: Background) -> None:
+        at_it.set()
+        assert go_on.wait(60)
+        let_go(jobs)
+
+    async def main() -> None:
+        async with pool(tmp_path, max_open=2) as sessions:
+            monkeypatch.setattr(Background, "let_go", waits)
+            for name in ("a", "b", "c"):
+                async with sessions.of(name):
+                    pass
+            assert await asyncio.to_thread(at_it.wait, 60), "the pool itself puts the first away"
+            await sessions.tidy()
+            assert sessions.open_names == ("b", "c")
+            go_on.set()
 
     asyncio.run(main())
 

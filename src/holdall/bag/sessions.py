@@ -253,7 +253,8 @@ class Sessions:
             if self._closing is not None:
                 return
             idle = [entry for entry in self._entries.values() if self._is_idle(entry)]
-            too_many = len(self._entries) - self._max_open
+            staying = sum(not entry.is_going for entry in self._entries.values())  # another thread may be at this too
+            too_many = staying - self._max_open
             late = [now - max(entry.since, _last_call(entry)) >= self._idle_seconds for entry in idle]
             going = [entry for at, entry in enumerate(idle) if at < too_many or late[at]]
             for entry in going:
