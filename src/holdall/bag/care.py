@@ -175,12 +175,16 @@ class Care:
 
     async def sessions(self) -> Sequence[tuple[SessionInfo, int, int, int]]:
         """Every session, newest first, with its outputs, how many of them it keeps, and the bytes that these take."""
+        return await self.held(await self.listed())
 
-        def count() -> list[tuple[SessionInfo, int, int, int]]:
-            kept = self._store.kept_by_session()
-            return [(one, *kept.get(one.id, (0, 0, 0))) for one in self._store.sessions()]
+    async def listed(self) -> Sequence[SessionInfo]:
+        """Every session, newest first; what they hold is not looked at."""
+        return await asyncio.to_thread(self._store.sessions)
 
-        return await asyncio.to_thread(count)
+    async def held(self, sessions: Sequence[SessionInfo]) -> Sequence[tuple[SessionInfo, int, int, int]]:
+        """What `sessions` tells, of these alone."""
+        kept = await asyncio.to_thread(self._store.kept_by_session, sessions)
+        return [(one, *kept.get(one.id, (0, 0, 0))) for one in sessions]
 
     def _chosen(self, only_this_session: bool) -> list[SessionInfo] | None:
         """None means all."""

@@ -194,10 +194,12 @@ async def _sessions(options: Options, limit: int | None, *, by_size: bool, rever
 
     where = options.configuration()
     with Care.of(where.home, where.settings) as care:
-        every_one = await care.sessions()
-    if by_size:
-        every_one = sorted(every_one, key=lambda row: row[3], reverse=True)
-    found = _first(every_one, limit, reverse=reverse)
+        every_one = await care.listed()
+        if by_size:
+            largest = sorted(await care.held(every_one), key=lambda row: row[3], reverse=True)
+            found = _first(largest, limit, reverse=reverse)
+        else:
+            found = await care.held(_first(every_one, limit, reverse=reverse))
     if options.as_json:
         rows = [
             {"name": one.name, "id": one.id, "created": one.created, "retention": one.retention.told,

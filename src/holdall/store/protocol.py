@@ -367,8 +367,8 @@ class OutputStore(Protocol):
         """All of them, tombstones too, oldest first; in the state `unreadable` those whose records cannot be read."""
         ...
 
-    def kept_by_session(self) -> Mapping[str, tuple[int, int, int]]:
-        """By the id of each session its outputs, tombstones too, how many of them it keeps, and the bytes they take.
+    def kept_by_session(self, sessions: Sequence[SessionInfo] | None = None) -> Mapping[str, tuple[int, int, int]]:
+        """By the id of each of these sessions, or of all: its outputs, tombstones too, those it keeps, their bytes.
 
         A session without outputs may be missing.
         """

@@ -286,16 +286,13 @@ class DirectoryStore(SessionFiles):
     def sweep_due(self) -> bool:
         return upkeep.due(self)
 
-    def kept_by_session(self) -> Mapping[str, tuple[int, int, int]]:
-        found = {session: self._stored(session) for session in self.sessions()}
-        return {
-            session.id: (
-                len(stored),
-                sum(facts.state != "expired" for facts in stored),
-                used_bytes_of(self, session, found.__getitem__),
-            )
-            for session, stored in found.items()
-        }
+    def kept_by_session(self, sessions: Sequence[SessionInfo] | None = None) -> Mapping[str, tuple[int, int, int]]:
+        counts: dict[str, tuple[int, int, int]] = {}
+        for session in self.sessions() if sessions is None else sessions:
+            stored = self._stored(session)  # of one session at a time: a store may hold millions
+            kept = sum(facts.state != "expired" for facts in stored)
+            counts[session.id] = (len(stored), kept, used_bytes_of(self, session, lambda _, stored=stored: stored))
+        return counts
 
     def sweep(self, *, dry_run: bool = False, thorough: bool = False) -> Sweep:  # noqa: ARG002 - it always is
         return upkeep.sweep(self, dry_run=dry_run)

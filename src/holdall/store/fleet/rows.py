@@ -344,14 +344,16 @@ class FleetRows(SessionRows):
                 found.setdefault(id, []).append(self.loaded(id, tuple(row)))
             yield from ((one, _in_order(found.get(one.id, ()))) for one in some)
 
-    def kept_by_session(self) -> Mapping[str, tuple[int, int, int]]:
+    def kept_by_session(self, sessions: Sequence[SessionInfo] | None = None) -> Mapping[str, tuple[int, int, int]]:
         statement: LiteralString = (
             "SELECT session::text, sum(outputs)::bigint, sum(kept)::bigint, sum(bytes)::bigint FROM (SELECT session,"
             " count(*) AS outputs, count(*) FILTER (WHERE state <> 'expired') AS kept,"
             " CASE WHEN object IS NULL THEN 0 ELSE max(bytes) END AS bytes"
-            " FROM holdall_outputs WHERE principal = %(principal)s GROUP BY session, object) AS shared GROUP BY session"
+            " FROM holdall_outputs WHERE principal = %(principal)s AND (%(sessions)s::uuid[] IS NULL OR"
+            " session = ANY(%(sessions)s::uuid[])) GROUP BY session, object) AS shared GROUP BY session"
         )
-        rows = self.database.rows("counting outputs", statement, {"principal": self.principal})
+        chosen = None if sessions is None else [one.id for one in sessions]
+        rows = self.database.rows("counting outputs", statement, {"principal": self.principal, "sessions": chosen})
         return {id: (outputs, kept, taken) for id, outputs, kept, taken in rows}
 
     def survey_again(self, session: SessionInfo) -> list[Loaded]:
