@@ -1,4 +1,4 @@
-"""One store that grows, and one process with very many conversations: what costs more as there is more of it.
+"""One store that grows, one process with very many conversations, one output that grows: what more of it costs.
 
 A tenth of the outputs is in one session, the others are in sessions of ninety. Times are of the processor, which others
 on the machine disturb least; memory is what one such action adds to a fresh process.
@@ -6,7 +6,9 @@ on the machine disturb least; memory is what one such action adds to a fresh pro
 python -m bench.load fill HOME FIRST SESSIONS LARGE   a process that keeps outputs
 python -m bench.load act HOME NAME                    a process that does one thing to the store
 python -m bench.load talk HOME COUNT OPEN             a process with so many conversations, of which OPEN may stay open
-    the last two print JSON
+python -m bench.load large HOME FILE TIMES NAME       a process that keeps a file so many times over as one output, or
+                                                      does one thing to that output
+    the last three print JSON
 """
 
 import argparse
@@ -14,31 +16,37 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import re
+import resource
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from bench import machine
+from bench import data, machine
 from bench.jobs.viewer import running
 from bench.lab import ROOT
 
 if TYPE_CHECKING:
     from holdall import Holdall
 
-HELP = "one store from a thousand outputs on, and one process with 10,000 conversations"
+HELP = "one store from a thousand outputs on, one process with 10,000 conversations, one output of up to 10 GB"
+PARTS = ("store", "conversations", "output")
 STEPS = (1_000, 10_000, 100_000, 1_000_000)
 CONVERSATIONS = 10_000
+BLOCK, REPEATED = 10_000_000, (1, 10, 100, 1_000)  # bytes of the output that grows
 PROCESSES = 2
 SMALL = 90  # outputs of a usual session: a million are in 10,000
 ROUNDS = {"keep one": 15, "read one": 15, "grep one": 15, "gc": 1, "gc, dry": 1}
 OFTEN = 3  # of all others
+LARGE_READS = 50
 _BEGIN, _END = "<!-- load: begin -->", "<!-- load: end -->"
 _LARGE = "the large session"
 
@@ -46,6 +54,7 @@ _LARGE = "the large session"
 def declare(one: argparse.ArgumentParser) -> None:
     one.add_argument("--quick", action="store_true", help="tiny sizes: shows that it runs")
     one.add_argument("--steps", default="", metavar="N,N", help="outputs in the store (1000,10000,100000,1000000)")
+    one.add_argument("--only", action="append", choices=PARTS, help="a part of it; the others stay as published")
     one.add_argument("--conversations", type=int, default=CONVERSATIONS, metavar="N", help="in one process (10,000)")
     one.add_argument("--out", default=str(ROOT / ".dev" / "bench"), metavar="DIR", help="for the store and the figures")
     one.add_argument("--publish", action="store_true", help="write the tables in docs/benchmarks.md anew")
@@ -54,15 +63,22 @@ def declare(one: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     steps = [20, 40] if options.quick else [int(one) for one in options.steps.split(",") if one] or list(STEPS)
     talks = 30 if options.quick else options.conversations
-    out = Path(options.out)
+    block, repeated = (100_000, (1, 3)) if options.quick else (BLOCK, REPEATED)
+    parts = options.only or PARTS
+    out, published = Path(options.out), ROOT / "docs" / "benchmarks" / "load.json"
     out.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Any] = json.loads(published.read_text("utf-8")) if options.only else {}
+    found["machine"] = machine.facts()
     with tempfile.TemporaryDirectory(dir=out, prefix="load-") as folder:
-        store = _grown(Path(folder) / "home", steps)
-        conversations = [
-            _said("talk", f"{folder}/talk-{count}", str(count), str(most))
-            for count, most in ((talks, 64), (talks // 10, talks // 10))
-        ]
-    found = {"machine": machine.facts(), "steps": steps, "store": store, "conversations": conversations}
+        if "store" in parts:
+            found |= {"steps": steps, "store": _grown(Path(folder) / "home", steps)}
+        if "conversations" in parts:
+            found["conversations"] = [
+                _said("talk", f"{folder}/talk-{count}", str(count), str(most))
+                for count, most in ((talks, 64), (talks // 10, talks // 10))
+            ]
+        if "output" in parts:
+            found["output"] = _larger(Path(folder), block, repeated)
     (out / "load.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     text = markdown(found)
     print(text)
@@ -73,27 +89,17 @@ def main(options: argparse.Namespace) -> int:
         )
         assert count == 1, f"{page.name} has no place for the tables"
         page.write_text(after, encoding="utf-8")
-        (page.parent / "benchmarks" / "load.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        published.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
 def markdown(found: Mapping[str, Any]) -> str:
     """Seconds and bytes of the first step, and of the others how many times as much."""
-    steps, here = found["steps"], found["machine"]
-    others = "".join(f" {step:,} | memory |" for step in steps[1:])
+    here = found["machine"]
     lines = [
-        f"Measured on {here['date']}: {here['cores']} cores of {here['cpu']}, Python {here['python']}.",
-        "",
-        f"| outputs | {steps[0]:,} | memory |{others}",
-        "|---|" + "---:|---:|" * len(steps),
-    ]
-    for name, figures in found["store"].items():
-        first = figures[0]
-        cells = f"| {name} | {1000 * first['seconds']:.3g} ms | {first['growth'] / 1e6:.1f} MB |"
-        for one in figures[1:]:
-            times = one["seconds"] / max(1e-9, first["seconds"])
-            cells += f" {times:.1f} × | {one['growth'] / 1e6:.1f} MB |"
-        lines.append(cells)
+        f"Measured on {here['date']}: {here['cores']} cores of {here['cpu']}, Python {here['python']}.", "",
+        *_table("outputs", [f"{step:,}" for step in found["steps"]], found["store"]),
+    ]  # fmt: skip
     heads = "conversations | may stay open | each | first tenth | last tenth | memory of each | descriptors"
     lines += ["", f"| {heads} |", f"|{'---:|' * len(heads.split(' | '))}"]
     lines += [
@@ -101,7 +107,21 @@ def markdown(found: Mapping[str, Any]) -> str:
         f"{1000 * one['last']:.2f} ms | {one['bytes'] / 1000:.1f} kB | {one['descriptors']:,} |"
         for one in found["conversations"]
     ]
+    lines += ["", *_table("one output", [f"{size / 1e6:,.0f} MB" for size in found["output"]["sizes"]],
+                          found["output"]["acts"])]  # fmt: skip
     return "\n".join(lines)
+
+
+def _table(what: str, heads: Sequence[str], rows: Mapping[str, Sequence[Mapping[str, float]]]) -> list[str]:
+    lines = [f"| {what} |" + "".join(f" {head} | memory |" for head in heads), "|---|" + "---:|---:|" * len(heads)]
+    for name, figures in rows.items():
+        first = figures[0]
+        cells = f"| {name} | {1000 * first['seconds']:.3g} ms | {first['growth'] / 1e6:.1f} MB |"
+        for one in figures[1:]:
+            times = one["seconds"] / max(1e-9, first["seconds"])
+            cells += f" {times:.1f} × | {one['growth'] / 1e6:.1f} MB |"
+        lines.append(cells)
+    return lines
 
 
 def _grown(home: Path, steps: Sequence[int]) -> dict[str, list[dict[str, float]]]:
@@ -127,6 +147,20 @@ def _grown(home: Path, steps: Sequence[int]) -> dict[str, list[dict[str, float]]
             print(f"bench: {name}: {one['seconds']:.6f} s, {one['growth'] / 1e6:.1f} MB", file=sys.stderr, flush=True)
         figures.setdefault("first page of the viewer", []).append(_page(home))
     return figures
+
+
+def _larger(folder: Path, block: int, repeated: Sequence[int]) -> dict[str, Any]:
+    """One output of JSON lines: the same block, again and again."""
+    file = data.make(folder, "records", data.json_items, block)
+    acts: dict[str, list[dict[str, float]]] = {}
+    for times in repeated:
+        for name in LARGE:
+            one = _said("large", str(folder / f"large-{times}"), str(file), str(times), name)
+            acts.setdefault(name, []).append(one)
+            told = f"{file.stat().st_size * times / 1e6:,.0f} MB, {name}: {one['seconds']:.4f} s"
+            print(f"bench: {told}, {one['growth'] / 1e6:.1f} MB", file=sys.stderr, flush=True)
+        shutil.rmtree(folder / f"large-{times}")
+    return {"sizes": [file.stat().st_size * times for times in repeated], "acts": acts}
 
 
 def _started(*words: str) -> "subprocess.Popen[str]":
@@ -280,6 +314,64 @@ async def act(home: str, name: str) -> dict[str, float]:
     return {"seconds": statistics.median(seconds), "growth": machine.highest_resident_bytes() - before}
 
 
+async def _keep_large(bag: "Holdall", file: str, times: int) -> int:
+    def chunks() -> Iterator[bytes]:
+        for _ in range(times):
+            with open(file, "rb") as source:
+                yield from iter(lambda: source.read(1 << 20), b"")
+
+    await bag.keep(chunks(), tool="fetch")
+    return 1
+
+
+async def _grep_large(bag: "Holdall", _file: str, _times: int) -> int:
+    found = await bag.grep((await bag.outputs())[0].handle, '"id":77,', count=True)
+    assert found
+    return 1
+
+
+async def _query_large(bag: "Holdall", _file: str, _times: int) -> int:
+    query = "SELECT status, count(*), avg(took_ms) FROM t GROUP BY status"
+    assert await bag.query((await bag.outputs())[0].handle, query)
+    return 1
+
+
+async def _read_large(bag: "Holdall", _file: str, _times: int) -> int:
+    facts = (await bag.outputs())[0]
+    rng = random.Random(1)
+    for _ in range(LARGE_READS):
+        start = rng.randint(1, facts.measure.lines - 200)
+        await bag.read(facts.handle, lines=(start, start + 199), bounded=False)
+    return LARGE_READS
+
+
+LARGE: dict[str, Callable[["Holdall", str, int], Awaitable[int]]] = {
+    "keep it, the disk included": _keep_large, "count the matches in it": _grep_large,
+    "SQL over all of it": _query_large, "200 lines anywhere in it": _read_large,
+}  # fmt: skip
+
+
+def _used_with_children() -> float:
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in both)
+
+
+async def large(home: str, file: str, times: int, name: str) -> dict[str, float]:
+    """Processes that it starts are part of it."""
+    from holdall import Holdall
+    from holdall.text.tokens import Estimate
+    from holdall.values.settings import Settings
+
+    machine.forget_highest()
+    before, used = machine.resident_bytes(), _used_with_children()
+    settings = Settings(query_seconds=3600)
+    async with Holdall.open(home=home, session=_LARGE, settings=settings, tokenizer=Estimate()) as bag:
+        count = await LARGE[name](bag, file, times)
+    growth, seconds = machine.highest_resident_bytes() - before, _used_with_children() - used
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    return {"seconds": seconds / count, "growth": max(growth, children)}
+
+
 async def talk(home: str, count: int, most: int) -> dict[str, float]:
     """Each conversation keeps an output and reads it."""
     from holdall import Sessions
@@ -310,6 +402,8 @@ if __name__ == "__main__":
             asyncio.run(fill(home, *map(int, numbers)))
         case ["act", home, name]:
             print(json.dumps(asyncio.run(act(home, name))))
+        case ["large", home, file, times, name]:
+            print(json.dumps(asyncio.run(large(home, file, int(times), name))))
         case ["talk", home, count, most]:
             print(json.dumps(asyncio.run(talk(home, int(count), int(most)))))
         case _:

@@ -10,7 +10,7 @@ import pytest
 from bench import __main__ as program
 from bench import load
 from bench.lab import ROOT
-from bench.load import ACTS, markdown
+from bench.load import ACTS, LARGE, markdown
 from tests.upstream.launch import sdk_server
 
 FOUND = {
@@ -20,6 +20,10 @@ FOUND = {
     "conversations": [
         {"count": 10_000, "open": 64, "each": 0.01, "first": 0.01, "last": 0.02, "bytes": 1_500, "descriptors": 40}
     ],
+    "output": {
+        "sizes": [10_000_000, 1e10],
+        "acts": {"keep it": [{"seconds": 0.02, "growth": 1e6}, {"seconds": 20, "growth": 2e6}]},
+    },
 }
 
 
@@ -30,12 +34,17 @@ def test_later_steps_are_told_as_multiples_of_the_first() -> None:
         "|---|---:|---:|---:|---:|",
         "| keep one | 4 ms | 1.0 MB | 1.5 × | 2.0 MB |",
     ]
-    assert lines[-1] == "| 10,000 | 64 | 10.00 ms | 10.00 ms | 20.00 ms | 1.5 kB | 40 |"
+    assert lines[-5] == "| 10,000 | 64 | 10.00 ms | 10.00 ms | 20.00 ms | 1.5 kB | 40 |"
+    assert lines[-3:] == [
+        "| one output | 10 MB | memory | 10,000 MB | memory |",
+        "|---|---:|---:|---:|---:|",
+        "| keep it | 20 ms | 1.0 MB | 1000.0 × | 2.0 MB |",
+    ]
 
 
 def _started_by_fork(*words: str) -> "subprocess.Popen[str]":
     """Acts are forks: what they import is most of what two dozen tiny ones take. All else is as it is."""
-    program = [sys.executable, "-m", "bench.load"] if words[0] != "act" else sdk_server(load.__file__)
+    program = [sys.executable, "-m", "bench.load"] if words[0] not in ("act", "large") else sdk_server(load.__file__)
     return subprocess.Popen([*program, *words], cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
@@ -49,5 +58,6 @@ def test_it_runs_and_writes_its_figures(
     assert set(found["store"]) == {*ACTS, "first page of the viewer"}
     assert [len(figures) for figures in found["store"].values()] == [2] * len(found["store"])
     assert [one["count"] for one in found["conversations"]] == [30, 3]
+    assert {name: len(figures) for name, figures in found["output"]["acts"].items()} == dict.fromkeys(LARGE, 2)
     assert capsys.readouterr().out == markdown(found) + "\n"
     assert [file.name for file in tmp_path.iterdir()] == ["load.json"]  # no store is left
