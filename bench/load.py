@@ -18,7 +18,6 @@ import json
 import os
 import random
 import re
-import resource
 import shutil
 import statistics
 import subprocess
@@ -351,25 +350,19 @@ LARGE: dict[str, Callable[["Holdall", str, int], Awaitable[int]]] = {
 }  # fmt: skip
 
 
-def _used_with_children() -> float:
-    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in both)
-
-
 async def large(home: str, file: str, times: int, name: str) -> dict[str, float]:
-    """Processes that it starts are part of it."""
+    """By the clock. The memory of the processes that it starts is part of it, their view of files is not."""
     from holdall import Holdall
     from holdall.text.tokens import Estimate
     from holdall.values.settings import Settings
 
-    machine.forget_highest()
-    before, used = machine.resident_bytes(), _used_with_children()
     settings = Settings(query_seconds=3600)
     async with Holdall.open(home=home, session=_LARGE, settings=settings, tokenizer=Estimate()) as bag:
-        count = await LARGE[name](bag, file, times)
-    growth, seconds = machine.highest_resident_bytes() - before, _used_with_children() - used
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    return {"seconds": seconds / count, "growth": max(growth, children)}
+        with machine.memory_of_family() as taken:
+            began = time.perf_counter()
+            count = await LARGE[name](bag, file, times)
+            seconds = time.perf_counter() - began
+    return {"seconds": seconds / count, "growth": taken.growth}
 
 
 async def talk(home: str, count: int, most: int) -> dict[str, float]:

@@ -3,10 +3,12 @@
 No name of a host and no path leaves this module.
 """
 
+import contextlib
 import os
 import platform
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 QUIET_CORES = 0.25  # that others may use without being noticed
@@ -63,6 +65,44 @@ class Watch:
         return max(0.0, (now - self._busy) - (known_seconds() - self._known)) / elapsed
 
 
+class Taken:
+    """The most memory of their own that this process and its descendants have taken together since it was made."""
+
+    def __init__(self) -> None:
+        self._before = self._most = _own_bytes()
+
+    def look(self) -> None:
+        self._most = max(self._most, _own_bytes())
+
+    @property
+    def growth(self) -> int:
+        return self._most - self._before
+
+
+@contextlib.contextmanager
+def memory_of_family(every: float = 0.02) -> Generator[Taken]:
+    """Looks again and again while the block lasts: what is shorter than that may be missed."""
+    taken, is_over = Taken(), threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(every):
+            taken.look()
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield taken
+    finally:
+        is_over.set()
+        watching.join()
+        taken.look()
+
+
+def _own_bytes() -> int:
+    """Not what is mapped from files."""
+    return sum(_kibibytes(f"/proc/{pid}/status", "RssAnon") for pid in _family())
+
+
 class Patience:
     """Waits for quiet moments, but only so long in one run: a busy machine is reported, not outwaited."""
 
@@ -91,17 +131,23 @@ def _busy_seconds() -> float | None:
 
 def known_seconds() -> float:
     """What this process, its descendants and the kernel's own threads have used."""
+    family = _family(os.getpid(), 2)  # the parent of the kernel's threads
+    return sum(family.values())
+
+
+def _family(*first: int) -> dict[int, float]:
+    """These processes, or this one, and their descendants, with the seconds of the processor that each has used."""
     parents: dict[int, int] = {}
     used: dict[int, float] = {}
     for pid, parent, seconds in _processes():
         parents[pid], used[pid] = parent, seconds
-    ours = {os.getpid(), 2}  # 2 is the parent of the kernel's threads
+    ours = set(first or [os.getpid()])
     grown = True
     while grown:
         more = {pid for pid, parent in parents.items() if parent in ours} - ours
         ours |= more
         grown = bool(more)
-    return sum(seconds for pid, seconds in used.items() if pid in ours)
+    return {pid: seconds for pid, seconds in used.items() if pid in ours}
 
 
 def _processes() -> Iterator[tuple[int, int, float]]:
