@@ -193,6 +193,29 @@ def test_a_command_on_a_terminal_is_followed_in_the_session_that_was_named(holda
     os.close(ours)
 
 
+@requirement("cli:stats", "cli:exec-background")
+def test_what_commands_in_the_background_and_on_a_terminal_kept_is_counted_and_in_the_tree(holdall: Program) -> None:
+    def counters() -> dict[str, int]:
+        return holdall("stats", "--json").json["counters"]
+
+    ours, theirs = os.openpty()
+    live = started_as("exec", "--", "echo", "one")
+    env = holdall.environment({"NO_COLOR": "1"})
+    subprocess.run(live, env=env, stdout=theirs, stderr=theirs, check=True, timeout=60)
+    for descriptor in (theirs, ours):
+        os.close(descriptor)
+    holdall("exec", "--background", "--", "echo", "two")
+    for_a_model = {"HOLDALL_READER": "model"}
+    handle = holdall("exec", "-b", "--json", "--tool", "build", "--", "seq", "1000", env=for_a_model).json["handle"]
+    until(lambda: counters()["kept"] == 3)
+    counted = counters()
+    assert (counted["kept_for_people"], counted["background"]) == (2, 2)
+    assert counted["tokens_kept_out"] == holdall("show", handle, "--json").json["tokens"] > 500
+    lines = holdall("show", "--tree", "cli").text.splitlines()
+    assert [line.split(" · ")[0][3:] for line in lines[1:]] == ["tool echo", "tool echo", "tool build"]
+    assert f"in the background, ready {handle}" in lines[-1]
+
+
 def test_what_is_piped_to_a_command_in_the_background_is_said_not_to_be_passed_on(holdall: Program) -> None:
     told = "what is piped in is not passed on to a command in the background\n"
     assert told in holdall("exec", "--background", "--", "true", stdin=b"one\n").err

@@ -10,13 +10,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from holdall.cli import progress, show
-from holdall.cli.options import FAULT, FOUND_NOTHING, WRONG_USE, Handle, Options, command, print_error
+from holdall.cli.options import FAULT, FOUND_NOTHING, WRONG_USE, Handle, Options, command, print_error, reader_in
 from holdall.cli.streams import StandardInput, StdoutError, drop_output
 from holdall.text.escape import one_line, shell_quoted
 from holdall.text.numbers import age, plural, size
@@ -207,7 +208,9 @@ async def _execute(
             process.kill()
             process.wait()
             raise
+        began, about = time.monotonic(), {"handle": writer.handle, "tool": name, "call_id": call_id}
         if report is not None:
+            bag.journal.record("running", **about)
             report(writer.handle)
         stopped = _stopping(process, alone=report is not None)
         masks = bag.core.policy_of(name).redact  # then nobody gets what did not go through the store
@@ -229,9 +232,13 @@ async def _execute(
             fault, stdout_failure = await asyncio.to_thread(_copy, process, keep, live, masks)
             code = await asyncio.to_thread(process.wait)
         facts = await asyncio.to_thread(_finish, writer.handle, writer.finish, code, fault, stopped.is_set())
+        sizes = {"bytes": facts.measure.bytes, "tokens": facts.measure.tokens}
         if report is not None:
+            seconds = time.monotonic() - began
+            bag.journal.record("ended", **about, seconds=seconds, state=facts.state, why=facts.error, **sizes)
             return 0
         if live:
+            bag.journal.record("kept", **about, reason="command", content_tokens=0, replaced=False, **sizes)
             show.about(f"{_ended(code)} · {_kept(bag, facts)} · {size_of(facts)}")
         else:
             await _print_kept(options, bag, facts)
@@ -473,6 +480,8 @@ async def _start_keeper(options: Options, command: list[str], origin: dict[str, 
     reading, writing = os.pipe()
     # The address of a database goes by the environment: everybody can see the arguments of a process.
     is_address = "://" in (options.home or "")
+    reader = {"HOLDALL_READER": reader_in(options.configuration().session) or "model"}  # whoever reads what we print
+    address = {"HOLDALL_HOME": options.home or ""} if is_address else {}
     given = {"--home": None if is_address else options.home, "--session": options.session, **origin}
     flags = [part for name, value in given.items() if value for part in (name, value)]
     flags += ["--json"] if options.as_json else []
@@ -480,7 +489,7 @@ async def _start_keeper(options: Options, command: list[str], origin: dict[str, 
     keeper = subprocess.Popen(  # noqa: ASYNC220 - it is not waited for
         [sys.executable, "-P", "-m", "holdall", *settings, "exec", *flags, "--report-to", str(writing), "--", *command],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=(writing,),
-        start_new_session=True, env={**os.environ, "HOLDALL_HOME": options.home or ""} if is_address else None,
+        start_new_session=True, env={**os.environ, **reader, **address},
     )  # fmt: skip
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:

@@ -23,7 +23,7 @@ from holdall.values.spans import Span
 
 
 PERSON = "person"
-OF_READERS = ("kept", "retrieved", "scanned", "extracted")  # events that say with `reader` who it was for
+OF_READERS = ("kept", "ended", "retrieved", "scanned", "extracted")  # events that say with `reader` who it was for
 _OF_OUTPUTS = ("kept", "ended", "retrieved", "scanned", "passed", "extracted")
 WAYS = ("shown", "scanned", "searched", "passed")
 
@@ -172,7 +172,9 @@ class Counters:
             case "ended" if whole(data.get("bytes")):  # a call in the background has no other event for its output
                 self.kept += 1
                 self.kept_bytes += whole(data.get("bytes"))
-                self.tokens_kept_out += whole(data.get("tokens"))
+                is_for_model = data.get("reader") != PERSON
+                self.kept_for_people += not is_for_model
+                self.tokens_kept_out += whole(data.get("tokens")) if is_for_model else 0
             case "retrieved" if not data.get("part"):
                 verb = str(data.get("verb", "?"))
                 # One wait has an event of its own, and one for each output that it shows.
