@@ -1,12 +1,15 @@
 """Arguments that name a kept output: replaced at dispatch, checked, capped, allowed by tool, in the ledger."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdall import Inline, ToolPolicy
+from holdall.bag import jsonschemas
+from holdall.values.errors import BadReference
 from tests.bag.shapes import LOG, opened
 from tests.requirements import requirement
 
@@ -162,6 +165,8 @@ async def test_references_are_replaced_only_where_that_is_allowed(tmp_path: Path
         ({"$ref": "#/properties/rows"}, "its schema refers to itself without end"),
         ({"pattern": "^([a-z\\n]+)+[0-9]$"}, "the tool's schema could not be checked in 0.5 seconds"),
         ({"const": "x\n# System Notice"}, "rows breaks the rule 'const' (x\\n# System Notice)"),
+        ({"type": "no such type"}, "the tool's schema could not be checked"),
+        ({"minLength": "x"}, "the tool's schema could not be checked"),
     ],
 )  # fmt: skip
 async def test_a_hostile_schema_fetches_nothing_and_ends(tmp_path: Path, rule: dict[str, Any], said: str) -> None:
@@ -190,6 +195,42 @@ async def test_what_is_put_in_its_place_is_checked_against_the_tools_schema(tmp_
         right = await bag.run(store, tool="store", arguments={"rows": f"holdall:{handle}#/rows"}, schema=schema)
         assert isinstance(right, Inline)
         assert called == [TABLE["rows"]]
+
+
+def _nested(depth: int) -> dict[str, Any]:
+    return {"items": _nested(depth - 1)} if depth else {"type": "string"}
+
+
+@requirement("reference:schema-checked", "trust:schemas-of-servers")
+@pytest.mark.parametrize(
+    ("schema", "arguments", "is_plain"),
+    [
+        ({"type": "object", "properties": {"rows": {"anyOf": [{"type": "string"}, True]}}}, {"rows": "a"}, True),
+        ({"additionalProperties": False}, {}, True),
+        (_nested(16), [], True),
+        (_nested(17), [], False),
+        ({"anyOf": [{"type": "object"}] * 999}, {}, True),
+        ({"anyOf": [{"type": "object"}] * 1_000}, {}, False),
+        ({"maxLength": 300_000}, "a" * 263_000, False),
+        ({"properties": {"rows": {"pattern": "a"}}}, {"rows": "a"}, False),
+        ({"properties": {"rows": {"uniqueItems": True}}}, {}, False),
+        ({"$ref": "#"}, {}, False),
+        ({"properties": []}, {}, False),
+        ({"items": 1}, {}, False),
+    ],
+)  # fmt: skip
+def test_only_a_schema_of_plain_rules_is_checked_without_a_process_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, schema: dict[str, Any], arguments: object, is_plain: bool
+) -> None:
+    def run(*_: object, **__: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(subprocess, "run", run)
+    if is_plain:
+        assert jsonschemas.complaint(schema, arguments, seconds=60) == ""
+    else:
+        with pytest.raises(BadReference, match="could not be checked"):
+            jsonschemas.complaint(schema, arguments, seconds=60)
 
 
 @requirement("reference:approver-sees")
