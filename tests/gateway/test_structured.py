@@ -3,8 +3,10 @@ behind a handle.
 """
 
 import base64
+import datetime
 import json
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from tests.gateway.support import WAITS, Wire, gateway, official, text_of, wire
 from tests.gateway.test_as_it_came import raw
 from tests.gateway.test_keeping import handle_in
 from tests.requirements import requirement
-from tests.upstream.launch import sdk_server
+from tests.upstream.launch import forked, neutral_folder, sdk_server
 
 pytestmark = pytest.mark.anyio
 
@@ -47,6 +49,39 @@ async def stored(client: Client, result: types.CallToolResult) -> list[str]:
     """All that is kept, in the order of the links."""
     links = [str(block.uri) for block in result.content if isinstance(block, types.ResourceLink)]
     return [(await client.read_resource(link)).contents[0].text for link in links]  # type: ignore[union-attr] - text
+
+
+@requirement("gateway:structured-notice")
+async def test_a_client_that_makes_types_of_schemas_gets_them_through_the_gateway_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from fastmcp import Client as TypedClient  # it takes long to import
+    from fastmcp.client.transports import StdioTransport
+
+    server = [sys.executable, str(Path(structured_server.__file__).with_name("typed_server.py"))]
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("add", {"a": 2, "b": 3}), ("table", {}), ("day", {}), ("days", {"count": 2}),
+    ]  # fmt: skip
+    found: list[list[Any]] = []
+    for command, *arguments in (server, forked(gateway(tmp_path, server=server))):
+        async with TypedClient(StdioTransport(command, arguments, cwd=neutral_folder())) as client:
+            found.append([(await client.call_tool(name, given)).data for name, given in asked])
+            kept = [
+                (await client.call_tool(name, {"count": 12_000})).data
+                for name in ("days", "long_day")
+                if len(found) == 2
+            ]
+    direct, passed = found
+    for data in (*direct[2:3], *direct[3], *passed[2:3], *passed[3]):
+        assert (data.name, data.date) == ("first", datetime.date(2026, 1, 1))
+    assert len(kept) == 2
+    assert direct[:2] == passed[:2] == [5, {"a": 1}]
+    for data in kept:
+        assert data.kept
+        assert data.notice.split()[0] in ("days", "long_day")
+        assert f"\nhandle: {data.handle}\n" in data.notice, "one handle: the structured content wraps the text"
+        assert "two handles" not in data.notice
+    assert not caplog.records, "all of it fits"
 
 
 async def said(client: Client, tool: str, **arguments: Any) -> str:

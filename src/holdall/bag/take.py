@@ -38,6 +38,7 @@ from holdall.values.errors import (
     ToolRaised,
 )
 from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, RawResult, Taken, Unkept
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.preview import notice_view, whole_text, with_paragraphs
@@ -760,6 +761,7 @@ async def keep_large_parts(
 
 
 _NOTHING = ("", "{}", b"{}")  # structured content that says none
+_IN_RESULT, _IN_RESULT_BYTES = lazy_pattern(r'\{\s*"result"\s*:'), lazy_pattern(rb'\{\s*"result"\s*:')
 
 
 @record
@@ -790,14 +792,24 @@ class _Structure:
             return False
         if self.is_text:
             return text == self.data
-        if equal.is_same(text, self.data):
-            return True
-        if isinstance(self.data, bytes) and len(self.data) > _MAX_HELD:
-            return False  # values of so much JSON would take many times its size
-        try:
-            return _in_order(text) == _in_order(self.data)
-        except (ValueError, RecursionError):
-            return False
+        return _says(text, self.data) or ((inner := _in_result(self.data)) is not None and _says(text, inner))
+
+
+def _says(text: str, data: str | bytes) -> bool:
+    if equal.is_same(text, data):
+        return True
+    if isinstance(data, bytes) and len(data) > _MAX_HELD:
+        return False  # values of so much JSON would take many times its size
+    try:
+        return _in_order(text) == _in_order(data)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _in_result(data: str | bytes) -> str | bytes | None:
+    """What stands in `{"result": …}`, which servers write around any value; more than one value where it has others."""
+    found = _IN_RESULT_BYTES.match(data) if isinstance(data, bytes) else _IN_RESULT.match(data)
+    return data[found.end() : -1] if found is not None and data[-1:] in ("}", b"}") else None
 
 
 def _in_order(text: str | bytes) -> str:

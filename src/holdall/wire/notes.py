@@ -3,7 +3,7 @@ structured content, its schema, links to kept outputs.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, cast
 
 from holdall.formats.registry import format_of
@@ -261,6 +261,7 @@ def unreadable(value: object, problem: Exception) -> str:
 _MAX_SAID = 16 * 1024  # bytes of the instructions of one server
 SCHEME = "holdall"
 _HOISTED = ("$defs", "definitions")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+").fullmatch  # in a reference it stands as it is
 
 HANDLE_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -317,7 +318,10 @@ def with_notice(note: Mapping[str, Any], notice: str) -> dict[str, Any]:
 
 
 def widened(schema: object) -> object:
-    """The schema of a tool's output, or the handle object. What is not a schema stays as it is."""
+    """The schema of a tool's output, or the handle object. What is not a schema stays as it is.
+
+    Clients that make types of a schema look at its own properties, not at choices: so those of both are there.
+    """
     if not isinstance(schema, dict):
         return schema
     original = dict(cast("dict[str, Any]", schema))
@@ -325,23 +329,37 @@ def widened(schema: object) -> object:
     if original.get("type") == "object":
         top["type"] = "object"  # what older clients look for
     if "$id" not in original:  # a schema with a name of its own resolves its references inside of itself
+        names, own = _properties(original), HANDLE_SCHEMA["properties"]
+        lifted = {name: one for name, one in names.items() if _PLAIN_NAME(name) and name not in own}
         moved = {name: original.pop(name) for name in _HOISTED if name in original}
-        original = cast("dict[str, Any]", _moved(original))
-        top |= {name: _moved(value) for name, value in moved.items()}
+        if lifted:
+            original["properties"] = {**names, **{name: {"$ref": f"#/properties/{name}"} for name in lifted}}
+            notes: dict[str, Any] = {name: {} if name in names else own[name] for name in own}
+            top["properties"] = {**cast("dict[str, Any]", _moved(lifted, lifted)), **notes}
+        original = cast("dict[str, Any]", _moved(original, lifted))
+        top |= {name: _moved(value, lifted) for name, value in moved.items()}
     return {**top, "anyOf": [original, HANDLE_SCHEMA]}
 
 
-def _moved(value: object) -> object:
-    """References to places in the original, which is one step deeper now. Definitions have stayed where they were."""
+def _properties(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Of an object that has no others."""
+    found = schema.get("properties")
+    is_closed = schema.get("type") == "object" and not schema.get("additionalProperties")
+    return cast("dict[str, Any]", found) if is_closed and isinstance(found, dict) else {}
+
+
+def _moved(value: object, lifted: Container[str]) -> object:
+    """References to places in the original, which is one step deeper now. Definitions and the properties that were
+    lifted are where they were."""
     if isinstance(value, list):
-        return [_moved(one) for one in cast("list[object]", value)]
+        return [_moved(one, lifted) for one in cast("list[object]", value)]
     if not isinstance(value, dict):
         return value
-    new = {name: _moved(one) for name, one in cast("dict[str, object]", value).items()}
+    new = {name: _moved(one, lifted) for name, one in cast("dict[str, object]", value).items()}
     reference = new.get("$ref")
     if isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
-        head = reference.removeprefix("#/").split("/")[0]
-        if head not in _HOISTED:
+        head, name, *_ = [*reference.removeprefix("#/").split("/"), ""]
+        if head not in _HOISTED and not (head == "properties" and name in lifted):
             new["$ref"] = "#/anyOf/0" + reference[1:]
     return new
 

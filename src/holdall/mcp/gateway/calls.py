@@ -151,8 +151,19 @@ def _is_whole(result: Mapping[str, Any], content: object, original: dict[str, An
 def _with_structure(result: dict[str, Any], note: Mapping[str, Any] | None) -> dict[str, Any]:
     """The text speaks. Where structured content has to be, it says all that the text says."""
     if note is not None:
-        return {**result, _STRUCTURED: with_notice(note, text_in(result))}
+        return _unwrapped({**result, _STRUCTURED: with_notice(note, text_in(result))})
     return {name: value for name, value in result.items() if name != _STRUCTURED}
+
+
+def _unwrapped(result: dict[str, Any]) -> dict[str, Any]:
+    """FastMCP says there that the structured content is {"result": …}; its client would look for that in a note."""
+    meta = table(result.get("_meta"))
+    wraps = table(meta.get("fastmcp"))
+    if "wrap_result" not in wraps:
+        return result
+    left = {name: value for name, value in wraps.items() if name != "wrap_result"}
+    return {**result, "_meta": {name: value for name, value in meta.items() if name != "fastmcp"}
+            | ({"fastmcp": left} if left else {})}  # fmt: skip
 
 
 def text_in(result: Mapping[str, Any]) -> str:

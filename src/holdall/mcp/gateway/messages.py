@@ -254,11 +254,16 @@ def completed(method: str, result: dict[str, Any], server: Mapping[str, Any]) ->
 
 
 def without_usual(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A result without what the newer era has in every one: that it is complete, and which server gave it."""
+    """A result without what the newer era has in every one: that it is complete, and which server gave it.
+
+    Nor what FastMCP says for its own client: that the structured content is {"result": …}, which can be seen there.
+    """
     found = dict(result)
     if found.get("resultType") == "complete":
         del found["resultType"]
-    if meta_of(found).keys() == {_SERVER}:
+    meta = meta_of(found)
+    others = {name: value for name, value in meta.items() if name != _SERVER}
+    if meta and others in ({}, {"fastmcp": {"wrap_result": True}}):
         del found["_meta"]
     return found
 
