@@ -253,14 +253,17 @@ class Columns(list[str]):
 class PandasFrame:
     """As that of pandas: as objects, its rows have one column of each name."""
 
-    def __init__(self, columns: list[str], rows: list[tuple[Any, ...]], index: str = "") -> None:
-        self.columns, self.rows = Columns(columns), rows
-        self.index: object = type("Index" if index else "RangeIndex", (), {"name": index})()
+    def __init__(
+        self, columns: list[str], rows: list[tuple[Any, ...]], index: str = "", labels: range | None = None
+    ) -> None:
+        self.columns, self.rows, self.labels = Columns(columns), rows, range(len(rows)) if labels is None else labels
+        about = {"name": index or None, "start": self.labels.start, "step": self.labels.step}
+        self.index: object = type("Index" if index and labels is None else "RangeIndex", (), about)()
 
     def reset_index(self, *, allow_duplicates: bool = False) -> "PandasFrame":
         assert allow_duplicates, "a column may have the name of the index"
-        numbered = [(at, *row) for at, row in enumerate(self.rows)]
-        return PandasFrame([getattr(self.index, "name", ""), *self.columns], numbered)
+        numbered = [(label, *row) for label, row in zip(self.labels, self.rows, strict=True)]
+        return PandasFrame([getattr(self.index, "name", None) or "index", *self.columns], numbered)
 
     def set_axis(self, labels: list[str], axis: int) -> "PandasFrame":
         assert axis == 1
@@ -319,6 +322,12 @@ class Endless:
         (Rows(3), '{"count": 3, "items": [0, 1, 2]}'),
         (Frame(), '{"a": [1, 2], "b": [3, 4]}'),
         (PandasFrame(["a", "b"], [(1, 2)]), '[{"a": 1, "b": 2}]'),
+        (
+            PandasFrame(["a"], [(5,), (6,)], labels=range(2024, 2026)),
+            '[{"index": 2024, "a": 5}, {"index": 2025, "a": 6}]',
+        ),
+        (PandasFrame(["a"], [(5,), (6,)], labels=range(0, 4, 2)), '[{"index": 0, "a": 5}, {"index": 2, "a": 6}]'),
+        (PandasFrame(["a"], [(5,)], "year", range(1)), '[{"year": 0, "a": 5}]'),
         (
             PandasFrame(["a", "b", "c"], [(NAN, NaT, NA), (0.5, None, [NAN])]),
             '[{"a": null, "b": null, "c": null}, {"a": 0.5, "b": null, "c": [NaN]}]',

@@ -260,6 +260,33 @@ class BrokenList(list[object]):
         raise RuntimeError("do not look")
 
 
+class Attributes(dict[str, object]):
+    """As libraries write it: names are attributes, too."""
+
+    def __getattr__(self, name: str) -> object:
+        return self[name]
+
+
+@requirement("store:take-never-raises")
+async def test_a_dictionary_whose_names_are_attributes_is_one(tmp_path: Path) -> None:
+    async def call() -> object:
+        return Attributes(id=1, total=99.5)
+
+    async with opened(tmp_path) as bag:
+        for taken in (
+            await bag.take(await call()),
+            await bag.run(call),
+            await bag.run(lambda: Attributes(id=1, total=99.5)),
+        ):
+            assert (taken.is_error, taken.text) == (False, '{"id": 1, "total": 99.5}')
+        running = await bag.run(call, background=True)
+        assert isinstance(running, Running)
+        await bag.wait(running.handle)
+        assert (await bag.show(running.handle)).state == "ready"
+        for handle in (running.handle, (await bag.keep(await call())).handle):
+            assert await whole(bag, handle) == b'{"id": 1, "total": 99.5}'
+
+
 ODD: list[object] = [10**5000, [10**5000] * 3, Broken(), BrokenDict(a=1), BrokenList([1])]
 
 

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from typing import Any, cast
 
-from holdall.store.sources import Borders, Objects, Source, check_repeats, json_text, read_once
+from holdall.store.sources import Borders, Objects, Source, check_repeats, is_file, json_text, read_once
 from holdall.values.errors import EndlessValue, HoldallError, ToolRaised, UsageError
 from holdall.values.record import record
 from holdall.wire.notes import endless_note, unreadable
@@ -44,7 +44,7 @@ def read_as(parts: Sequence[object]) -> str:
 def is_stream(output: object) -> bool:
     if isinstance(output, AsyncIterable | Iterator):
         return True
-    return callable(getattr(output, "read", None)) and not isinstance(output, type)
+    return not isinstance(output, type) and is_file(output)
 
 
 def asynchronous(output: object) -> AsyncIterable[object] | None:

@@ -22,7 +22,7 @@ from holdall.formats.registry import format_of
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_fence_tag, new_tag
 from holdall.store.protocol import OutputReader, Progress
-from holdall.store.sources import Pump, Source, check_repeats, json_text, png_of, shows_png, surrogate_notes
+from holdall.store.sources import Pump, Source, check_repeats, is_file, json_text, png_of, shows_png, surrogate_notes
 from holdall.text.escape import LONGEST_REASON, OTHER_FIELDS, foreign, on_one_line
 from holdall.text.json import equal
 from holdall.text.numbers import plural
@@ -158,7 +158,7 @@ async def keep(
             if then is not None:
                 then(known)
             return known
-        if pump is None and isinstance(content, Iterator) and not hasattr(cast("object", content), "read"):
+        if pump is None and isinstance(content, Iterator) and not is_file(cast("object", content)):
             content = _until(stopped, cast("Iterator[object]", content))
         source = Source(cast("object", content))
         chunks = source if redaction is None else redaction.chunks(source, hidden.append)

@@ -152,7 +152,7 @@ class Source:
         if isinstance(value, _BYTES):
             view = memoryview(cast("bytes", value))
             return _slices(view.cast("B") if view.nbytes and view.c_contiguous else memoryview(view.tobytes()))
-        if callable(getattr(value, "read", None)):
+        if is_file(value):
             return self._file(value)
         if isinstance(value, Iterator):
             return self._iterated(cast("Iterator[object]", value))
@@ -640,10 +640,12 @@ def _data_of(value: object) -> object:
 
 
 def _rows(frame: Any) -> object:
-    """One object a row, so that it can be queried. Of two columns of one name, the second is `NAME.1`: as objects they
-    would be one. NaN is how pandas writes what is missing.
+    """One object a row, so that it can be queried, with its label where that is more than its place. Of two columns of
+    one name, the second is `NAME.1`: as objects they would be one. NaN is how pandas writes what is missing.
     """
-    if type(frame.index).__name__ != "RangeIndex":
+    labels = frame.index
+    counts = type(labels).__name__ == "RangeIndex" and labels.name is None and (labels.start, labels.step) == (0, 1)
+    if not counts:
         frame = frame.reset_index(allow_duplicates=True)
     if not frame.columns.is_unique:
         frame = frame.set_axis(_distinct(frame.columns), axis=1)
@@ -679,6 +681,14 @@ def _is_json(value: object) -> bool:
     return value is None or isinstance(value, str | bool | int | float | list | tuple | dict)
 
 
+def is_file(value: object) -> bool:
+    """Whether it can be read from. A value that makes up its attributes may fail in any way where it has none."""
+    try:
+        return callable(getattr(value, "read", None))
+    except Exception:
+        return False
+
+
 def _is_iterable(value: object) -> bool:
     return isinstance(value, Iterable)
 
@@ -708,7 +718,10 @@ def _private(value: object) -> dict[str, object]:
 def _held(value: object) -> dict[str, object]:
     slots = [cast("object", one.__dict__.get("__slots__", ())) for one in type(value).__mro__]
     names = [name for some in slots for name in ((some,) if isinstance(some, str) else cast("Iterable[str]", some))]
-    found = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    found: dict[str, object] = {}
+    for name in names:
+        with contextlib.suppress(Exception):  # it is not set; or whatever a foreign object does then
+            found[name] = getattr(value, name)
     with contextlib.suppress(Exception):  # it has no dictionary, or does not show it
         found |= vars(value)
     return found
