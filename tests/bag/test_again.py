@@ -91,6 +91,18 @@ async def test_what_is_kept_beside_the_text_has_the_same_handle_too(tmp_path: Pa
         assert (await bag.take(output, tool="t", call_id="c")).content == first.content
 
 
+@requirement("api:take-again")
+async def test_a_call_with_other_arguments_is_another_whatever_its_id(tmp_path: Path) -> None:
+    text = "the same\n" * 20_000
+    async with Holdall.open(home=str(tmp_path), session="s") as bag:
+        monday = await bag.take(text, tool="report", arguments={"day": "Monday"}, call_id="2")
+        tuesday = await bag.take(text, tool="report", arguments={"day": "Tuesday"}, call_id="2")
+        again = await bag.take(text, tool="report", arguments={"day": "Tuesday"}, call_id="2")
+        unsaid = await bag.take(text, tool="report", call_id="2")
+        assert monday.handle != tuesday.handle == again.handle == unsaid.handle
+        assert (await bag.show(str(tuesday.handle))).origin.arguments == {"day": "Tuesday"}
+
+
 async def test_a_call_id_leads_to_what_it_means_now(tmp_path: Path) -> None:
     async with Holdall.open(home=str(tmp_path), session="s") as bag:
         await bag.keep("first", call_id="one")

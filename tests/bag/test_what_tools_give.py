@@ -11,7 +11,7 @@ import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -296,6 +296,56 @@ NA = type("NAType", (), {"__module__": "pandas._libs.missing"})()
 NAN = float("nan")
 
 
+class Answer:
+    """As those of HTTP: it has been read already."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def read(self) -> bytes:
+        return self.text.encode()
+
+
+class Shelf:
+    """What it reads has a name."""
+
+    def __init__(self) -> None:
+        self.names = ["a", "b"]
+
+    def read(self, name: str, password: str = "") -> str:
+        return name + password
+
+
+class Sized:
+    def __init__(self, text: str) -> None:
+        self._rest = io.StringIO(text)
+
+
+class SizedByName(Sized):
+    def read(self, amt: int) -> str:
+        return self._rest.read(amt)
+
+
+class SizedByDefault(Sized):
+    def read(self, most: int = -1) -> str:
+        return self._rest.read(most)
+
+
+class SizedByAny(Sized):
+    def read(self, *arguments: int) -> str:
+        return self._rest.read(*arguments)
+
+
+@requirement("store:source-objects")
+@pytest.mark.parametrize("kind", [SizedByName, SizedByDefault, SizedByAny])
+async def test_whatever_reads_so_much_at_a_time_is_a_file(tmp_path: Path, kind: Callable[[str], object]) -> None:
+    async with opened(tmp_path) as bag:
+        for take in (bag.take, bag.keep):
+            assert (
+                await bag.read((await take(kind("of a file\n" * 20_000))).handle, lines=(1, 1))
+            ).text == "of a file\n"  # type: ignore[arg-type] - it is kept
+
+
 class Node:
     def __init__(self, name: str, above: "Node | None" = None) -> None:
         self.name, self.above = name, above
@@ -320,6 +370,8 @@ class Endless:
         (Slotted(b"\xff"), '{"body": "/w==", "status": 200}'),
         ([Hit("a"), Hit("b")], '[{"title": "a"}, {"title": "b"}]'),
         (Rows(3), '{"count": 3, "items": [0, 1, 2]}'),
+        (Answer("hi"), '{"text": "hi"}'),
+        (Shelf(), '{"names": ["a", "b"]}'),
         (Frame(), '{"a": [1, 2], "b": [3, 4]}'),
         (PandasFrame(["a", "b"], [(1, 2)]), '[{"a": 1, "b": 2}]'),
         (

@@ -225,6 +225,9 @@ async def test_a_session_with_a_name_outlives_the_process(tmp_path: Path) -> Non
         assert await first.ended() == 0
     async with wire(gateway(tmp_path, "--session", "work", server=plain())) as second:
         await second.greet()
+        again = text_of(await second.call("big", lines=50_000))
+        assert f"same bytes as {handle}" in again, "another call, though it has the same id on another connection"
+        assert handle_in(again) != handle
         assert "50,000" in text_of(await second.call("context_grep", handle=handle, pattern="line", count=True))
     async with wire(gateway(tmp_path, server=plain())) as third:
         await third.greet()

@@ -328,6 +328,7 @@ class Core:
         self.is_closed = False
         self._process = os.getpid()
         self.shell: str | None = None  # notices are for a shell, whose commands need these options
+        self.has_new_calls = False  # ids of calls begin anew with each connection: none of them is a call of before
         self.only_content = False  # who takes results sends what they are, images too, and never their text
         self.ends_session = True  # leaving ends it: not for one who only looks into the session of somebody else
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended

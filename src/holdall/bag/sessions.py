@@ -10,6 +10,7 @@ whether or not the loop of that request still exists. This module has no wording
 
 import asyncio
 import concurrent.futures
+import contextlib
 import threading
 import time
 from collections import OrderedDict
@@ -246,7 +247,9 @@ class Sessions:
     def _due(self) -> None:
         """On the loop of the pool."""
         self._tidies = False
-        asyncio.get_running_loop().run_in_executor(None, self._tidy, time.monotonic())
+        if self._closing is None:
+            with contextlib.suppress(RuntimeError):  # it is closed in this very moment: no thread is started any more
+                asyncio.get_running_loop().run_in_executor(None, self._tidy, time.monotonic())
 
     def _tidy(self, now: float) -> None:
         with self._lock:

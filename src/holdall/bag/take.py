@@ -193,14 +193,22 @@ async def keep(
 
 
 def _kept_before(core: Core, content: object, origin: Origin) -> Facts | None:
-    """The same output of the same call: a retry, a step that a graph runs again, a transcript that is guarded again."""
-    if not (origin.call_id or origin.part_of) or not isinstance(content, (str, *_BYTES)):
+    """The same output of the same call: a retry, a step that a graph runs again, a transcript that is guarded again.
+
+    The last may not know the arguments.
+    """
+    if not (origin.call_id or origin.part_of) or not isinstance(content, (str, *_BYTES)) or core.has_new_calls:
         return None
 
     def call(one: Origin) -> tuple[object, ...]:
         return one.call_id, one.part_of, one.tool, one.server, one.is_error
 
-    found = [one for one in list(core.kept.values()) if call(one.origin) == call(origin) and one.state == "ready"]
+    def fits(one: Origin) -> bool:
+        return call(one) == call(origin) and (
+            None in (one.arguments, origin.arguments) or _json(one.arguments) == _json(origin.arguments)
+        )
+
+    found = [one for one in list(core.kept.values()) if fits(one.origin) and one.state == "ready"]
     if not found:
         return None
     data = encode(content)[0] if isinstance(content, str) else b"".join(Source(cast("object", content)))

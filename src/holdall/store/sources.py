@@ -681,10 +681,29 @@ def _is_json(value: object) -> bool:
     return value is None or isinstance(value, str | bool | int | float | list | tuple | dict)
 
 
+_OF_FILES = ("readline", "readinto", "readable", "seek")
+_SIZES = frozenset(
+    ("n", "size", "sz", "amt", "amount", "num", "count", "length", "len", "limit", "hint", "bytes", "nbytes", "n_bytes",
+     "num_bytes", "max_bytes", "maxbytes", "chunk_size", "chunksize", "max_length", "maxlen", "bufsize", "buffer_size")
+)  # fmt: skip
+
+
 def is_file(value: object) -> bool:
-    """Whether it can be read from. A value that makes up its attributes may fail in any way where it has none."""
+    """Whether it can be read from, a part of some size at a time. Of what only has a `read` (that of a response has no
+    size, that of an archive wants a name) the parameters tell. A value that makes up its attributes may fail in any way
+    where it has none.
+    """
     try:
-        return callable(getattr(value, "read", None))
+        read: Any = getattr(value, "read", None)
+        if not callable(read) or any(callable(getattr(value, name, None)) for name in _OF_FILES):
+            return callable(read)
+        from inspect import Parameter, signature  # noqa: PLC0415 - it takes long to import, and files seldom get here
+
+        first = next(iter(signature(read).parameters.values()), None)
+        if first is None or first.kind in (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD):
+            return False
+        has_default = first.default is not Parameter.empty or first.kind is Parameter.VAR_POSITIONAL
+        return has_default or first.name.strip("_").lower() in _SIZES
     except Exception:
         return False
 

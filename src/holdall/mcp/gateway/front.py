@@ -210,7 +210,7 @@ class Front:
         self.client = Client(send, self)
         self._gateway_state = gateway_state
         self._bag = bag
-        bag.core.only_content = True
+        bag.core.only_content = bag.core.has_new_calls = True
         self._siblings = siblings
         self._known = known
         if siblings is not None:
