@@ -376,6 +376,53 @@ def test_a_stack_trace_is_told_by_its_exception_and_innermost_frames() -> None:
     )
 
 
+def test_a_python_trace_is_told_by_its_innermost_frame_however_deep_it_is() -> None:
+    def deep(frames: int) -> str:
+        lines = (f'  File "/src/a.py", line {n}, in f{n}\n    f{n + 1}()\n    ~~~^^\n' for n in range(frames))
+        return f"Traceback (most recent call last):\n{''.join(lines)}ValueError: the reason\n"
+
+    group = """\
+  + Exception Group Traceback (most recent call last):
+  |   File "/src/a.py", line 5, in main
+  |     async with asyncio.TaskGroup() as group:
+  | ExceptionGroup: unhandled errors in a TaskGroup (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/src/a.py", line 2, in f
+    |     raise ValueError(1)
+    | ValueError: 1
+    +---------------- 2 ----------------
+    | Traceback (most recent call last):
+    |   File "/src/a.py", line 2, in f
+    |     raise KeyError(2)
+    | KeyError: 2
+    +------------------------------------
+"""
+    assert [text_of(each).split("\n")[1:5] for each in (deep(90), deep(3_000), deep(9_000), group)] == snapshot(
+        [
+            [
+                "L1 ValueError: the reason ← a.py:89 in f89 ← a.py:88 in f88",
+                '90 × File "<path>", line <n>, in f<n>',
+                "90 × f<n>()",
+                "90 × ~~~^^",
+            ],
+            [
+                "L1 ValueError: the reason ← a.py:2999 in f2999 ← a.py:2998 in f2998",
+                '3,000 × File "<path>", line <n>, in f<n>',
+                "3,000 × f<n>()",
+                "3,000 × ~~~^^",
+            ],
+            ["L1 Traceback", '9,000 × File "<path>", line <n>, in f<n>', "9,000 × f<n>()", "9,000 × ~~~^^"],
+            [
+                "at least 3 different stack traces",
+                "L1 ExceptionGroup: unhandled errors in a TaskGroup (2 sub-exceptions) ← a.py:5 in main",
+                "L6 ValueError: 1 ← a.py:2 in f",
+                "L11 KeyError: 2 ← a.py:2 in f",
+            ],
+        ]
+    )
+
+
 def test_a_diff_has_its_files_with_lines_added_and_removed() -> None:
     diff = "diff --git a/x.py b/x.py\nindex 1..2\n--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,3 @@\n same\n-old\n+new\n+more\ndiff --git a/y.md b/y.md\nnew file mode 100644\n--- /dev/null\n+++ b/y.md\n@@ -0,0 +1 @@\n+text\n"
     assert text_of(diff) == snapshot("""\

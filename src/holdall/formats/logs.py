@@ -3,7 +3,7 @@ and errors that are outside of the sample.
 """
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -93,10 +93,10 @@ def _lines_with(data: bytes, word: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 _MAX_TRACES = 400  # traces of each language that are looked at, over all that was read
-_LONGEST = 40_000  # bytes of one …
-_FRAMES = 120  # … and lines
+_LONGEST = 400_000  # bytes of one: Python tells a thousand frames
+_LOOKED_THROUGH = 4_000_000  # bytes of all that have no end
 _TRACE_LINE = 4000  # bytes in which the ends of a line are looked for
-_PYTHON = b"Traceback (most recent call last):"
+_PYTHON, _GROUP = b"Traceback (most recent call last):", b"+ Exception Group "
 _FILE = lazy_pattern(rb'File "(?P<file>[^"\n]{1,300})", line (?P<line>\d+)(?:, in (?P<name>[^\n]{1,100}))?')
 _AT = lazy_pattern(rb"[ \t]{1,16}at (?P<frame>[^\n]{1,300})")
 _BLOCK = lazy_pattern(rb"(?:(?:[ \t]{1,16}(?:at |\.\.\. \d|Caused by: )|Caused by: )[^\n]{0,2000}(?:\n|\Z)){1,120}")
@@ -144,23 +144,27 @@ def told(trace: Trace, sample: Sample) -> str:
 
 
 def _python(data: bytes) -> Iterator[Trace]:
-    at = stringzilla.find(data, _PYTHON)
+    at, left = stringzilla.find(data, _PYTHON), _LOOKED_THROUGH
     while at >= 0:
         start = _line_start(data, at)
         lead = data[start:at] if at - start < 64 else b""
-        frames, message = list[bytes](), b""
-        for line in islice(_lines(data, _line_end(data, at) + 1), 2 * _FRAMES):
+        if lead.endswith(_GROUP):
+            lead = lead.removesuffix(_GROUP) + b"| "
+        frames, message, stop = deque[bytes](maxlen=3), b"", at + len(_PYTHON)
+        for place, line in _lines(data, _line_end(data, at) + 1, min(_LONGEST, left)):
             rest = line.removeprefix(lead)
             found = _FILE.search(rest)
             if found:
                 frames.append(b"%b:%b in %b" % (found[1].rsplit(b"/", 1)[-1], found[2], found[3] or b"?"))
             elif rest[:1] not in (b" ", b"\t") and rest.strip():
-                message = rest
+                message, stop = rest, place + len(line)
                 break
-        stop = data.find(message, at, at + 2 * _LONGEST) + len(message) if message else at + len(_PYTHON)
+        else:
+            left -= _LONGEST
+            frames.clear()  # the innermost may be further down
         text = _text(message) or "Traceback"
-        yield Trace("python", text, [_text(frame) for frame in reversed(frames[-3:])], start, stop)
-        at = stringzilla.find(data, _PYTHON, max(stop, at + 1))
+        yield Trace("python", text, [_text(frame) for frame in reversed(frames)], start, stop)
+        at = stringzilla.find(data, _PYTHON, stop)
 
 
 def _at_lines(data: bytes) -> Iterator[Trace]:
@@ -218,12 +222,15 @@ def _line_end(data: bytes, at: int) -> int:
     return min(len(data), at + _TRACE_LINE) if end < 0 else end
 
 
-def _lines(data: bytes, at: int) -> Iterator[bytes]:
-    stop = min(len(data), at + _LONGEST)
+def _lines(data: bytes, at: int, most: int) -> Iterator[tuple[int, bytes]]:
+    """Whole lines, each with its place, in the next so many bytes."""
+    stop = min(len(data), at + max(0, most))
     while at < stop:
         end = data.find(b"\n", at, stop)
+        if end < 0 and stop < len(data):
+            return
         end = stop if end < 0 else end
-        yield data[at:end].rstrip(b"\r")
+        yield at, data[at:end].rstrip(b"\r")
         at = end + 1
 
 
@@ -241,7 +248,7 @@ _PROSE_LINE = 160
 _LOOKED_AT = 4_000  # lines among which headings are looked for
 _LOGS = ("log", "access log")
 _STATUSES, _METHODS = 6, 3
-_TOLD = 4  # stack traces that are told
+_TOLD, _FEW = 4, 2  # stack traces that are told; so many surely are
 _REQUESTS = 16_000  # up to so many are all read; of more, so many spread over them
 
 
@@ -257,8 +264,8 @@ def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
     if kind == "text" and found:
         label = f"{found[0].language} stack trace"
     thrown = [told(trace, sample) for trace in sorted(found, key=lambda trace: (trace.times, trace.start))[:_TOLD]]
-    if len(found) > _TOLD:  # perhaps there is no room for all of these either
-        thrown.append(f"… at least {plural(len(found) - _TOLD, 'more stack trace')} of another kind")
+    if len(found) > _FEW:  # first: perhaps there is no room for those that follow
+        thrown.insert(0, f"at least {len(found):,} different stack traces")
     if is_log or _repeats(mined, lines):
         named = [named for named in sample_named(mined, lines) if not any(named in line for line in first)]
         known = [(trace.start, trace.end + 1) for trace in found]
