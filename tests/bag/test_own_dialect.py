@@ -26,6 +26,37 @@ def test_the_example_of_the_page_is_under_30_lines() -> None:
     assert "Dialect(" in dialect
 
 
+def _schema(*required: str, **properties: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": required,
+        "properties": {name: {"type": kind} for name, kind in properties.items()},
+    }
+
+
+@pytest.mark.anyio
+@requirement("dialect:own-dialect")
+async def test_an_answer_names_the_tools_of_the_dialect_that_continue_it(tmp_path: Path) -> None:
+    tools = (
+        Tool("peek", "Search.", _schema("handle", "pattern", handle="string", pattern="string"), verb="grep"),
+        Tool("find", "Search.", _schema("handle", "pattern", handle="string", pattern="string", start="integer"), verb="grep"),
+        Tool("look", "Read.", _schema("handle", handle="string", lines="string"), verb="read"),
+        Tool("cut", "Read.", _schema("handle", handle="string", start="integer", length="integer"), verb="slice"),
+    )  # fmt: skip
+    async with opened(tmp_path, tools=tools) as bag:
+        handle = (await bag.keep("".join(f"row {n}\n" for n in range(50_000)))).handle
+        look = await bag.call("look", {"handle": handle})
+        cut = await bag.call("cut", {"handle": handle, "start": 0, "length": 99_000})
+        assert re.fullmatch(rf'Next: look\(handle="{handle}", lines="\d+:"\)', look.text.splitlines()[-1])
+        assert re.fullmatch(rf'Next: cut\(handle="{handle}", start=\d+, length=\d+\)', cut.text.splitlines()[-1])
+        found = await bag.call("find", {"handle": handle, "pattern": "row"})
+        assert re.fullmatch(r"Next: the same call with start=\d+", found.text.splitlines()[-1])
+    async with opened(tmp_path, tools=tools[:1]) as bag:
+        found = await bag.call("peek", {"handle": handle, "pattern": "row"})
+        assert "50,000 matches" in found.text
+        assert "Next: " not in found.text, "it has no tool for that"
+
+
 # One that fails
 
 

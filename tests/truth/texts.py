@@ -256,7 +256,7 @@ def errors_and_warnings(found: re.Match[str], output: Output) -> None:
 
 @claim(_REPORTS, r"lines that begin with (?P<counts>.*)")
 def lines_by_status(found: re.Match[str], output: Output) -> None:
-    for word, figure in re.findall(rf"(\w+) ({FIGURE})", found["counts"]):
+    for word, figure in re.findall(rf'"(\w+) " ({FIGURE})', found["counts"]):
         agrees(figure, sum(line.startswith(f"{word} ") for line in output.lines), word, exact=small(output))
 
 

@@ -476,10 +476,10 @@ def _leads(found: _Found, failed: list[str]) -> tuple[Lead, ...]:
 
 
 def _by_status(sample: Sample) -> list[str]:
-    """How many lines begin with each of the words that say what became of a test."""
+    """How many lines begin with each of the words that say what became of a test, and a space: tests write others."""
     words = {word: sample.count(b"\n" + word + b" ") + sample.head.startswith(word + b" ") for word in STATUSES}
     told = [
-        f"{word.decode()} {figure(times, sample.whole)}"
+        f'"{word.decode()} " {figure(times, sample.whole)}'
         for word, times in sorted(words.items(), key=lambda each: -each[1])
         if times
     ]

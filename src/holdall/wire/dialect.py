@@ -3,8 +3,9 @@ of one output, gathered before a word of it is written. Data and small pure func
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import Any, Literal
 
 from holdall.formats import Outline
@@ -98,6 +99,20 @@ def as_a_call(verb: str, handle: str, arguments: Mapping[str, Any]) -> str:
     return call_text(f"context_{verb}", {"handle": handle, **arguments})
 
 
+def own_call(tools: Sequence[Tool], verb: str, handle: str, arguments: Mapping[str, Any]) -> str:
+    """The same with the tool of a dialect that has others; nothing where none of them takes these arguments."""
+    given: dict[str, Any] = {"handle": handle, **arguments}
+    for tool in tools:
+        known: Mapping[str, Any] = tool.accepted.get("properties", {})
+        needed = set(tool.accepted.get("required", ()))
+        if tool.verb == verb and needed <= given.keys() <= known.keys():
+            for name, value in arguments.items():  # numbers come as texts, too
+                if known[name].get("type") == "integer" and str(value).isdigit():
+                    given[name] = int(value)
+            return call_text(tool.name, given)
+    return ""
+
+
 def as_a_command(options: str, verb: str, handle: str, arguments: Mapping[str, Any]) -> str:
     """The same for somebody in a shell: `holdall read k3f9 --lines 51:100`"""
     words = ["holdall", verb, shell_quoted(handle)]
@@ -178,7 +193,9 @@ class Dialect:
     without_background: "Dialect | None" = None  # what stands in for it where no call may go to the background
     plain: "Dialect | None" = None  # the same with names of tools that every provider accepts, where its own have dots
     prefix: str = ""  # what a model sees before the names of its tools: see `with_prefix`
-    go_on: Callable[[str, str, dict[str, Any]], str] = as_a_call
+    go_on: Callable[[str, str, dict[str, Any]], str] = (
+        as_a_call  # the call that continues an answer: verb, handle, rest
+    )
     refuse: Callable[[HoldallError, Ask], str] = plain_refusal
     _listed: dict[tuple[bool, ...], tuple[ToolSpec, ...]] = field(
         default_factory=dict[tuple[bool, ...], tuple[ToolSpec, ...]], init=False, repr=False, compare=False
@@ -193,6 +210,9 @@ class Dialect:
             problem = "another tool has that name" if names.count(tool.name) > 1 else tool_problem(tool)
             if problem:
                 raise UsageError(f"dialect {foreign(self.name)}, tool {foreign(tool.name)}: {problem}.")
+        is_default = self.go_on is as_a_call or getattr(self.go_on, "func", None) is own_call
+        if is_default and not any(tool.name.startswith("context_") for tool in self.tools):
+            object.__setattr__(self, "go_on", partial(own_call, self.tools))
 
     def written(self, view: View) -> tuple[str, tuple[Span, ...]]:
         """The notice, and the bytes that are in it as they are."""
