@@ -113,6 +113,33 @@ def test_a_question_takes_no_place_of_the_calls_around_it() -> None:
     assert (tree["totals"]["tool_calls"], tree["totals"]["model_calls"]) == (3, 1)
 
 
+@requirement("runtime:operation-tree")
+def test_what_a_person_asks_about_a_run_is_no_part_of_it() -> None:
+    run = [
+        Event(101.0, "turn", data={"number": 1, "tokens": 50}),
+        Event(102.0, "asked", seconds=0.5, data={"model": "m", "input_tokens": 9, "output_tokens": 3}),
+        Event(103.0, "reported", data={"status": "success"}),
+    ]
+    by = {"reader": "person", "op": "q1"}
+    question = [
+        Event(902.0, "asked", seconds=0.5, data=by | {"model": "m", "input_tokens": 900, "output_tokens": 3}),
+        Event(902.1, "called", tool="Grep", data=by),
+        Event(902.5, "extracted", handle="k3f9", tool="fetch", seconds=1.0, data=by),
+    ]
+    alone, both = Tree.of("s", run).to_json(), Tree.of("s", run + question).to_json()
+    *of_run, asked = both.pop("children")
+    assert (both, of_run) == ({name: one for name, one in alone.items() if name != "children"}, alone["children"])
+    assert (asked["op"], asked["apart"], [one["op"] for one in asked["children"]]) == (
+        "extraction",
+        True,
+        ["model", "tool"],
+    )
+    drawn = "\n".join(drawn_tree(Tree.of("s", run + question).to_json()))
+    assert "─ question about k3f9 · by a person · 1.0 s" in drawn
+    without_agent = Tree.of("s", question).to_json()
+    assert without_agent["totals"]["model_calls"] == 1
+
+
 _EVENTS = st.builds(
     Event,
     at=st.floats(0, 1e9),

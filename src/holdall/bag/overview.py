@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, cast
 
 from holdall.bag.journal import logged_events
-from holdall.policy.folds import Counters
+from holdall.policy.folds import PERSON, Counters
 from holdall.store.opening import open_store
 from holdall.store.protocol import Log, OutputStore, SavedSummary, SessionInfo, Stamp
 from holdall.values.errors import StoreFault, StoreGone
@@ -312,6 +312,8 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     counters = Counters()
     status, model, is_open, first, last = "", "", False, math.inf, -math.inf
     for event in logged_events(store, info):
+        if counters.turns and event.data.get("reader") == PERSON:
+            continue  # no part of the run of an agent
         with contextlib.suppress(ValueError, OverflowError):  # a number in a damaged log that is none
             counters.add(event)
         if math.isfinite(event.at) and event.kind != "removed":

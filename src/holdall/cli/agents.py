@@ -209,7 +209,7 @@ def _told(node: Node) -> str:
             if node.get("reason") == "fallback":
                 why = str(node.get("why", "")).removeprefix("WARNING: ").partition(". What follows")[0]
                 how += f", since {foreign(why, 200) or 'another way failed'}"
-            parts = [f"question about {about}", _seconds(node), how, proved]
+            parts = [f"question about {about}", "by a person" if node.get("apart") else "", _seconds(node), how, proved]
         case other:
             parts = [named(other), named(node.get("name", ""))]
     return one_line(" · ".join(part for part in parts if part), 1000)

@@ -23,7 +23,8 @@ from holdall.values.spans import Span
 
 
 PERSON = "person"
-OF_READERS = ("kept", "ended", "retrieved", "scanned", "extracted")  # events that say with `reader` who it was for
+APART = "apart"  # in the data of an operation that is no part of the run of an agent: a person asked
+OF_READERS = ("kept", "ended", "retrieved", "scanned", "extracted", "asked", "called")  # they say for whom: `reader`
 _OF_OUTPUTS = ("kept", "ended", "retrieved", "scanned", "passed", "extracted")
 WAYS = ("shown", "scanned", "searched", "passed")
 
@@ -289,6 +290,8 @@ class Operation:
         waiting = [self]
         while waiting:
             one = waiting.pop()
+            if one.data.get(APART):
+                continue
             waiting += one.children
             if one.kind == "model":
                 found["model_calls"] += 1
@@ -340,9 +343,10 @@ class Tree:
         return tree or Tree(Operation("session", name, 0.0))
 
     def add(self, event: Event) -> None:
-        # What a person removes, perhaps days later, does not make the run longer.
-        self.root.seconds = max(self.root.seconds, 0.0 if event.kind == "removed" else event.at - self.root.at)
         began, data = event.at - event.seconds, dict(event.data)
+        # What a person removes or asks, perhaps days later, is no part of an agent's run and does not make it longer.
+        is_apart = event.kind == "removed" or (data.get("reader") == PERSON and self._turn is not None)
+        self.root.seconds = max(self.root.seconds, 0.0 if is_apart else event.at - self.root.at)
         match event.kind:
             case "turn":
                 self._end_turn(event.at)
@@ -358,7 +362,7 @@ class Tree:
                 for number in _NUMBERS[:2]:
                     data.pop(number, None)  # they are those of its calls
                 data.pop("cost", None)
-                self._place(Operation("extraction", event.tool, began, event.seconds, data, asked))
+                self._place(Operation("extraction", event.tool, began, event.seconds, data, asked), is_apart=is_apart)
             case "called":
                 data |= {"handle": event.handle, "call_id": event.call_id}
                 call = Operation("tool", event.tool, began, event.seconds, data)
@@ -434,9 +438,12 @@ class Tree:
         else:
             self._place(operation)
 
-    def _place(self, operation: Operation) -> None:
-        (self._turn or self.root).children.append(operation)
-        if self._turn is not None:
+    def _place(self, operation: Operation, *, is_apart: bool = False) -> None:
+        turn = None if is_apart else self._turn
+        (turn or self.root).children.append(operation)
+        if is_apart:
+            operation.data[APART] = True
+        elif turn is not None:
             self._end_turn(operation.at + operation.seconds)
 
     def _end_turn(self, at: float) -> None:

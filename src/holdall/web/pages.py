@@ -150,6 +150,7 @@ async def _timeline_values(request: Request) -> dict[str, Any]:
         ],
         "stamp": stamp,
         "proofs": proofs,
+        "own_proofs": [proofs[one] for one in dict.fromkeys(values.pop("own_quotes")) if one in proofs],
         "rows": [timeline_rows.counted(row, proofs) for row in values["rows"]],
         "report": _report(values, proofs, session),
         "family": await asyncio.to_thread(_family, viewer, summary),
@@ -184,6 +185,7 @@ def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_ou
         "tool_of": {one.handle: one.origin.tool for one in outputs}, "chart": figures.context_chart(events),
         "task": said.task, "report_text": said.report,
         "reported": Reported.of(root.data.get("reported")), "quotes": _quotes(rows),
+        "own_quotes": _quotes([row for row in rows if not row.is_apart]),
         "bad_lines": [*told, *bag.care.bad_lines()],
     }  # fmt: skip
 

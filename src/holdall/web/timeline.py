@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from itertools import islice
 from typing import Any, cast
 
-from holdall.policy.folds import Operation, unpriced_calls
+from holdall.policy.folds import APART, Operation, unpriced_calls
 from holdall.text.escape import named, one_line
 from holdall.text.numbers import grouped, money, number, plural, roughly, size, whole
 from holdall.values.chat import Assistant, Message, User
@@ -75,6 +75,7 @@ class Row:
     runs: bool = False
     opens: str = ""  # what is asked for when it is opened
     quotes: tuple[Quote, ...] = field(default=())
+    is_apart: bool = False  # no part of the run: a person asked
 
     @property
     def what(self) -> str:
@@ -116,6 +117,8 @@ def own_totals(root: Operation) -> dict[str, int]:
     found, waiting = {"model_calls": 0, "tool_calls": 0}, [root]
     while waiting:
         one = waiting.pop()
+        if one.data.get(APART):
+            continue
         waiting += one.children
         if one.kind in ("model", "tool") and one.data.get("outcome") != "refused":
             found[f"{one.kind}_calls"] += 1
@@ -194,7 +197,7 @@ def _row(one: Operation, known: Known, place: _Place, depth: int, id: str, at: f
         detail=_detail(one, known, handle),
         preview=known.arguments.get(str(data.get("call_id", "")), str(data.get("question", ""))),
         figures=tuple(_figures(one)), failed=failed,
-        runs=runs, opens=_opens(one), quotes=tuple(quotes_in(one)),
+        runs=runs, opens=_opens(one), quotes=tuple(quotes_in(one)), is_apart=bool(data.get(APART)),
     )  # fmt: skip
 
 
@@ -252,7 +255,8 @@ def _detail(one: Operation, known: Known, handle: str) -> str:
         case "agent":
             return plural(whole(data["turns"]), "turn") if "turns" in data else ""
         case "extraction":
-            return f"{named(data.get('strategy', ''))}, {_searched(data)}"
+            whose = "by a person, " if data.get(APART) else ""
+            return f"{whose}{named(data.get('strategy', ''))}, {_searched(data)}"
         case _:
             return ""
 
