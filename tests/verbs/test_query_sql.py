@@ -500,6 +500,17 @@ def test_csv_that_cannot_be_read_to_its_end_is_lines_with_a_note(ask: Ask) -> No
         ask(data, "select sum(v) from t")
 
 
+@pytest.mark.parametrize(
+    ("kind", "data", "why"),
+    [
+        ("table", b"NAME READY\nweb-1 1/1\n", "Not all of it is a table, so t has its lines, as line_no, text. (no columns line up)"),
+        ("csv", b"one\n" * 3, ""),
+    ],
+)  # fmt: skip
+def test_what_is_not_what_it_is_to_be_read_as_is_said(ask: Ask, kind: str, data: bytes, why: str) -> None:
+    assert ask(data, "select count(*) from t", kind=kind).notes == ((why,) if why else ())
+
+
 def test_the_delimiter_is_told_also_from_two_short_lines(ask: Ask) -> None:
     assert rows(ask(b"a\tb c\n1\tx y", "select * from t")) == [[1, "x y"]]
 

@@ -296,7 +296,8 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
     table = table_of(sample, kind=form, forced=forced)
     check()
     if table is None:
-        return lines_of(reader, check)
+        lines, why = lines_of(reader, check), "no columns line up" if form == "table" else "no sign parts its lines"
+        return _not_all(form, why, lines) if forced else lines
     rewrite = rewrite or bool(table.open_line)
     if not (rewrite or table.positions or table.ragged or _has_odd_ends(sample) or _has_odd_header(reader, table)):
         return _records(reader, {"form": "csv", "delimiter": table.separator, **table.shape()}, check)
@@ -339,7 +340,9 @@ def _widths(rows: Iterator[list[str]], usual: int) -> tuple[int, int]:
 
 
 def _not_all(form: str, why: str, lines: Source) -> Source:
-    lines.why = f"Not all of it is {form}, so t has its lines, as line_no, text. ({why})"
+    lines.why = (
+        f"Not all of it is {'a table' if form == 'table' else form}, so t has its lines, as line_no, text. ({why})"
+    )
     return lines
 
 
