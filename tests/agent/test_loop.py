@@ -5,6 +5,8 @@ import asyncio
 import base64
 import json
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +19,7 @@ from holdall.agent.toolbox import Agent, Report
 from holdall.agent.transcript import Beside, entry_in
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
-from holdall.values.chat import Reply, ToolCall
+from holdall.values.chat import Assistant, Reply, ToolCall
 from holdall.values.errors import ModelFault
 from tests.agent.shapes import acting, agent, notice_of, report, returned, tool
 from tests.requirements import requirement
@@ -70,6 +72,26 @@ async def test_a_task_from_prompt_to_report(tmp_path: Path) -> None:
     assert 0 < share < 0.1
     assert found.used[handle] == {"shown": round(share, 6), "scanned": 1.0, "searched": 0.0}
     assert found.to_json()["coverage"] == found.used, "a total over all of it is told from one over unread data"
+
+
+@requirement("runtime:loop")
+async def test_calls_with_the_ids_of_earlier_ones_get_others(tmp_path: Path) -> None:
+    def again(name: str) -> Callable[[Request], Reply]:
+        return lambda _: Reply(calls=(ToolCall("call_0", name, {}), ToolCall("call_1", "small", {})))
+
+    model = acting(again("small"), again("big"), again("small"), report("once"))
+    one = agent(tmp_path, model, tool("small", small), tool("big", big))
+    await run(one)
+    await run(replace(one, model=(second := acting(again("small"), report("twice")))), resume=True)
+    ids = ["call_0", "call_1", "call_0-2", "call_1-2", "call_0-3", "call_1-3", "call_0-4", "call_1-4"]
+    said = [
+        call.id for message in second.requests[-1].messages if isinstance(message, Assistant) for call in message.calls
+    ]
+    assert [id for id in said if id.startswith("call_")] == ids
+    assert [one.call_id for one in returned(second.requests[-1]) if one.call_id.startswith("call_")][-8:] == ids
+    async with one.open_bag("s1", "", model) as bag:
+        kept = await bag.show("call_0-2")
+        assert (kept.origin.tool, kept.measure.bytes) == ("big", len(BIG))
 
 
 async def test_what_is_no_text_in_a_small_result_is_kept_and_told(tmp_path: Path) -> None:

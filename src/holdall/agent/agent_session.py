@@ -87,7 +87,10 @@ class RepeatDetector:
 
 
 class RecordedModel(ModelWrapper):
-    """Every call is an event of the session, with its sizes, tokens and cost. What was said is in the transcript."""
+    """Every call is an event of the session, with its sizes, tokens and cost. What was said is in the transcript.
+
+    A server may give each of its replies the ids of the one before: a call with an id of an earlier one gets another.
+    """
 
     def __init__(self, model: Model, bag: Holdall, budget: Budget) -> None:
         """`budget` estimates the tokens of a request."""
@@ -95,6 +98,7 @@ class RecordedModel(ModelWrapper):
         self._bag = bag
         self._budget = budget
         self._sizes = PrefixSum(lambda message: size_of((message,)))
+        self._ids: set[str] = set()  # of all calls so far
 
     async def ask(self, request: Request) -> Reply:
         started = time.perf_counter()
@@ -113,7 +117,14 @@ class RecordedModel(ModelWrapper):
                 calls=len(reply.calls), estimated_tokens=self._estimated(request), input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens, cached_tokens=usage.cached_tokens, cost=usage.cost, why=why,
             )  # fmt: skip
-        return reply
+        self._ids |= {call.id for one in request.messages if isinstance(one, Assistant) for call in one.calls}
+        return replace(reply, calls=tuple(map(self._with_new_id, reply.calls))) if reply.calls else reply
+
+    def _with_new_id(self, call: ToolCall) -> ToolCall:
+        numbered = (f"{call.id or 'call'}-{number}" for number in itertools.count(2))
+        id = call.id if call.id not in self._ids else next(one for one in numbered if one not in self._ids)
+        self._ids.add(id)
+        return call if id == call.id else replace(call, id=id)
 
     def _estimated(self, request: Request) -> int:
         *kept, last = request.messages
