@@ -84,6 +84,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         "odd": "äöü\x1b[31m😀\u202eend\n\nlast",
         "mixed": "".join(f"line {at}\n" + "x" * 5000 * (at == 9) + "\n" * (at == 9) for at in range(1, 3000)),
         "csv": "id,name\n" + "".join(f'{at},"n, {at}"\n' for at in range(20_000)),
+        "nameless": "".join(f"{at},/usr/lib/{at}\n" for at in range(1, 3001)),
         "wide": "\n".join(",".join(f"{name}{at}" for at in range(400)) for name in ("col", *"vvvv")) + "\n",
         "growing": "id,when,text\n" + "".join(f"{at},long ago,x\n" for at in range(3000))
         + f'5549963,"5,549,963 and more",{"x" * 60}\n',
@@ -656,6 +657,17 @@ def test_csv_is_a_table_that_scrolls_to_its_end(site: Site, watched: Watched) ->
     page.locator("[data-part=table]").evaluate("box => { box.scrollTop = box.scrollHeight }")
     cells.filter(has_text=re.compile("^n, 19999$")).wait_for()
     assert page.locator("[data-part=table] .row").count() < 150
+    watched.is_calm()
+
+
+def test_a_table_without_a_header_has_its_first_line_as_a_row(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("nameless", "?view=table"))
+    cells = page.locator("[data-part=table] .cell")
+    cells.filter(has_text=re.compile("^/usr/lib/1$")).wait_for()
+    assert page.locator("[data-part=table-head] .cell").all_inner_texts() == ["column0", "column1"]
+    page.locator("[data-part=table]").evaluate("box => { box.scrollTop = box.scrollHeight }")
+    cells.filter(has_text=re.compile("^/usr/lib/3000$")).wait_for()
     watched.is_calm()
 
 

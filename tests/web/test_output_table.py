@@ -19,6 +19,7 @@ def _texts(row: dict[str, Any]) -> list[str]:
 
 def test_the_first_line_names_the_columns() -> None:
     assert columns_of(reader_of(b"id;name\n1;a\n2;b\n3;c\n")) == Columns(("id", "name"), ";")
+    assert columns_of(reader_of(b"1;/a\n2;/b\n3;/c\n")) == Columns(("column0", "column1"), ";", header=False)
     assert columns_of(reader_of(b"just text\nand more of it\n")) is None
     assert columns_of(reader_of(b"")) is None
 

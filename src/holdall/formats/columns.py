@@ -292,7 +292,7 @@ _WIDE = 60  # columns by which a header is told
 _YEARS = 3
 
 
-def _has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+def has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     """Whether the first row is none of the others: its cells are of another kind than those below them."""
     body = body[: _compared(len(first))]
     if not body or not all(cell.strip() for cell in first[1:-1]):
@@ -430,12 +430,12 @@ def _parted(sample: Sample, sign: str) -> Table | None:
     values = _lined_up(sample.head, sign) if sample.whole else None
     if values is not None:
         first, *rows = zip(*(one[: _compared(len(values)) + 1] for one in values), strict=True)
-        header = _has_header(first, rows)
+        header = has_header(first, rows)
         return _made(sign, first if header else None, [one[1:] for one in values] if header else values)
     records, is_whole = _sampled_records(sample, sign)
     if not records:
         return None
-    width, header = len(records[0]), _has_header(records[0], records[1:])
+    width, header = len(records[0]), has_header(records[0], records[1:])
     body, ragged = _squared(records[header:], width, wider=is_whole)
     names = records[0] if header else None
     table = _made(sign, names, list(zip(*body, strict=True)) or [()] * width, exact=is_whole, ragged=ragged)

@@ -215,11 +215,12 @@ async def table(bag: Holdall, handle: str, first: int, count: int) -> dict[str, 
     def look(reader: Reader) -> dict[str, Any]:
         columns = columns_of(reader)
         if columns is None:
-            return {"rows": [], "columns": [], "of_columns": 0, **_so_far(reader)}
+            return {"rows": [], "columns": [], "of_columns": 0, "header": True, **_so_far(reader)}
         found = table_rows(reader, columns, first, count)
         shown = [row | _marked(mark_of(coverage, Span(row["at"], max(row["at"] + 1, row["end"] - 1)))) for row in found]
         names = [runs_of(name.encode("utf-8", "surrogatepass")) for name in columns.names[:MAX_COLUMNS]]
-        return {"rows": shown, "columns": names, "of_columns": len(columns.names), **_so_far(reader)}
+        about = {"columns": names, "of_columns": len(columns.names), "header": columns.header}
+        return {"rows": shown, **about, **_so_far(reader)}
 
     return await bag.core.on(handle, look)
 

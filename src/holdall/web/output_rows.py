@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from itertools import groupby, pairwise
 from typing import Any, Literal, Protocol, get_args
 
-from holdall.formats.columns import column_names, separator_of
+from holdall.formats.columns import column_names, has_header, separator_of
 from holdall.policy.folds import Coverage, Ranges
 from holdall.text.json.path import decoded_name, shown_name
 from holdall.text.json.reader import (
@@ -281,6 +281,7 @@ MAX_COLUMNS = 200
 class Columns:
     names: tuple[str, ...]
     sign: str
+    header: bool = True  # whether the first line has the names
 
 
 def columns_of(reader: Reader) -> Columns | None:
@@ -292,8 +293,9 @@ def columns_of(reader: Reader) -> Columns | None:
     sign = separator_of("\n".join(texts), whole=len(texts) < _SAMPLE)
     if sign is None:
         return None
-    names, _ = next(_records(texts[:1], sign))
-    return Columns(tuple(column_names(names, len(names))), sign)
+    first, *rows = [fields for fields, _ in _records(texts, sign)]
+    header = has_header(first, rows)
+    return Columns(tuple(column_names(first if header else None, len(first))), sign, header)
 
 
 def table_rows(reader: Reader, columns: Columns, first: int, count: int) -> list[dict[str, Any]]:

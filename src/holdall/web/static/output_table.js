@@ -24,7 +24,7 @@ function isNumbers(rows, at) {
 export class TableView {
   // `told`: sort (by a column), rendered (the lines in sight).
   constructor(box, head, api, told) {
-    Object.assign(this, { box, head, api, told });
+    Object.assign(this, { box, head, api, told, above: 1 }); // lines above the rows: the one that names the columns
   }
 
   open(total) {
@@ -38,20 +38,25 @@ export class TableView {
 
   grow(total) {
     this.total = total;
-    this.scroller?.setTotal(Math.max(0, total.lines - 1));
+    this.scroller?.setTotal(Math.max(0, total.lines - this.above));
   }
 
   // False for the line that names the columns.
   showLine(line) {
-    if (line < 2) return false;
+    if (line <= this.above) return false;
     this.marked = line;
     this.scroller.redraw();
-    this.scroller.center(line - 2);
+    this.scroller.center(line - 1 - this.above);
     return true;
   }
 
   async fetch(first, count, signal) {
-    const answer = await this.api.ask("table", { from: first + 2, count }, signal);
+    let answer = await this.api.ask("table", { from: first + 1 + this.above, count }, signal);
+    if (!answer.header && this.above) {
+      this.above = 0;
+      this.grow(this.total);
+      answer = await this.api.ask("table", { from: first + 1, count }, signal);
+    }
     if (!this.columns) this.setColumns(answer);
     this.widen(answer.rows);
     return answer.rows;
@@ -133,8 +138,8 @@ export class TableView {
 
   rendered() {
     const { scroller, total } = this;
-    const last = Math.min(total.lines, Math.floor(scroller.top + scroller.visible) + 1);
-    if (this.box.offsetParent !== null) this.told.rendered(Math.min(last, Math.floor(scroller.top) + 2), last);
+    const last = Math.min(total.lines, Math.floor(scroller.top + scroller.visible) + this.above);
+    if (this.box.offsetParent !== null) this.told.rendered(Math.min(last, Math.floor(scroller.top) + 1 + this.above), last);
   }
 
   failed(error) {
