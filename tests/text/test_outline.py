@@ -1,5 +1,6 @@
 """Outlines by kind: exact texts for small outputs, each as a model would see it."""
 
+import datetime
 import json
 import re
 from typing import Any
@@ -592,6 +593,25 @@ def test_a_diff_with_other_prefixes_or_none_has_the_names_of_its_files(prefixes:
     )
     pattern = str(told.leads[0].arguments["pattern"])
     assert len(re.findall(pattern, "".join([*parts, moved]), re.MULTILINE)) == 3
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ("%m/%d/%Y %I:%M:%S %p", ("03/01/2026 12:00:00 AM", "03/02/2026 06:49:23 AM")),
+        ("%Y-%m-%d %I:%M:%S.000 %p", ("2026-03-01 12:00:00.000 AM", "2026-03-02 06:49:23.000 AM")),
+        ("[%Y/%m/%d, %I:%M %p]", ("2026/03/01, 12:00 AM", "2026/03/02, 06:49 AM")),
+        ("%I:%M:%S %p", ("12:00:00 AM", "06:49:23 AM")),
+        ("%Y-%m-%d %I:%M:%Sa.m.", ("2026-03-01 01:00:26a.m.", "2026-03-02 06:49:23a.m.")),
+    ],
+)
+def test_hours_that_count_to_twelve_are_put_in_order(form: str, told: tuple[str, str]) -> None:
+    start = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
+    times = [start + datetime.timedelta(seconds=37 * number) for number in range(3_000)]
+    if form.endswith("a.m."):
+        times = [time for time in times if 0 < time.hour < 12]
+    found = tally([f"{time.strftime(form)} ERROR {number}".encode() for number, time in enumerate(times)])
+    assert (found.first, found.last) == told
 
 
 def test_numbers_as_long_as_times_of_which_the_last_is_none_are_no_error() -> None:

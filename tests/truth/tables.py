@@ -47,9 +47,10 @@ def a_quote_is_open(found: re.Match[str], output: Output) -> None:
     is_so("one cell" in found["how"], any("\n" in cell for cell in cells), "all after it is in one cell")
 
 
-@claim(_TABLES, rf"(?P<rows>{FIGURE}) rows? with another number of columns")
+@claim(_TABLES, rf"(?P<rows>{FIGURE}) rows? with more or fewer than (?P<usual>{NUMBER}) columns?")
 def rows_of_other_lengths(found: re.Match[str], output: Output) -> None:
     rows = output.once(_rows)
+    agrees(found["usual"], len(rows[0]), "columns of the first row")
     agrees(found["rows"], sum(len(row) != len(rows[0]) for row in rows), "rows of another length", exact=False)
 
 

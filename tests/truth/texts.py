@@ -254,9 +254,9 @@ def errors_and_warnings(found: re.Match[str], output: Output) -> None:
     agrees(found["errors"], sum(bool(wrong.search(line)) for line in output.lines), "errors", exact=False)
 
 
-@claim(_REPORTS, r"lines that begin with (?P<counts>.*)")
+@claim(_REPORTS, r"lines that begin with (?P<counts>.*), then a space")
 def lines_by_status(found: re.Match[str], output: Output) -> None:
-    for word, figure in re.findall(rf'"(\w+) " ({FIGURE})', found["counts"]):
+    for word, figure in re.findall(rf"(\w+) ({FIGURE})", found["counts"]):
         agrees(figure, sum(line.startswith(f"{word} ") for line in output.lines), word, exact=small(output))
 
 

@@ -18,11 +18,12 @@ from holdall.values.record import record
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH = "(?:" + "|".join(MONTHS) + ")"
-_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?![:\d])"
+_HALF = r"(?: ?[AaPp]\.?[Mm]\b\.?)?"  # of the day, where the hours count to 12
+_CLOCK = rf"\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?![:\d]){_HALF}"
 _FORMS = {
     "iso": (
         r"\d{4}(?:-\d\d-\d\d|/\d\d/\d\d|\.\d\d\.\d\d)(?:T|, ?| {1,2})\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?![:\d])"
-        r"(?: ?(?:Z|UTC|[+-]\d\d:?\d\d)\b)?"
+        rf"{_HALF}(?: ?(?:Z|UTC|[+-]\d\d:?\d\d)\b)?"
     ),
     "named": rf"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )?{_MONTH} [ \d]\d {_CLOCK}(?: (?:19|20)\d\d\b)?",
     "access": rf"\d{{1,2}}/{_MONTH}/\d{{4}}:\d\d:\d\d:\d\d(?: [+-]\d{{4}})?",
@@ -294,7 +295,8 @@ class _Beginnings:
             times = [text[start:end] for text, (start, end) in zip(self._texts, places, strict=True)]
             return _first_and_last(times, form)
         start, end = next(iter(spots)) or (0, 0)
-        if form == "iso" and not start and len({key[:end] for key in told}) == 1:
+        keys = {key[:end] for key in told}
+        if form == "iso" and not start and len(keys) == 1 and not _HALF_OF_DAY.search(next(iter(keys))):
             return min(self._texts)[:end], max(self._texts)[:end]  # written in one way, in which they are in order
         return _first_and_last([text[start:end] for text in self._texts], form)
 
@@ -367,7 +369,22 @@ def _first_and_last(times: list[bytes], form: str) -> tuple[bytes, bytes]:
     if not times:  # the one line of them that was read has a number that is no time
         return b"", b""
     times = [time for time, _ in groupby(times)]
+    if any(map(_HALF_OF_DAY.search, times[:_PROBED])) or _HALF_OF_DAY.search(times[-1]):
+        # Put in order by hours that count to 24, and told as they are written.
+        of_24 = list(map(_of_24_hours, times))
+        written = dict(zip(of_24, times, strict=True))
+        first, last = _FIRST_AND_LAST.get(form, _ends)(of_24, form) or (b"", b"")
+        return written.get(first, b""), written.get(last, b"")
     return _FIRST_AND_LAST.get(form, _ends)(times, form) or (b"", b"")
+
+
+_HALF_OF_DAY = lazy_pattern(rb"(\d\d)(:\d\d(?::\d\d(?:[.,]\d+)?)?) ?([AaPp])\.?[Mm]\.?")
+
+
+def _of_24_hours(time: bytes) -> bytes:
+    return _HALF_OF_DAY.sub(
+        lambda found: b"%02d%b" % (int(found[1]) % 12 + 12 * (found[3] in b"Pp"), found[2]), time, count=1
+    )
 
 
 def _numbers(times: list[bytes], _: str) -> tuple[bytes, bytes]:

@@ -479,11 +479,11 @@ def _by_status(sample: Sample) -> list[str]:
     """How many lines begin with each of the words that say what became of a test, and a space: tests write others."""
     words = {word: sample.count(b"\n" + word + b" ") + sample.head.startswith(word + b" ") for word in STATUSES}
     told = [
-        f'"{word.decode()} " {figure(times, sample.whole)}'
+        f"{word.decode()} {figure(times, sample.whole)}"
         for word, times in sorted(words.items(), key=lambda each: -each[1])
         if times
     ]
-    return [f"lines that begin with {', '.join(told)}"] if len(told) > 1 else []
+    return [f"lines that begin with {', '.join(told)}, then a space"] if len(told) > 1 else []
 
 
 def _details(sample: Sample, key: bytes, header: bytes) -> tuple[int, int] | None:

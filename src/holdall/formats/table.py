@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from holdall.formats.columns import NUMBERS, SEPARATORS, TEXT, Column, Table, Values, table_of
+from holdall.formats.columns import NUMBERS, SEPARATORS, TEXT, Column, Table, Values, records_of, table_of
 from holdall.formats.leads import BRIEF, literal
 from holdall.formats.outline import Lead, Outline, Room, Sample, cut, figure, fitted
 from holdall.text.numbers import plural
@@ -77,7 +77,7 @@ def table_outline(sample: Sample, room: Room, kind: str = "csv", *, forced: bool
     told += [_run(table, start, end, examples) for start, end in runs]
     if table.ragged:
         least = "" if table.exact else "at least "
-        out = "out of line" if table.positions else "with another number of columns"
+        out = "out of line" if table.positions else f"with more or fewer than {_first_row(sample, table)}"
         told.insert(1, f"{least}{plural(table.ragged, 'row')} {out}")
     told[1:1] = filter(None, [table.told_quote])
     label = "table" if table.positions else "tsv" if table.separator == "\t" else "csv"
@@ -87,6 +87,12 @@ def table_outline(sample: Sample, room: Room, kind: str = "csv", *, forced: bool
 
 def aligned_outline(sample: Sample, room: Room) -> Outline | None:
     return table_outline(sample, room, kind="table")
+
+
+def _first_row(sample: Sample, table: Table) -> str:
+    """How many columns it has: others may have more, which then has the table, too."""
+    head = sample.head[: 64 * 1024].decode("utf-8", "replace")
+    return plural(len(records_of(head, table.separator, 1)[0]), "column")
 
 
 def _size(sample: Sample, table: Table) -> str:
