@@ -317,9 +317,10 @@ async def test_one_call_is_cancelled_by_its_handle_and_the_others_go_on(tmp_path
         first, second = [await bag.run(held, tool=name) for name in ("a", "b")]
         assert isinstance(first, Running)
         assert isinstance(second, Running)
-        await bag.abort(first.handle)
-        await bag.jobs.abort(first.handle)  # it has ended, and stays as it is
+        await bag.abort(first.handle, why="the user pressed stop")
+        await bag.jobs.abort(first.handle, why="again")  # it has ended, and stays as it is
         assert [(await bag.show(one.handle)).state for one in (first, second)] == ["cancelled", "running"]
+        assert (await bag.show(first.handle)).error == "the user pressed stop"
         assert not bag.jobs.is_stopping
         gate.set()
         assert (await bag.wait(second.handle)).ended[0].state == "ready"
@@ -366,6 +367,27 @@ async def test_a_wait_is_for_any_for_one_or_for_all(tmp_path: Path) -> None:
         assert [facts.handle for facts in (await one).ended] == [handles[2]]
         assert [facts.handle for facts in (await bag.wait(all=True)).ended] == [handles[0]]
         assert (await bag.wait()).ended == ()
+
+
+@requirement("async:wait-any")
+@pytest.mark.parametrize("dialect", ["holdall", "async"])
+async def test_what_a_model_has_read_since_it_ended_is_no_news_for_a_wait(tmp_path: Path, dialect: str) -> None:
+    first, second = Slow("of the first"), Slow("of the second")
+    async with fast_clock(tmp_path, dialect=dialect) as bag:
+        handles = [_handle(await bag.run(call, tool="agent")) for call in (first, second)]
+        first.end.set()
+        await bag.jobs.ended(handles[:1])
+        read = (
+            ("context_read", {"handle": handles[0]})
+            if dialect == "holdall"
+            else ("get_tool_output", {"id": handles[0], "mode": "raw"})
+        )
+        assert "of the first" in (await bag.call(*read)).text
+        waiting = asyncio.ensure_future(bag.call("wait_for_tool_output", {}))
+        second.end.set()
+        told = (await waiting).text
+        assert bag.core.handle_of(await bag.show(handles[1])) in told
+        assert bag.core.handle_of(await bag.show(handles[0])) not in told
 
 
 @requirement("async:wait-bounded", "async:wait-timeout", "async:wait-nothing")

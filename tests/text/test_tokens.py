@@ -4,11 +4,13 @@ import random
 import re
 import tracemalloc
 from math import ceil
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.text import tokens
 from holdall.text.tokens import (
     ESTIMATE_UP_TO,
     EXACT_UP_TO,
@@ -18,6 +20,7 @@ from holdall.text.tokens import (
     TokenMeter,
     count_in_pieces,
     rough_estimate,
+    tokenizer_named,
 )
 from tests.requirements import requirement
 
@@ -97,6 +100,41 @@ def test_a_piece_ends_after_a_newline_where_there_is_one_near() -> None:
     assert count_in_pieces(tokenizer, text) == 200_000
     assert len(tokenizer.given) > 3
     assert all(piece.endswith("\n") for piece in tokenizer.given)
+
+
+_PARTS = [
+    "word",
+    "Name",
+    "12345",
+    " ",
+    "  ",
+    "\n",
+    "\r\n",
+    "\n\n",
+    "/",
+    ":",
+    '":',
+    "'s",
+    "é",
+    "中文",
+    "{",
+    "}",
+    "//",
+    "\t",
+    "=",
+    "-",
+]
+
+
+@given(st.lists(st.sampled_from(_PARTS), max_size=120))
+def test_pieces_have_the_tokens_of_the_whole_wherever_that_is_said(parts: list[str]) -> None:
+    tokenizer, text = tokenizer_named("o200k"), "".join(parts)
+    with mock.patch.object(tokens, "PIECE", 40), mock.patch.object(tokens, "_NEAR", 10):
+        meter = TokenMeter(tokenizer)
+        meter.feed(text.encode())
+        found, exact = meter.finish()
+    if exact:
+        assert found == tokenizer.count(text)
 
 
 def test_a_newline_that_is_far_away_does_not_make_pieces_small() -> None:

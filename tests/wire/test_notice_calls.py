@@ -14,6 +14,7 @@ import pytest
 from holdall import Holdall, Settings
 from holdall.store import records
 from holdall.text.tokens import default_tokenizer
+from holdall.wire.dialect import as_a_command
 from tests.requirements import requirement
 from tests.store.bundles import exported, imported, taken_apart
 from tests.truth import outputs
@@ -153,3 +154,11 @@ async def test_the_calls_of_what_tools_say_and_of_every_kind_run_too(tmp_path: P
     async with Holdall.open(session="s", home=str(tmp_path / "h"), settings=Settings(dialect="holdall")) as bag:
         for name, data in large.items():
             await run_calls(bag, data, name)
+
+
+@requirement("notice:calls-in-a-shell")
+def test_what_begins_with_a_hyphen_is_no_flag_of_a_command() -> None:
+    plain = as_a_command(" -s s", "grep", "k3f9", {"pattern": "LMT", "group": True, "limit": 10})
+    assert plain == "holdall grep k3f9 LMT -m 10 --group -s s"
+    odd = as_a_command(" -s s", "grep", "k3f9", {"pattern": "- LMT", "group": True, "limit": 10})
+    assert odd == "holdall grep -m 10 --group -s s -- k3f9 '- LMT'"

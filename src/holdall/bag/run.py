@@ -727,6 +727,7 @@ class Dispatched:
     error: str = ""  # that what it gave is an error, where it was no exception
     last: str | bytes | None = None  # what it gave, where that is more than its text
     notes: tuple[str, ...] = ()  # on what it gave beside that
+    cut_off: str = ""  # why it was cancelled, where that was said
     told: bool = False  # whether its end was told by a wait
     background: bool = False  # it is not raced: it goes to the background at once
     waits: Callable[[], bool] | None = None  # whether it waits for a person now: then the clock begins again
@@ -1027,7 +1028,7 @@ class Dispatch:
         code = outcome.code if isinstance(outcome, CommandFailed) else 0 if one.origin.terminal else None
         error = _reason(outcome) if isinstance(outcome, BaseException) else one.error
         if state == "cancelled":
-            error = self.cut_off or why or error
+            error = one.cut_off or self.cut_off or why or error
         last, notes = one.last, one.notes
         if last is None and isinstance(outcome, BaseException) and (said := _more_than_reason(outcome)):
             last = f"\n{said}" if one.sink.has_parts else said

@@ -65,7 +65,8 @@ class Background:
     ) -> Waited:
         """Until a call in the background has ended: any, this one, or all of them; or until its output holds `pattern`.
 
-        At most `timeout` seconds, and never more than `wait_max_seconds`. With what has ended since the last wait.
+        At most `timeout` seconds, and never more than `wait_max_seconds`. With what has ended since the last wait, but
+        for what a model has read to its end since then.
         """
         return await self._core.at_home(self._wait(handle, all, pattern, timeout))
 
@@ -79,11 +80,14 @@ class Background:
             self._told.update(facts.handle for facts in waited.ended)
             return waited
         chosen = [await self._one(handle)] if handle else list(self.calls.values())
+        if not handle:
+            await asyncio.to_thread(self._note_read)
         running = [one for one in chosen if one is not None and not one.job.has_ended]
         elsewhere = [] if handle else await self._elsewhere()
         watched = [facts.handle for facts in elsewhere if facts.state == "running"]
         matched = ""
         if pattern and handle:
+            handle = chosen[0].handle if chosen[0] is not None else handle
             matched = await self._until_written(handle, running, pattern, seconds)
         elif (running or watched) and (
             all or handle or not (self._unreported(chosen) or len(watched) < len(elsewhere))
@@ -100,6 +104,12 @@ class Background:
         facts = (*(one.facts for one in ended if one.facts is not None), *over)
         still = (*self.still_running(), *(self._running_elsewhere(one) for one in elsewhere if one not in over))
         return Waited(facts, still, matched, timed_out=bool(still) and not facts and not matched)
+
+    def _note_read(self) -> None:
+        """What a model has read to its end since it ended is no news for it."""
+        for one in tuple(self.calls.values()):
+            if one.job.has_ended and not one.told and one.facts is not None and one.facts.measure.bytes:
+                one.told = self._core.journal.coverage(one.handle).is_told(one.facts.measure.bytes)
 
     def patience(self, tool: str) -> float | None:
         """Seconds before a call of this tool goes to the background; None if it never does."""
@@ -163,11 +173,11 @@ class Background:
     async def abort(self, handle: str = "", *, why: str = "") -> None:
         """Cancel what runs, at once; what it has written is kept. Returns when all of it has ended.
 
-        With a handle, that call alone, and the session goes on; one that has ended stays as it is. With a reason `why`
-        for all, each call leaves a record that says so, also where it had written nothing.
+        With a handle, that call alone, and the session goes on; one that has ended stays as it is. The reason `why` is
+        recorded with each; given for all, it is also with those that had written nothing.
         """
         if handle:
-            await self._core.at_home(self._abort_one(handle))
+            await self._core.at_home(self._abort_one(handle, why))
             return
         self.is_stopping = True
         self._dispatch.cut_off = why
@@ -284,9 +294,10 @@ class Background:
         if cancelled is not None:
             raise cancelled
 
-    async def _abort_one(self, handle: str) -> None:
+    async def _abort_one(self, handle: str, why: str) -> None:
         one = await self._one(handle)
         if one is not None:
+            one.cut_off = one.cut_off or why
             await self._abort([] if one.job.has_ended else [one.job])
         elif (facts := await self._fetch.show(handle)).state == "running":
             raise UsageError(f"output {facts.handle} is no call of this process: only who started it can end it.")

@@ -12,10 +12,13 @@ from typing import Protocol
 
 from stringzilla import count as found
 
+from holdall.values.patterns import lazy_pattern
+
 # A tokenizer is anything with a name and a `count`. Large texts are counted from samples spread evenly over them, so
 # that no input costs more than a fixed amount of work; the result is then an estimate too.
 
 
+_NEAR = 2_000  # chars before the end of a piece
 PIECE = 256 * 1024  # a tokenizer never gets more at once: some are not linear on unbroken runs
 EXACT_UP_TO = 1024 * 1024
 ESTIMATE_UP_TO = 64 * 1024  # an estimate gains nothing from reading more than this before it samples
@@ -92,22 +95,37 @@ def rough_estimate(chars: int) -> int:
 
 
 def count_in_pieces(tokenizer: Tokenizer, text: str) -> int:
-    """The sum over pieces of at most PIECE chars, cut after a newline where there is one near."""
+    """The sum over pieces of at most PIECE chars, cut where no token goes over."""
     return _count_in_pieces(tokenizer, text)[0]
 
 
 def _count_in_pieces(tokenizer: Tokenizer, text: str) -> tuple[int, bool]:
-    """Tokens, and whether the tokenizer counted all of them."""
+    """Tokens, and whether these are all that there are: the tokenizer counted them, and no cut went through one."""
     total, counted = 0, True
     at = 0
     while at < len(text):
-        end = min(at + PIECE, len(text))
-        if end < len(text):
-            newline = text.rfind("\n", at + PIECE // 2, end)
-            end = newline + 1 if newline >= 0 else end
+        end, is_whole = _end_of_piece(text, at)
         tokens, answered = _count(tokenizer, text[at:end])
-        total, counted, at = total + tokens, counted and answered, end
+        total, counted, at = total + tokens, counted and answered and is_whole, end
     return total, counted
+
+
+# Vocabularies split a text first, and no token goes over where they do: a line that begins with a letter or digit
+# begins anew (signs and white space join with what is before them, a slash too), and a word ends before such a sign.
+_SPLIT = lazy_pattern(r"(?<=\n)(?=[A-Za-z0-9])|(?<=[A-Za-z])(?=[\"(),:;=<>|&\[\]{}])")
+
+
+def _end_of_piece(text: str, at: int) -> tuple[int, bool]:
+    """Where to cut next, and whether tokens end there."""
+    if len(text) - at <= PIECE:
+        return len(text), True
+    end = at + PIECE
+    for back in (_NEAR, PIECE // 2):
+        places = [found.start() for found in _SPLIT.finditer(text, end - back, end)]
+        if places and places[-1] > at:
+            return places[-1], True
+    newline = text.rfind("\n", at + PIECE // 2, end)
+    return newline + 1 if newline >= 0 else end, False
 
 
 def _count(tokenizer: Tokenizer, text: str) -> tuple[int, bool]:

@@ -115,13 +115,16 @@ def own_call(tools: Sequence[Tool], verb: str, handle: str, arguments: Mapping[s
 
 def as_a_command(options: str, verb: str, handle: str, arguments: Mapping[str, Any]) -> str:
     """The same for somebody in a shell: `holdall read k3f9 --lines 51:100`"""
-    words = ["holdall", verb, shell_quoted(handle)]
+    words, places, flags = [shell_quoted(handle)], [shell_quoted(handle)], list[str]()
     for argument in VERBS[verb].arguments:
         value, flag = arguments.get(argument.name), argument.flags.partition(" ")[0]
         if value is not None and value is not False:
-            words += [flag] if flag else []
-            words += [] if value is True else [shell_quoted(str(value))]
-    return " ".join(words) + options
+            written = [flag] * bool(flag) + ([] if value is True else [shell_quoted(str(value))])
+            (flags if flag else places).extend(written)
+            words += written
+    if any(one.startswith(("-", "'-")) for one in places):  # else it would be taken for a flag
+        return f"{' '.join(['holdall', verb, *flags])}{options} -- {' '.join(places)}"
+    return f"holdall {verb} {' '.join(words)}{options}"
 
 
 def call_text(name: str, arguments: Mapping[str, Any]) -> str:
