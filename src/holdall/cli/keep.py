@@ -208,7 +208,8 @@ async def _execute(
             process.kill()
             process.wait()
             raise
-        began, about = time.monotonic(), {"handle": writer.handle, "tool": name, "call_id": call_id}
+        began = time.monotonic()
+        about: dict[str, Any] = {"handle": writer.handle, "tool": name, "call_id": call_id}
         if report is not None:
             bag.journal.record("running", **about)
             report(writer.handle)
@@ -232,7 +233,7 @@ async def _execute(
             fault, stdout_failure = await asyncio.to_thread(_copy, process, keep, live, masks)
             code = await asyncio.to_thread(process.wait)
         facts = await asyncio.to_thread(_finish, writer.handle, writer.finish, code, fault, stopped.is_set())
-        sizes = {"bytes": facts.measure.bytes, "tokens": facts.measure.tokens}
+        sizes: dict[str, Any] = {"bytes": facts.measure.bytes, "tokens": facts.measure.tokens}
         if report is not None:
             seconds = time.monotonic() - began
             bag.journal.record("ended", **about, seconds=seconds, state=facts.state, why=facts.error, **sizes)
