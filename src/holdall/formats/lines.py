@@ -129,7 +129,8 @@ def _times(shape: Shape, mined: Shapes, lines: Lines) -> str:
 
 def sample_named(mined: Shapes, lines: Lines) -> list[str]:
     """What shares are of, where they are not of all lines."""
-    return [] if mined.exact or not lines.texts else [f"of {plural(len(lines.texts), 'sampled line')}:"]
+    sampled = len(lines.texts) if mined.looked_at is None else mined.looked_at
+    return [] if mined.exact or not lines.texts else [f"of {plural(sampled, 'sampled line')}:"]
 
 
 def _more(hidden: int, rare: int, mined: Shapes, *, told: bool) -> str:

@@ -127,6 +127,7 @@ class Shape:
 class Shapes:
     shapes: list[Shape]  # most frequent first
     exact: bool = True  # every line was looked at
+    looked_at: int | None = None  # lines, where some of those that were given were not
 
 
 def mine(lines: Lines, take_head: Callable[[str], Head]) -> Shapes:
@@ -150,7 +151,8 @@ def mine(lines: Lines, take_head: Callable[[str], Head]) -> Shapes:
         if len(merged) == before:
             break
     merged.sort(key=lambda shape: (-shape.lines, shape.first))
-    return Shapes(merged, lines.exact and not left_out)
+    looked_at = sum(times for _, times in groups + some) if left_out else None
+    return Shapes(merged, lines.exact and not left_out, looked_at)
 
 
 def _join(shape: Shape, times: int, first: int, body: str) -> None:
