@@ -660,6 +660,19 @@ def test_csv_is_a_table_that_scrolls_to_its_end(site: Site, watched: Watched) ->
     watched.is_calm()
 
 
+def test_in_a_table_escape_leaves_the_search_and_n_goes_on(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("csv", "?view=table"))
+    page.fill("[data-search]", "n, 77")
+    page.press("[data-search]", "Enter")
+    page.locator("[data-part=search-status]", has_text=re.compile("^1 of ")).wait_for()
+    page.press("[data-search]", "Escape")
+    page.keyboard.press("n")
+    page.locator("[data-part=search-status]", has_text=re.compile("^2 of ")).wait_for()
+    assert page.input_value("[data-search]") == "n, 77"
+    watched.is_calm()
+
+
 def test_a_table_without_a_header_has_its_first_line_as_a_row(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("nameless", "?view=table"))

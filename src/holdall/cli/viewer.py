@@ -1,6 +1,7 @@
 """`view`: the sessions of the store in a browser, until Ctrl-C. The address is all that goes to standard output."""
 
 import logging
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,6 +46,7 @@ async def view(
     from holdall.web.server import serve
 
     found = options.configuration()
+    is_empty = "://" not in found.home and not os.path.exists(found.home)  # noqa: ASYNC240 - nothing else runs yet
     _log()
     opening: list[asyncio.Task[bool]] = []
 
@@ -52,7 +54,8 @@ async def view(
 
         def ready(at: "Ready") -> None:
             print(at.address, flush=True)
-            screen.about(f"looking at {found.shown_home}; Ctrl-C ends it")
+            nothing = ", where nothing is kept yet" if is_empty else ""
+            screen.about(f"looking at {found.shown_home}{nothing}; Ctrl-C ends it")
             if not no_open:
                 page = Path(folder, "open.html")
                 page.touch(0o600)

@@ -33,7 +33,10 @@ export function listenToKeys({ page, text, table, search, goToJump, stopFollowin
   const inText = { ...inRows, f: toggleFollowing, w: toggleWrap };
 
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && event.target.matches("[data-search]")) text.box.focus();
+    if (event.key === "Escape" && event.target.matches("[data-search]")) {
+      if (page.dataset.view === "text") text.box.focus();
+      else event.target.blur();
+    }
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
     const here = page.dataset.view === "text" ? inText : inTable() ? inRows : {};
