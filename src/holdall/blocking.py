@@ -137,6 +137,8 @@ class Care(_Waits):
     stats = _waiting(bag.Care.stats)
     counters = _waiting(bag.Care.counters)
     sessions = _waiting(bag.Care.sessions)
+    listed = _waiting(bag.Care.listed)
+    held = _waiting(bag.Care.held)
     bad_lines = _direct(bag.Care.bad_lines)
     sql_confinement = staticmethod(bag.Care.sql_confinement)
 
