@@ -25,14 +25,23 @@ from tests.faults.conftest import MEMORY
 from tests.faults.harness import ROOT
 from tests.faults.kills import Fired
 
+
+def _of_fleet(folder: Path, dice: random.Random) -> Iterator[Fired]:
+    from tests.fleet.rounds import rounds
+
+    return rounds(folder, dice)
+
+
 KINDS: dict[str, Callable[[Path, random.Random], Iterator[Fired]]] = {
     "kills": kills.rounds, "power cuts": power.rounds, "bit flips": flips.rounds, "I/O errors": errors.rounds,
     "chaos": chaos.rounds,
 }  # fmt: skip
+BY_NAME = {"fleet": _of_fleet}  # only where it is asked for: its servers take their time to start
 AIMS = {"kills": 100_000, "power cuts": 5_000, "bit flips": 100_000}
 STATE = ROOT / ".dev" / "faults"
 _SLICE_SECONDS = 20.0
-_IN_ONE = "chaos"  # alone it has all the time in one slice: whether something grows shows only then
+# Alone these have all the time in one slice: whether something grows shows only then, and servers are started once.
+_IN_ONE = ("chaos", "fleet")
 _MOST_LOST = 100  # told in words
 
 
@@ -54,7 +63,7 @@ class Counts:
         """One slice. How many faults of it lost something."""
         began, places, lost = time.monotonic(), collections.Counter[str](), list[str]()
         try:
-            for fired in KINDS[self.kind](folder, random.Random(seed)):
+            for fired in (KINDS | BY_NAME)[self.kind](folder, random.Random(seed)):
                 places[fired.place] += 1
                 for one in fired.found[:3]:
                     lost.append(f"{self.kind}, seed {seed}, {fired.place}: {one}")
@@ -99,14 +108,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev test faults --full")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, help="of the first slice, as an earlier run has printed it")
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"{', '.join(KINDS)} (all of these), fleet")
     asked = parser.parse_args()
-    if unknown := [kind for kind in asked.kinds if kind not in KINDS]:
+    if unknown := [kind for kind in asked.kinds if kind not in KINDS | BY_NAME]:
         parser.error(f"there is no kind {unknown[0]!r}")
     every = [Counts(kind) for kind in asked.kinds or KINDS]
     lost, seed = 0, random.getrandbits(32) if asked.seed is None else asked.seed
     print(f"seed {seed}", file=sys.stderr)
-    slice_seconds = math.inf if asked.kinds == [_IN_ONE] else _SLICE_SECONDS
+    slice_seconds = math.inf if len(asked.kinds) == 1 and asked.kinds[0] in _IN_ONE else _SLICE_SECONDS
     gc.freeze()  # a fork then shares what is there, instead of copying it to count references in it
     deadline = time.monotonic() + 60 * asked.minutes
     with contextlib.suppress(KeyboardInterrupt):

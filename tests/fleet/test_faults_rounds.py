@@ -5,13 +5,16 @@ server hears of it, in the middle, or after it was done; the connection is lost,
 bucket refuses or is slow. After each run another host judges what is left (`checker`).
 """
 
+import itertools
+import random
 from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tests.fleet.fixtures import Tally
-from tests.fleet.harness import KILLED, Stage, share, stage
+from tests.fleet.harness import FULL, KILLED, Stage, share, stage
 from tests.fleet.proxy import MODES, Fault, Mode, Protocol
+from tests.fleet.rounds import rounds_on
 from tests.fleet.servers import Address
 from tests.fleet.worker import ALL
 from tests.requirements import requirement
@@ -81,6 +84,13 @@ def test_a_host_whose_connection_fails_in_any_round_goes_on_and_loses_nothing(
         assert report.status == 0, report
         assert any(event.kind == "kept" and event.fields["label"] == "afterwards" for event in report.events), report
         assert scene.complaints(task, report.events) == [], (number, scene.last_fired)
+
+
+@requirement("fleet:acknowledged-stays")
+def test_a_campaign_at_random_finds_nothing(scene: Stage, tally: Tally) -> None:
+    scene.tally = tally
+    for fired in itertools.islice(rounds_on(scene, random.Random(1)), 200 if FULL else 4):
+        assert fired.found == [], fired.place
 
 
 @pytest.mark.parametrize("variant", ["", "commit before object"])

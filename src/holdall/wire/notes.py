@@ -261,7 +261,7 @@ def unreadable(value: object, problem: Exception) -> str:
 _MAX_SAID = 16 * 1024  # bytes of the instructions of one server
 SCHEME = "holdall"
 _HOISTED = ("$defs", "definitions")
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+").fullmatch  # in a reference it stands as it is
+_PLAIN_NAME = lazy_pattern(r"[A-Za-z0-9_-]+")  # in a reference it stands as it is
 
 HANDLE_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -330,7 +330,7 @@ def widened(schema: object) -> object:
         top["type"] = "object"  # what older clients look for
     if "$id" not in original:  # a schema with a name of its own resolves its references inside of itself
         names, own = _properties(original), HANDLE_SCHEMA["properties"]
-        lifted = {name: one for name, one in names.items() if _PLAIN_NAME(name) and name not in own}
+        lifted = {name: one for name, one in names.items() if _PLAIN_NAME.fullmatch(name) and name not in own}
         moved = {name: original.pop(name) for name in _HOISTED if name in original}
         if lifted:
             original["properties"] = {**names, **{name: {"$ref": f"#/properties/{name}"} for name in lifted}}
