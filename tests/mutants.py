@@ -116,13 +116,13 @@ MODULES: dict[str, list[str]] = {
     "store/ids.py": ["tests/store/test_ids.py"],
     "store/ingest.py": ["tests/store/test_ingest.py"],
     "store/logs.py": ["tests/store/test_logs.py"],
-    "store/members.py": ["tests/bag/test_packed.py"],
+    "store/members.py": ["tests/store/test_members.py", "tests/bag/test_packed.py"],
     "store/memory.py": ["tests/store/test_memory.py"],
     "store/memory_files.py": ["tests/store/test_files.py", "tests/store/test_watch.py", "tests/store/test_memory.py"],
     "store/open_outputs.py": ["tests/store/test_open_outputs.py"],
     "store/opening.py": ["tests/store/test_opening.py"],
     "store/owners.py": ["tests/store/test_owners.py"],
-    "store/sources.py": ["tests/store/test_contract_sources.py"],
+    "store/sources.py": ["tests/store/test_contract_sources.py", "tests/bag/test_what_tools_give.py"],
     "store/totals.py": ["tests/store/test_totals.py"],
     "store/watch.py": ["tests/store/test_watch.py"],
     "wire/answers.py::Frame": ["tests/wire/test_answers.py"],
@@ -282,7 +282,8 @@ def _fork(work: Callable[[], int], seconds: float) -> int:
 
 
 def _pytest(tests: Sequence[str], *plugins: object) -> int:
-    return pytest.main(["-x", "-q", "-n0", "-s", "-W", f"ignore:{_LOADED}", *tests], plugins=[_Quick(), *plugins])
+    options = ["-x", "-q", "-n0", "-s", "-W", f"ignore:{_LOADED}", "-m", "not fleet"]  # whose servers start slowly
+    return pytest.main([*options, *tests], plugins=[_Quick(), *plugins])
 
 
 def _path(module: str) -> Path:

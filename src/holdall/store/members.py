@@ -9,6 +9,7 @@ import csv
 import errno
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -41,7 +42,7 @@ from holdall.values.spans import Span
 
 _COLUMNS = ("number", "type", "bytes", "name")  # of the list of members
 MOST_DEEP = 3  # packed files that are opened inside of each other
-_IN_MEMORY = 32 * 1024 * 1024  # larger ones go to the disk
+_IN_MEMORY = 32_000_000  # larger ones go to the disk
 Pages = Callable[[OutputReader, str], Iterator[bytes]]  # the text of a PDF: of the page that is named, or all of it
 _LONGEST_NAME = 4096  # characters of a name in the list
 _CUT_OFF = "the packed data end early; the rest is missing"  # at most 60 characters, as what follows: it is an error
@@ -213,20 +214,17 @@ def scratch(pieces: Iterable[bytes]) -> BinaryIO:
                 small, file, is_small = file, _on_disk(), False
                 with small:
                     small.seek(0)
-                    while part := small.read(1024 * 1024):
-                        file.write(part)
+                    shutil.copyfileobj(small, file)
             file.write(piece)
         file.flush()
-    except OSError as refused:
-        file.close()
-        if refused.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    except BaseException as problem:
+        with contextlib.suppress(OSError):  # it tries once more to write what had no room
+            file.close()
+        if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise WorkerFault(
                 f"there is no room for a temporary copy of {length:,} bytes or more in {tempfile.gettempdir()}. "
                 "Free some, or point TMPDIR elsewhere."
-            ) from refused
-        raise
-    except BaseException:
-        file.close()
+            ) from problem
         raise
     return file
 
