@@ -109,7 +109,6 @@ def _behind_content(packed: OutputReader, form: str, wanted: str) -> str | None:
     for name in filter(None, (own, "#1")):
         if wanted == name or wanted.startswith(name + "!"):
             wanted = wanted[len(name) :]
-            break
     if wanted and not wanted.startswith("!"):
         raise BadMember(f"it is one {form} stream, without members: HANDLE! is what it holds.")
     return wanted[1:] if wanted else None
