@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import dataclasses
+import fcntl
 import hashlib
 import io
 import json
 import os
+import re
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +20,7 @@ from inline_snapshot import snapshot
 
 from holdall.store import sources
 from holdall.store.sources import Cancelled, Pump, Source, check_repeats, is_file, joined, png_of, read_once, storable
+from holdall.text.utf8 import with_surrogates
 from holdall.values.errors import EndlessValue, UsageError
 
 
@@ -476,3 +479,173 @@ def test_a_read_that_gives_something_else_is_refused_with_both_types() -> None:
 def test_what_has_odd_keys_somewhere_is_written_as_the_library_writes_the_rest(value: Any) -> None:
     written = kept([value, {(1,): None, 2.5: True}])
     assert written == f'[{json.dumps(value, ensure_ascii=False)}, {{"(1,)": null, "2.5": true}}]'
+
+
+# ── Objects ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Holder:
+    """Whatever it is given, under these names."""
+
+    def __init__(self, **held: object) -> None:
+        vars(self).update(held)
+
+
+class Opaque:
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "<Opaque>"
+
+
+class Sayer:
+    def __str__(self) -> str:
+        return "said"
+
+
+class Speaking(Holder):
+    def __str__(self) -> str:
+        return "a few words"
+
+
+class Rows(Holder):
+    def __iter__(self) -> Iterator[int]:
+        return iter([1, 2])
+
+
+class Payload(Holder):
+    @property
+    def text(self) -> object:
+        return self._of("_text")
+
+    @property
+    def content(self) -> object:
+        return self._of("_content")
+
+    def _of(self, name: str) -> object:
+        if isinstance(found := vars(self).get(name), Exception):
+            raise found
+        return found
+
+
+class OneSlot:
+    __slots__ = "only"  # noqa: PLC0205 - a text counts as one name
+
+    def __init__(self) -> None:
+        self.only = 1
+
+
+class Unset:
+    __slots__ = ("here", "missing")
+
+    def __init__(self) -> None:
+        self.here = 1
+
+
+OBJECTS: list[tuple[object, str]] = [
+    (Holder(a=1, _b=2), '{"a": 1}'),
+    (Speaking(a=1), '{"str": "a few words", "a": 1}'),
+    (Speaking(a=1, text="t"), '{"a": 1, "text": "t"}'),
+    (Rows(), "[1, 2]"),
+    (Rows(a=1), '{"a": 1, "items": [1, 2]}'),
+    (Rows(a=[3]), '{"a": [3]}'),
+    (Rows(a={3}), '{"a": [3]}'),
+    (Rows(text="t"), '{"text": "t"}'),
+    (Payload(_text="t", _content="c"), '{"text": "t"}'),
+    (Payload(_text="", _content=b"c"), '{"content": "Yw=="}'),
+    (Payload(_text=7, _content="c"), '{"content": "c"}'),
+    (Payload(_text=ValueError("not read yet"), _content="c", a=1), '{"a": 1, "content": "c"}'),
+    (Holder(body="b", data="d"), '{"body": "b", "data": "d"}'),
+    (OneSlot(), '{"only": 1}'),
+    (Unset(), '{"here": 1}'),
+    (Holder(a=Frozen(1)), '{"a": {"rows": 1}}'),
+    (Holder(a=Holder(b=1), c=1), '{"a": "…", "c": 1}'),
+    (Holder(a=[Holder(b=1)], c=(Holder(b=2),)), '{"a": [{"b": 1}], "c": [{"b": 2}]}'),
+    (Holder(a={"k": Holder(b=1)}), '{"a": {"k": {"b": 1}}}'),
+    (Holder(a=len, b=1), '{"b": 1}'),
+    (Holder(a=[[[[1]]]]), '{"a": [[[[1]]]]}'),
+    ([OneSlot, len, json], '["…", "…", "…"]'),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), OBJECTS, ids=[f"{type(one).__name__}-{text[:20]}" for one, text in OBJECTS]
+)
+def test_of_an_object_all_that_is_public_is_written(value: object, expected: str) -> None:
+    assert re.sub(r'"<[^"]*>"', '"…"', kept(value)) == expected
+
+
+def test_objects_in_lists_of_objects_are_written_some_levels_deep() -> None:
+    value, ring = Holder(name="innermost"), Holder(name="ring")
+    for _ in range(8):
+        value = Holder(inner=[value])
+    assert kept(value).count('"inner": ') == 4
+    assert notes(value) == ("1 part of a Holder could not be read: inner (Holder)",)
+    vars(ring)["inner"] = [ring]
+    assert kept(ring).count('"name": "ring"') == 1
+    assert notes(ring) == ()
+    lists: object = Holder(a=1)
+    for _ in range(6):
+        lists = [lists]
+        assert '[{"a": 1}]' in kept(Holder(lists=lists))
+
+
+def test_what_is_private_is_named_unless_it_is_little() -> None:
+    little: dict[str, Any] = {
+        "_a": 1,
+        "_b": 2.5,
+        "_c": None,
+        "_d": "x" * 40,
+        "_e": [],
+        "_f": {},
+        "_g": len,
+        "_h": b"x" * 40,
+    }
+    much: dict[str, Any] = {"_i": "x" * 41, "_j": [0], "_k": {"a": 1}, "_l": Sayer()}
+    assert notes(Holder(a=1, **little)) == ()
+    assert notes(Holder(a=1, **little, **much)) == (
+        "4 parts of a Holder could not be read: _i (str), _j (list), _k (dict) and 1 more",
+    )
+    assert notes(Holder(text="t", **much)) == ()
+    assert notes([Holder(a=1, _j=[0]), Holder(a=2, _j=[1])]) == ("1 part of a Holder could not be read: _j (list)",)
+
+
+NOTES: list[tuple[object, tuple[str, ...]]] = [
+    (None, ("the tool returned nothing (None)",)),
+    ([Opaque(), {(1,): 2}], ("1 part of the output could not be read: [0] (Opaque)",)),
+    (iter([Opaque(), 1, Opaque()]), ("2 parts of the output could not be read: an item (Opaque) and 1 more",)),
+    ([0] * 9999 + [Opaque()], ("1 part of the output could not be read: [9999] (Opaque)",)),
+    ([0] * 10_000 + [Opaque()], ("1 part of the output could not be read: a value (Opaque)",)),
+    (Holder(a=Sayer(), b=Opaque()), (
+        "1 part of a Holder could not be read: b (Opaque)", "1 part of a Holder kept only as str(): a (Sayer)",
+    )),
+    ([Opaque()] * 3, ("3 parts of the output could not be read: [0] (Opaque), [1] (Opaque), [2] (Opaque)",)),
+    (Frozen({"k": [1, Opaque()]}), ("1 part of the output could not be read: rows.k[1] (Opaque)",)),
+    ([{"a": 1}, Frozen], ("1 part of the output could not be read: [1] (type)",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "expected"), NOTES)
+def test_the_notes_name_what_could_not_be_read(value: object, expected: tuple[str, ...]) -> None:
+    assert notes(value) == expected
+
+
+@given(st.lists(st.text(st.sampled_from("aé\ud800\udfff"), max_size=4) | st.binary(max_size=3), max_size=5))
+def test_lone_surrogates_are_told_with_their_places(parts: list[Any]) -> None:
+    source = Source(iter(parts))
+    data = b"".join(source)
+    texts = (part if isinstance(part, str) else part.decode("utf-8", "replace") for part in parts)
+    if all(isinstance(part, str) for part in parts):
+        assert with_surrogates(data, source.surrogates()) == "".join(texts)
+        count = sum(map("".join(map(str, parts)).count, "\ud800\udfff"))
+        were = "surrogate was" if count == 1 else "surrogates were"
+        assert source.notes == ((f"{count} lone {were} replaced by U+FFFD",) if count else ())
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_GETPIPE_SZ"), reason="pipes have one size here")
+def test_a_pipe_is_widened_while_it_is_read() -> None:
+    reading, writing = os.pipe()
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert kept(pipe) == ""
+        assert fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) == sources.CHUNK
