@@ -224,14 +224,18 @@ AROUND: list[Callable[[Any], object]] = [
 
 @pytest.mark.parametrize("around", AROUND, ids=["itself", "dict", "mixed", "deep", "in-dict"])
 def test_parts_that_are_repeated_without_end_are_found_wherever_they_are(around: Any) -> None:
+    endless = repeated(19)  # a million times its innermost part
     with pytest.raises(EndlessValue):
-        check_repeats(around(repeated(40)))
+        check_repeats(around(endless))
+    for value in (around(endless), Page(around(endless)), [Page(around(endless))]):
+        with pytest.raises(EndlessValue):
+            kept(value)
     check_repeats(around(repeated(10)))
     loop: list[Any] = [1]
     loop.append({"again": loop})
     with pytest.raises(ValueError, match="Circular"):
         check_repeats(around(loop))
-    assert storable(around(repeated(40))).startswith("(not kept: ")
+    assert storable(around(endless)).startswith("(not kept: ")
 
 
 def wide(outer: int, middle: int, inner: int) -> list[Any]:
@@ -329,6 +333,10 @@ def test_iterators_are_looked_for_100_levels_deep() -> None:
     value, innermost = nested(97)
     read_once(value)
     assert innermost == [[1]]
+    for levels, is_read in ((97, True), (98, False)):
+        value, innermost = nested(levels)
+        read_once([iter([1]), value])
+        assert (innermost == [[1]]) is is_read
     value, innermost = nested(100)
     read_once(value)
     assert innermost != [[1]]
@@ -613,6 +621,7 @@ def test_what_is_private_is_named_unless_it_is_little() -> None:
 NOTES: list[tuple[object, tuple[str, ...]]] = [
     (None, ("the tool returned nothing (None)",)),
     ([Opaque(), {(1,): 2}], ("1 part of the output could not be read: [0] (Opaque)",)),
+    ([Sayer(), {(1,): 2}], ("1 part of the output kept only as str(): [0] (Sayer)",)),
     (iter([Opaque(), 1, Opaque()]), ("2 parts of the output could not be read: an item (Opaque) and 1 more",)),
     ([0] * 9999 + [Opaque()], ("1 part of the output could not be read: [9999] (Opaque)",)),
     ([0] * 10_000 + [Opaque()], ("1 part of the output could not be read: a value (Opaque)",)),
