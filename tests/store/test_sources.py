@@ -1,6 +1,7 @@
 """What tools return as a stream of bytes, without a store around it: its pieces, its notes, what is read ahead and refused."""
 
 import asyncio
+import collections
 import contextlib
 import dataclasses
 import fcntl
@@ -160,6 +161,18 @@ def test_of_an_asynchronous_stream_little_is_read_ahead(
     assert next(pumped) is part
     assert made == [ahead]
     assert sum(one is part for one in pumped) == 2499
+
+
+def test_values_in_an_asynchronous_stream_have_no_size(loop: asyncio.AbstractEventLoop) -> None:
+    made: list[object] = []
+
+    async def parts() -> AsyncIterator[object]:
+        for part in (*[7] * 500, "x" * (64 * 1024 - 1), *[7] * 5, "x", 7):
+            made.append(part)
+            yield part
+
+    next(iter(Pump(parts(), loop)))
+    assert len(made) == 507
 
 
 def test_what_an_asynchronous_stream_gave_before_it_failed_comes_first(loop: asyncio.AbstractEventLoop) -> None:
@@ -598,6 +611,29 @@ def test_objects_in_lists_of_objects_are_written_some_levels_deep() -> None:
         assert '[{"a": 1}]' in kept(Holder(lists=lists))
 
 
+class LookedAt(collections.UserDict[Any, Any]):
+    """A table that is not looked at without end."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.looks += 1
+        assert self.looks < 1000
+        return super().__iter__()
+
+
+def test_an_object_that_holds_a_ring_is_refused() -> None:
+    ring: list[Any] = []
+    ring.append(ring)
+    table: dict[str, Any] = {}
+    table["again"] = table
+    odd = LookedAt({(1,): 0})
+    odd["again"] = odd
+    for value in (Holder(a=ring), Holder(a=table), [Holder(a=[table])], odd, [odd]):
+        with pytest.raises(UsageError, match="Circular reference detected"):
+            Source(value)
+
+
 def test_what_is_private_is_named_unless_it_is_little() -> None:
     little: dict[str, Any] = {
         "_a": 1,
@@ -625,11 +661,15 @@ NOTES: list[tuple[object, tuple[str, ...]]] = [
     (iter([Opaque(), 1, Opaque()]), ("2 parts of the output could not be read: an item (Opaque) and 1 more",)),
     ([0] * 9999 + [Opaque()], ("1 part of the output could not be read: [9999] (Opaque)",)),
     ([0] * 10_000 + [Opaque()], ("1 part of the output could not be read: a value (Opaque)",)),
+    ([[*[0] * 9999, Opaque()]], ("1 part of the output could not be read: a value (Opaque)",)),
     (Holder(a=Sayer(), b=Opaque()), (
         "1 part of a Holder could not be read: b (Opaque)", "1 part of a Holder kept only as str(): a (Sayer)",
     )),
     ([Opaque()] * 3, ("3 parts of the output could not be read: [0] (Opaque), [1] (Opaque), [2] (Opaque)",)),
     (Frozen({"k": [1, Opaque()]}), ("1 part of the output could not be read: rows.k[1] (Opaque)",)),
+    ({"k" * 26: type("T" * 26, (Opaque,), {})()}, (
+        f"1 part of the output could not be read: {'k' * 24}… ({'T' * 24}…)",
+    )),
     ([{"a": 1}, Frozen], ("1 part of the output could not be read: [1] (type)",)),
 ]  # fmt: skip
 
