@@ -2,15 +2,19 @@
 whether all of an output would fit.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdall.formats import Outline, Room
 from holdall.policy.decide import Limits
 from holdall.store.reader import FileReader
 from holdall.text.tokens import Estimate
+from holdall.values.spans import Span
 from holdall.verbs import preview
 from holdall.verbs.preview import notice_view, whole_text, with_paragraphs
 from holdall.wire.dialect import View
@@ -131,7 +135,7 @@ def test_each_error_of_a_notice_is_where_it_says(indent: int) -> None:
     for tokens, longest in ((300, 88), (400, 200)):
         view = seen(reader, tokens=tokens)
         assert [line for line, _ in view.errors] == [701, 1501]
-        assert len(view.errors[1][1].encode()) <= longest + 2
+        assert longest - 2 <= len(view.errors[1][1].encode()) <= longest + 2
         for (_, text), span in zip(view.errors, view.error_spans, strict=True):
             assert reader.read(span.start, span.end).decode() == text.removesuffix("…")
             assert span.end > span.start
@@ -229,3 +233,102 @@ def test_what_is_much_larger_than_its_limits_is_not_read() -> None:
     reader.read = lambda start, end: pytest.fail("read")
     for limits in (Limits(tokens=10), Limits(chars=10), Limits(bytes=1280)):
         assert whole_text(reader, limits, Estimate()) is None
+
+
+def test_of_a_short_text_both_ends_are_all_of_it() -> None:
+    view = seen(reader_of(b"abc"))
+    assert (view.head, view.tail, view.extracts) == (b"abc", b"abc", False)
+    text = "word " * 80
+    assert whole_text(reader_of(text.encode()), Limits(tokens=200), Estimate()) == text
+
+
+# With an outline of the test's own
+
+
+def telling(line: str) -> Callable[..., Outline]:
+    def made(*_: object, **__: object) -> Outline:
+        return Outline("text", (line,), False, ())
+
+    return made
+
+
+def outlining(monkeypatch: pytest.MonkeyPatch, data: bytes, made: Callable[..., Outline | None], **given: int) -> View:
+    monkeypatch.setattr(preview, "outline", made)
+    return seen(reader_of(data), **given)
+
+
+@pytest.mark.parametrize(
+    ("data", "tokens", "size"),
+    [
+        (b'{"a": 1}', 300, (300 - 60 - 36) * 0.8 * 1.2),
+        (b"plain words\n", 300, (300 - 60 - 36) * 0.48 * 1.2),
+        (b"plain words\n", 100, 25),
+    ],
+    ids=["json", "text", "little"],
+)
+def test_an_outline_has_a_share_of_the_notice(
+    monkeypatch: pytest.MonkeyPatch, data: bytes, tokens: int, size: float
+) -> None:
+    rooms: list[Room] = []
+
+    def made(*_: object, room: Room, **__: object) -> None:
+        rooms.append(room)
+
+    outlining(monkeypatch, data, made, tokens=tokens)
+    assert [room.size for room in rooms] == [pytest.approx(size)]
+
+
+QUOTING = [
+    ("L1 1234567", b"  1234567 x\n", Span(0, 0)),
+    ("L1 12345678", b"  12345678 x\n", Span(2, 10)),
+    ("L2 × 3   1234 5678…", b"a\n  1234  56789\n", Span(4, 14)),
+    ("L2 other words", b"a\n  1234  56789\n", Span(2, 2)),
+    ("12345678", b"12345678\n", Span(0, 0)),
+    ("L1 12345678", b" " * 1992 + b"12345678\n", Span(1992, 2000)),
+    ("L1 12345678", b" " * 1993 + b"12345678\n", Span(0, 0)),
+]
+
+
+@pytest.mark.parametrize(("told", "data", "span"), QUOTING)
+def test_what_an_outline_quotes_is_found_unless_it_is_short_or_far_off(
+    monkeypatch: pytest.MonkeyPatch, told: str, data: bytes, span: Span
+) -> None:
+    view = outlining(monkeypatch, data, telling(told))
+    assert view.outline_spans == (span,)
+
+
+def test_the_tag_occurs_in_no_line_of_the_outline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preview, "outline", telling("7d1a7d1a"))
+    tags = iter(["7d1a7d1a", "aaaaaaaa"])
+    assert notice_view(reader_of(b"words\n"), lambda: next(tags), tokenizer=Estimate()).tag == "aaaaaaaa"
+
+
+def test_an_outline_that_cannot_be_made_is_left_out_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> Outline:
+        raise ValueError("a bug")
+
+    with pytest.warns(UserWarning, match="could not outline an output: ValueError\\('a bug'\\)") as told:
+        assert outlining(monkeypatch, b"words\n", broken).outline is None
+    assert told[0].filename == preview.__file__
+
+
+def test_stored_bytes_that_cannot_be_read_are_an_error_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*_: object, **__: object) -> Outline:
+        raise OSError("a bad disk")
+
+    with pytest.raises(OSError, match="a bad disk"):
+        outlining(monkeypatch, b"words\n", unreadable)
+
+
+@pytest.mark.parametrize("by", ["read", "count"])
+@pytest.mark.parametrize(("seconds", "ends"), [(5.0, True), (5.1, False)])
+def test_an_outline_that_takes_the_processor_for_long_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, by: str, seconds: float, ends: bool
+) -> None:
+    def slow(read: Callable[[int, int], bytes], *_: object, room: Room, **__: object) -> Outline:
+        read(0, 1) if by == "read" else room.cost("words")
+        return Outline("text", (), False, ())
+
+    clock = iter([100.0, 100.0 + seconds])
+    monkeypatch.setattr(preview, "time", SimpleNamespace(thread_time=lambda: next(clock)))
+    assert (outlining(monkeypatch, b"words\n", slow).outline is not None) is ends
