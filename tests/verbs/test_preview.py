@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from holdall.formats import Outline, Room
 from holdall.policy.decide import Limits
+from holdall.store.deadline import within
 from holdall.store.reader import FileReader
 from holdall.text.tokens import Estimate
 from holdall.values.spans import Span
@@ -19,6 +20,7 @@ from holdall.verbs import preview
 from holdall.verbs.preview import notice_view, whole_text, with_paragraphs
 from holdall.wire.dialect import View
 from holdall.wire.notice import READ_TOKENS, counter
+from tests.bag.test_deadline import ticking
 from tests.support import reader_of
 
 ERROR = "ERROR: it broke"
@@ -245,9 +247,11 @@ def test_of_a_short_text_both_ends_are_all_of_it() -> None:
 # With an outline of the test's own
 
 
-def telling(line: str) -> Callable[..., Outline]:
+def telling(
+    *lines: str, errors: tuple[tuple[int, str], ...] = (), ranges: tuple[tuple[int, int, str], ...] = ()
+) -> Callable[..., Outline]:
     def made(*_: object, **__: object) -> Outline:
-        return Outline("text", (line,), False, ())
+        return Outline("text", lines, False, errors, ranges)
 
     return made
 
@@ -332,3 +336,64 @@ def test_an_outline_that_takes_the_processor_for_long_is_left_out(
     clock = iter([100.0, 100.0 + seconds])
     monkeypatch.setattr(preview, "time", SimpleNamespace(thread_time=lambda: next(clock)))
     assert (outlining(monkeypatch, b"words\n", slow).outline is not None) is ends
+
+
+def test_an_outline_ends_at_the_deadline_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*_: object, room: Room, **__: object) -> Outline:
+        for number in range(100):
+            room.cost(f"{number} words")
+        return Outline("text", (), False, ())
+
+    assert outlining(monkeypatch, b"words\n", slow).outline is not None
+    with within(ticking(50)):
+        assert outlining(monkeypatch, b"words\n", slow).outline is None
+
+
+@pytest.mark.parametrize(
+    ("data", "at", "near"),
+    [
+        (b"\nit broke\nafter\n", 1, (1, 3)),
+        (b"x" * 5000 + b"\na\nb\nit broke\nafter\n", 5005, (2, 5)),
+        (b"it broke\n" * 20, 0, (1, 6)),
+    ],
+    ids=["an empty line", "a long line", "the first line"],
+)
+def test_what_is_near_an_error_are_whole_lines(
+    monkeypatch: pytest.MonkeyPatch, data: bytes, at: int, near: tuple[int, int]
+) -> None:
+    assert outlining(monkeypatch, data, telling(errors=((at, "it broke"),))).near == near
+
+
+def test_a_short_answer_is_filled_to_its_last_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert outlining(monkeypatch, b"\n" * 1000, telling(ranges=((0, 1000, "blank"),))).near == (1, READ_TOKENS)
+
+
+PLAIN = [f"plain words {number}" for number in range(4)]
+
+
+def _around(room: int, *more: str) -> list[str]:
+    """What is shown where an outline names plain lines as errors, and `more` are in paragraphs of their own."""
+    text = "".join(f"{line}\n\n" for line in (*more, *PLAIN))
+    reader = reader_of(text.encode())
+    named = Outline("text", (), False, tuple((text.index(line), line) for line in PLAIN))
+    view = replace(seen(reader), outline=named, snippet_bytes=room)
+    return [shown for _, shown in with_paragraphs(reader, view, lambda: "7d1a7d1a").errors]
+
+
+def test_what_an_outline_names_counts_as_much_as_what_looks_like_an_error() -> None:
+    first = sum(map(len, PLAIN[:3]))
+    assert _around(0) == PLAIN[:3]
+    assert _around(1000) == PLAIN
+    worse = "FATAL: it broke"
+    assert _around(1000, worse) == [worse, *PLAIN]
+    assert _around(first + len(worse), worse) == [worse, *PLAIN[:3]]
+    assert _around(first + len(worse) - 1, worse) == PLAIN[:3]
+
+
+@pytest.mark.parametrize(("longer", "at_least"), [(0, False), (1, True)])
+def test_errors_are_counted_at_least_only_where_not_all_was_searched(
+    monkeypatch: pytest.MonkeyPatch, longer: int, at_least: bool
+) -> None:
+    data = b"line\n" * 300 + b"ERROR: it broke\n" + b"x" * (longer + 2)
+    monkeypatch.setattr(preview, "_SEARCHED", (len(data) - longer) // 2)
+    assert paragraphs(reader_of(data)).at_least is at_least
