@@ -9,10 +9,10 @@ from pathlib import Path
 from tests.faults.kills import Fired
 from tests.fleet import servers
 from tests.fleet.harness import KILLED, Stage, stage
-from tests.fleet.proxy import MODES, Fault, Protocol
+from tests.fleet.proxy import MODES, Fault, Mode, Protocol
 from tests.fleet.worker import ALL
 
-WAYS = [(protocol, mode) for protocol, modes in MODES.items() for mode in modes]
+WAYS: list[tuple[Protocol, Mode]] = [(protocol, mode) for protocol, modes in MODES.items() for mode in modes]
 
 
 def rounds(folder: Path, dice: random.Random) -> Iterator[Fired]:
