@@ -193,7 +193,7 @@ def descriptors() -> int:
 
 
 @requirement("packed:scratch")
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a disk that is always full")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full on this system")
 @pytest.mark.parametrize("size", [100, 100_000], ids=["at the end", "in between"])
 def test_a_scratch_file_without_room_says_where_room_is_needed(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(**_options: object) -> BinaryIO:

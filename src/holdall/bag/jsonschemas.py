@@ -9,7 +9,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from holdall.text.escape import foreign
@@ -27,12 +27,13 @@ _PLAIN = {
 _PLAIN_ITEMS = 1_000  # schemas in one, all in all
 _PLAIN_DEPTH = 16
 _PLAIN_BYTES = 256 * 1024  # with the arguments
+_PLAIN_CHECKS = 100_000  # each rule may be compared with each value
 
 
 def complaint(schema: Mapping[str, Any], arguments: object, *, seconds: float) -> str:
     """The best of what is wrong. It names the place, never the value: that may be a megabyte. Blocks."""
     asked = json.dumps([schema, arguments], default=str).encode()
-    if len(asked) <= _PLAIN_BYTES and _is_plain(schema):
+    if len(asked) <= _PLAIN_BYTES and _plain_rules(schema) * _values(arguments) in range(1, _PLAIN_CHECKS + 1):
         try:
             return _checked(*json.loads(asked))
         except BadReference:
@@ -53,15 +54,17 @@ def complaint(schema: Mapping[str, Any], arguments: object, *, seconds: float) -
     return str(told)
 
 
-def _is_plain(schema: object) -> bool:
-    """Whether the time that checking takes grows with the schema and the arguments, and with nothing else."""
-    waiting = [(schema, 0)]
+def _plain_rules(schema: object) -> int:
+    """How many there are; 0 where checking one may take more than its share of the schema and the arguments."""
+    waiting, rules = [(schema, 0)], 1
     for one, depth in waiting:
         if isinstance(one, bool):
             continue
         if not isinstance(one, Mapping) or depth > _PLAIN_DEPTH or len(waiting) > _PLAIN_ITEMS:
-            return False
+            return 0
         for name, value in cast("Mapping[str, object]", one).items():
+            several: Any = value if isinstance(value, list) else [value]
+            rules += len(several)
             if name in ("items", "additionalProperties"):
                 waiting.append((value, depth + 1))
             elif name == "properties" and isinstance(value, Mapping):
@@ -69,8 +72,19 @@ def _is_plain(schema: object) -> bool:
             elif name in ("anyOf", "allOf", "oneOf") and isinstance(value, list):
                 waiting += [(each, depth + 1) for each in cast("list[object]", value)]
             elif name not in _PLAIN:
-                return False
-    return True
+                return 0
+    return rules
+
+
+def _values(arguments: object) -> int:
+    """How many values there are, each with all that it holds."""
+    waiting = [arguments]
+    for one in waiting:
+        if isinstance(one, Mapping):
+            waiting.extend(cast("Mapping[object, object]", one).values())
+        elif isinstance(one, list | tuple):
+            waiting.extend(cast("Iterable[object]", one))
+    return len(waiting)
 
 
 def _checked(schema: Mapping[str, Any], arguments: object) -> str:

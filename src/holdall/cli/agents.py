@@ -204,12 +204,14 @@ def _told(node: Node) -> str:
             turns = plural(whole(node["turns"]), "turn") if "turns" in node else "did not end"
             parts = [f"agent {_name(node)}", _seconds(node), turns, _tokens(node), *_cost(node)]
         case "extraction":
+            from holdall.policy.folds import APART
+
             proved = f"{_number(node, 'verified')} verified" if "verified" in node else ""
             about, how = named(node.get("handle", "")), named(node.get("strategy", ""))
             if node.get("reason") == "fallback":
                 why = str(node.get("why", "")).removeprefix("WARNING: ").partition(". What follows")[0]
                 how += f", since {foreign(why, 200) or 'another way failed'}"
-            parts = [f"question about {about}", "by a person" if node.get("apart") else "", _seconds(node), how, proved]
+            parts = [f"question about {about}", "by a person" if node.get(APART) else "", _seconds(node), how, proved]
         case other:
             parts = [named(other), named(node.get("name", ""))]
     return one_line(" · ".join(part for part in parts if part), 1000)

@@ -107,10 +107,16 @@ def own_call(tools: Sequence[Tool], verb: str, handle: str, arguments: Mapping[s
         needed = set(tool.accepted.get("required", ()))
         if tool.verb == verb and needed <= given.keys() <= known.keys():
             for name, value in arguments.items():  # numbers come as texts, too
-                if known[name].get("type") == "integer" and str(value).isdigit():
+                about: Any = known[name] if isinstance(known[name], Mapping) else {}
+                if about.get("type") == "integer" and str(value).isdigit():
                     given[name] = int(value)
             return call_text(tool.name, given)
     return ""
+
+
+def by_its_tools(_verb: str, _handle: str, _arguments: Mapping[str, Any]) -> str:
+    """Stands for `own_call` with the tools of the dialect that it is given to."""
+    raise NotImplementedError
 
 
 def as_a_command(options: str, verb: str, handle: str, arguments: Mapping[str, Any]) -> str:
@@ -196,9 +202,7 @@ class Dialect:
     without_background: "Dialect | None" = None  # what stands in for it where no call may go to the background
     plain: "Dialect | None" = None  # the same with names of tools that every provider accepts, where its own have dots
     prefix: str = ""  # what a model sees before the names of its tools: see `with_prefix`
-    go_on: Callable[[str, str, dict[str, Any]], str] = (
-        as_a_call  # the call that continues an answer: verb, handle, rest
-    )
+    go_on: Callable[[str, str, dict[str, Any]], str] = by_its_tools  # what continues an answer: verb, handle, rest
     refuse: Callable[[HoldallError, Ask], str] = plain_refusal
     _listed: dict[tuple[bool, ...], tuple[ToolSpec, ...]] = field(
         default_factory=dict[tuple[bool, ...], tuple[ToolSpec, ...]], init=False, repr=False, compare=False
@@ -213,8 +217,7 @@ class Dialect:
             problem = "another tool has that name" if names.count(tool.name) > 1 else tool_problem(tool)
             if problem:
                 raise UsageError(f"dialect {foreign(self.name)}, tool {foreign(tool.name)}: {problem}.")
-        is_default = self.go_on is as_a_call or getattr(self.go_on, "func", None) is own_call
-        if is_default and not any(tool.name.startswith("context_") for tool in self.tools):
+        if self.go_on is by_its_tools or getattr(self.go_on, "func", None) is own_call:  # perhaps of other tools
             object.__setattr__(self, "go_on", partial(own_call, self.tools))
 
     def written(self, view: View) -> tuple[str, tuple[Span, ...]]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from holdall.policy.decide import Limits
 from holdall.wire.answers import own_refusal
-from holdall.wire.dialect import Dialect
+from holdall.wire.dialect import Dialect, as_a_call
 from holdall.wire.dialects.extract_dialect import TOOL_OUTPUT
 from holdall.wire.notice import difference_notice, notice, notice_and_shown, running_notice, shown_by_notice
 from holdall.wire.system_notice import OUR_WORDS
@@ -28,6 +28,7 @@ HOLDALL = Dialect(
     limits=Limits(bytes=50 * 1024, lines=2000, tokens=10_000),
     notice=notice,
     running=running_notice,
+    go_on=as_a_call,
     shows=shown_by_notice,
     both=notice_and_shown,
     differs=difference_notice,
