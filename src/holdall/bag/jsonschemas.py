@@ -63,8 +63,7 @@ def _plain_rules(schema: object) -> int:
         if not isinstance(one, Mapping) or depth > _PLAIN_DEPTH or len(waiting) > _PLAIN_ITEMS:
             return 0
         for name, value in cast("Mapping[str, object]", one).items():
-            several: Any = value if isinstance(value, list) else [value]
-            rules += len(several)
+            rules += _length(value)
             if name in ("items", "additionalProperties"):
                 waiting.append((value, depth + 1))
             elif name == "properties" and isinstance(value, Mapping):
@@ -74,6 +73,10 @@ def _plain_rules(schema: object) -> int:
             elif name not in _PLAIN:
                 return 0
     return rules
+
+
+def _length(value: object) -> int:
+    return len(cast("list[object]", value)) if isinstance(value, list) else 1
 
 
 def _values(arguments: object) -> int:
