@@ -40,6 +40,7 @@ async def view(
     import asyncio
     import tempfile
     import webbrowser
+    from contextlib import ExitStack
     from html import escape
     from pathlib import Path
 
@@ -50,13 +51,14 @@ async def view(
     _log()
     opening: list[asyncio.Task[bool]] = []
 
-    with tempfile.TemporaryDirectory(prefix="holdall-view-") as folder:
+    with ExitStack() as leaving:
 
         def ready(at: "Ready") -> None:
             print(at.address, flush=True)
             nothing = ", where nothing is kept yet" if is_empty else ""
             screen.about(f"looking at {found.shown_home}{nothing}; Ctrl-C ends it")
             if not no_open:
+                folder = leaving.enter_context(tempfile.TemporaryDirectory(prefix="holdall-view-"))
                 page = Path(folder, "open.html")
                 page.touch(0o600)
                 page.write_text(WAY_IN.format(address=escape(at.once)), encoding="utf-8")

@@ -31,7 +31,7 @@ import threading
 import types
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from holdall.text.escape import AS_TOLD, UNREAD, foreign
 from holdall.text.numbers import plural, with_article
@@ -44,6 +44,7 @@ from holdall.values.errors import EndlessValue, UsageError
 # When the caller is cancelled, the parts end there and what came before is kept.
 
 
+_T = TypeVar("_T")
 _BYTES = (bytes, bytearray, memoryview)
 _MOST_ARGUMENTS, _MOST_VALUES = 16 * 1024, 1000  # characters and values of the arguments in a record
 _PARTS_AT_ONCE, _BYTES_AT_ONCE = 1000, 64 * 1024
@@ -335,13 +336,16 @@ def check_repeats(value: object) -> None:
     seen = {id(cast("object", value))}
     while level:
         # What is in one place only is held once, and cannot come again: that is true of nearly all.
-        held_often = list(itertools.compress(level, map(_HELD_ONCE.__lt__, map(sys.getrefcount, level))))
+        # Counted before they are chosen from: choosing holds each once more.
+        counts = list(map(sys.getrefcount, level))
+        held_often = list(itertools.compress(level, map(_HELD_ONCE.__lt__, counts)))
         known = len(seen)
         seen.update(map(id, held_often))
         if len(seen) < known + len(held_often):
             break
-        tables = [one for one in level if isinstance(one, dict)]
-        lists = [one for one in level if not isinstance(one, dict)] if len(tables) < len(level) else []
+        kinds = set(map(type, level))
+        tables = _of(level, {kind for kind in kinds if issubclass(kind, dict)})
+        lists = _of(level, {kind for kind in kinds if not issubclass(kind, dict)})
         chained = itertools.chain.from_iterable
         level = _nested([*chained(map(dict[object, object].values, tables)), *chained(lists)])
     else:
@@ -366,19 +370,22 @@ def _holds_iterators(value: object) -> bool:
         kinds = set(map(type, level))
         if any(issubclass(kind, Iterator) for kind in kinds):
             return True
-        held: list[object] = []
-        if any(issubclass(kind, dict) for kind in kinds):
-            tables = (cast("dict[object, object]", one) for one in level if isinstance(one, dict))
-            held += itertools.chain.from_iterable(one.values() for one in tables)
-        if any(issubclass(kind, list | tuple) for kind in kinds):
-            lists = (cast("Sequence[object]", one) for one in level if isinstance(one, list | tuple))
-            held += itertools.chain.from_iterable(lists)
-        if others := {kind for kind in kinds if _is_data(kind)}:
-            held += itertools.chain.from_iterable(_fields(one).values() for one in level if type(one) in others)
-        level = list({id(one): one for one in held if not isinstance(one, _SCALARS)}.values())
+        chained = itertools.chain.from_iterable
+        tables = cast("list[dict[object, object]]", _of(level, {kind for kind in kinds if issubclass(kind, dict)}))
+        lists = cast("list[Sequence[object]]", _of(level, {kind for kind in kinds if issubclass(kind, list | tuple)}))
+        data = _of(level, {kind for kind in kinds if _is_data(kind)})
+        held: list[object] = [*chained(map(dict[object, object].values, tables)), *chained(lists)]
+        held += chained(_fields(one).values() for one in data)
+        held = _of(held, {kind for kind in set(map(type, held)) if not issubclass(kind, _SCALARS)})
+        level = list(dict(zip(map(id, held), held, strict=True)).values())
         if not level:
             break
     return False
+
+
+def _of(parts: Collection[_T], kinds: set[type]) -> list[_T]:
+    """Those whose type is one of these few, without a loop of ours over the many."""
+    return list(itertools.compress(parts, map(kinds.__contains__, map(type, parts)))) if kinds else []
 
 
 def _listed(value: object, above: set[int]) -> object:
@@ -454,10 +461,7 @@ def _nested_in(value: _Nested) -> list[_Nested]:
 
 
 def _nested(parts: Collection[object]) -> list[_Nested]:
-    kinds: set[type] = {
-        kind for kind in set(map(type, parts)) if issubclass(kind, _NESTED)
-    }  # few of many parts: no loop of ours
-    found = itertools.compress(parts, map(kinds.__contains__, map(type, parts))) if kinds else ()
+    found = _of(parts, {kind for kind in set(map(type, parts)) if issubclass(kind, _NESTED)})
     return cast("list[_Nested]", list(filter(None, found)))
 
 

@@ -588,8 +588,10 @@ def _is_bare_content(blocks: Sequence[object]) -> bool:
 
     Beside an image a text is one of them, whatever else it has.
     """
+    if not all(isinstance(block, Note) or field(block, "type") in KNOWN_TYPES for block in blocks):
+        return False
     known = [is_known_block(block) for block in blocks]
-    if not all(known) and any(known) and all(field(block, "type") in KNOWN_TYPES for block in blocks):
+    if not all(known) and any(known):
         return any(payload_of(block) is not None for block in blocks if text_of(block) is None)
     return bool(known) and all(known)
 
