@@ -259,7 +259,7 @@ def watched_files(words: Sequence[str], environment: Mapping[str, str], cwd: str
     Python script; code that one of these names by its path. Data is not among them, which changes with each run. An
     absolute path outside of both folders leads to what is installed.
     """
-    return _Watch(words, environment, os.path.abspath(cwd or "."), folder).files()
+    return _Watch(words, environment, os.path.realpath(cwd or "."), folder).files()
 
 
 class _Watch:

@@ -525,6 +525,11 @@ async def test_a_batch_has_a_bound(tmp_path: Path) -> None:
         refused = await ask(ALICE, headers=session, json=pings)
         assert (refused.status_code, refused.json()["error"]["message"]) == (400, "A batch has at most 100 messages")
         assert len((await ask(ALICE, headers=session, json=pings[:100])).json()) == 100
+        reads = [{**one, "method": "resources/read", "params": {"uri": "holdall:x"}} for one in pings]
+        refused = await ask(ALICE, headers=session, json=reads[:2])
+        told = "A batch has at most one resources/read: send them one by one"  # all of it is held until it is sent
+        assert (refused.status_code, refused.json()["error"]["message"]) == (400, told)
+        assert len((await ask(ALICE, headers=session, json=[*pings[:2], reads[2]])).json()) == 3
 
 
 @requirement("gateway:principal")

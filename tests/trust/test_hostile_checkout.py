@@ -23,7 +23,7 @@ from holdall.agent.build import build_agent
 from holdall.agent.files import load_agent
 from holdall.cli import trust as cli_trust
 from holdall.config import load
-from holdall.mcp.client.spec import parse_servers
+from holdall.mcp.client.spec import StdioServer, parse_servers
 from holdall.mcp.install.config_text import MODULE
 from holdall.store import owners
 from holdall.trust import Claims
@@ -276,6 +276,30 @@ def test_another_working_folder_is_a_new_question(checkout: Checkout, monkeypatc
         assert claims.shown == (("command", f"rake mcp   in {folder}   (server task)"),)
         digests.add(claims.digest)
     assert len(digests) == 2
+
+
+@requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize("written", ["a/b/../..", "${PLACE:-a/b}/../.."])
+def test_a_working_folder_is_where_the_kernel_gets_to(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    """By its letters the path leads to the checkout; the link in it leads below."""
+    real = checkout.folder / "sub"
+    (real / "x" / "y").mkdir(parents=True)
+    (checkout.folder / "a").mkdir()
+    (checkout.folder / "a" / "b").symlink_to("../sub/x/y")
+    for folder in (checkout.folder, real):
+        (folder / "server.sh").write_text("#!/bin/sh\n")
+        (folder / "server.sh").chmod(0o755)
+    monkeypatch.chdir(checkout.folder)
+    config = {"mcpServers": {"s": {"command": "./server.sh", "cwd": written}}}
+    parsed = parse_servers(json.dumps(config), source=checkout.config, environment={})
+    (server,) = parsed.servers
+    assert isinstance(server, StdioServer)
+    assert server.cwd == str(real)
+    assert [path for path, _ in parsed.claims.files if path.endswith(".sh")] == [str(real / "server.sh")]
+    words = ", which is '${PLACE:-a/b}/../..'" if "$" in written else ""
+    assert ("command", f"./server.sh   in {real}{words}   (server s)") in parsed.claims.shown
 
 
 def _with_variable(before: Callable[..., dict[str, str]]) -> Callable[..., dict[str, str]]:

@@ -357,6 +357,15 @@ async def test_an_error_in_the_body_of_a_refusal_is_the_answer_also_without_an_i
         assert came["error"]["message"] == "Server returned an error response"
 
 
+@requirement("gateway:server-bounds")
+async def test_a_long_error_without_an_id_is_told_and_not_read() -> None:
+    body = b'{"jsonrpc": "2.0", "id": null, "error": {"code": 1, "message": "m", "data": [' + b"{}," * 350_000 + b"1]}}"
+    async with channel_to(Web(whole(body, status="400 Bad Request"))) as channel:
+        (came,) = await ask(channel)
+    told = f"Server returned an error of {len(body):,} bytes, which is not kept"
+    assert came == {"id": 7, "error": {"code": -32603, "message": told, "data": None}}
+
+
 # ── Too large ───────────────────────────────────────────────────────────────────────────────────────────────
 
 MOST = 2 * 2**20

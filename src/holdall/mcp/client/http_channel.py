@@ -151,7 +151,11 @@ class Answer:
 
 
 def _with_id(body: bytes, number: int) -> bytes:
-    """The same error as an answer to this request, where it has no id: it was refused before that was read."""
+    """The same error as an answer to this request, where it has no id: it was refused before that was read. Such a one
+    is short, and what is long is not read here, where everybody waits.
+    """
+    if len(body) > _LONGEST_NAMELESS:
+        return body
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -170,6 +174,7 @@ _MOST_TOLD = 16  # answers and notifications on their way at once
 _LAST_SECONDS = 0.5  # for those of them that are on their way at the end
 _GOODBYE_SECONDS = 2.0
 _UNREAD = 64 * 1024  # bytes of an answer in which nothing is for us
+_LONGEST_NAMELESS = 1 << 20  # bytes of an error without an id
 _BREATH = 1 << 20
 _PACKED = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 _PIECE = 64 * 1024  # bytes of a stream
@@ -313,11 +318,15 @@ class HttpChannel:
             return answer.error(INVALID_REQUEST, _not_followed(response.next_request.url))
         if _kind(response) == _BODY:
             try:
-                found = await answer.messages(bytearray(_with_id(bytes(await self._whole(response)), answer.number)))
+                whole = await self._whole(response)
+                size = len(whole)
+                found = await answer.messages(bytearray(_with_id(bytes(whole), answer.number)))
             except (httpx2.TransportError, httpx2.DecodingError):
-                found = []
+                found, size = [], 0
             if found and "error" in found[0] and found[0]["error"]["data"] is not codec.GARBLED:
                 return found[0]
+            if size > _LONGEST_NAMELESS:
+                return answer.error(INTERNAL_ERROR, f"Server returned an error of {size:,} bytes, which is not kept")
         if response.status_code != 404:
             return answer.error(INTERNAL_ERROR, "Server returned an error response")
         if not self._session:

@@ -435,11 +435,12 @@ class _Reading:
             self._text(one, place.at(f"args[{number}]"))
             for number, one in enumerate(place.at("args").items(about.get("args", [])))
         )
-        cwd = self._text(about["cwd"], place.at("cwd")) if about.get("cwd") is not None else None
+        # Where the kernel gets to, found once: by the letters of a path a link and `..` lead elsewhere.
+        cwd = os.path.realpath(self._text(about["cwd"], place.at("cwd"))) if about.get("cwd") is not None else None
         environment = self._pairs(about, place.at("env"), check_variable)
         folder = os.path.dirname(os.path.abspath(self._source))
         watched = watched_files((command, *arguments), environment, cwd, folder)
-        self._claim_command(name, about, watched)
+        self._claim_command(name, about, cwd, watched)
         return StdioServer(name, command, arguments, environment, cwd, self._inherits, watched=watched, **common)
 
     def _http(self, name: str, about: Mapping[str, Any], place: Place, common: Mapping[str, Any]) -> HttpServer:
@@ -455,11 +456,12 @@ class _Reading:
 
     # What the user is asked about: the words of the file, before variables were put in.
 
-    def _claim_command(self, name: str, about: Mapping[str, Any], watched: Watched) -> None:
+    def _claim_command(self, name: str, about: Mapping[str, Any], cwd: str | None, watched: Watched) -> None:
         written = [str(about["command"]), *map(str, about.get("args", []))]
         # In another folder the same command may run other files, which nobody can list: the folder is agreed to.
-        place = str(about.get("cwd") or "")
-        where = f"   in {place if os.path.isabs(place) else os.path.realpath(place or os.curdir)}"
+        where = f"   in {cwd or os.path.realpath(os.curdir)}"
+        if variables_in(about.get("cwd")):
+            where += f", which is {shlex.quote(str(about['cwd']))}"
         given: Mapping[str, Any] = about.get("env") or {}
         shown = [("command", f"{shlex.join(written)}{where}   ({server_name(name)})")]
         for key, value in given.items():

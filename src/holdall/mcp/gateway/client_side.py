@@ -160,7 +160,7 @@ class Client:
         return None
 
     def _begin(self, asked: ClientRequest) -> "asyncio.Task[Message | None] | None":
-        if asked.id in self._answering:
+        if (earlier := self._answering.get(asked.id)) is not None and not earlier.done():
             # Without the id: with it, this would be the answer to the first request.
             refusal = Refusal(messages.INVALID_REQUEST, "Invalid request: this id is in use")
             self._send(messages.error(None, refusal), None)

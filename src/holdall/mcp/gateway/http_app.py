@@ -565,12 +565,15 @@ class HttpApp:
         if new:
             exchange.extra.append((b"mcp-session-id", new.encode()))
         requests = [one for one in map(table, several) if is_request(one)]
+        large = [one for one in requests if one["method"] == _LARGE]
+        if len(large) > 1:  # a batch is answered at once, and all of it would be held until then
+            raise Refusal(messages.INVALID_REQUEST, f"A batch has at most one {_LARGE}: send them one by one")
         if isinstance(body, list) and requests:
             with self._counted(who, len(requests) - 1):
-                async with self._sent_one_by_one(who, any(one["method"] == _LARGE for one in requests)):
+                async with self._sent_one_by_one(who, bool(large)):
                     await exchange.answer(200, await session.front.client.answers(body))
         elif requests:
-            async with self._sent_one_by_one(who, requests[0]["method"] == _LARGE):
+            async with self._sent_one_by_one(who, bool(large)):
                 answer = await self._exchange(session, requests[0], headers, exchange)
             if new and (answer is None or answer.code is not None):  # a greeting that failed leaves no session
                 self._sessions.pop((who, new), None)
