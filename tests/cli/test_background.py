@@ -128,6 +128,13 @@ def test_a_wait_that_is_over_its_time_says_so(holdall: Program, tmp_path: Path) 
     assert holdall("stop", handle).code == 0
 
 
+@requirement("cli:wait")
+def test_the_bound_of_what_a_model_waits_is_not_a_persons(holdall: Program) -> None:
+    handle = _started(holdall, "sleep 0.5; exit 5")
+    ran = holdall("--set", "wait_max_seconds=0.01", "wait", handle)
+    assert ran.code == 5
+
+
 @requirement("cli:json-everywhere")
 def test_what_cannot_be_waited_for_or_started_is_json_where_json_was_asked_for(holdall: Program) -> None:
     nothing = holdall("wait", "--json")

@@ -9,7 +9,7 @@ from tests.truth.claims import FIGURE, NUMBER, FalseClaim, Output, agrees, claim
 
 LABELS = "json|ndjson|openapi|swagger|notebook|geojson|sarif|json schema"
 _STEP = re.compile(r"\.\*|\[\*\]|\.(?P<name>[^.\[]+)|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]")
-_SIZE = rf"(?:e\.g\. |at least )?{NUMBER}(?:–{NUMBER})?"
+_SIZE = rf"(?:e\.g\. )?(?:at least )?{NUMBER}(?:–{NUMBER})?"
 _MORE = re.compile(rf'{FIGURE} distinct$|most often |"[^"]*"(?: ×{NUMBER})?$')  # goes on with what is before it
 _LITERAL = r'(?:"[^"]*"|-?[\d.]+(?:e[+-]?\d+)?|true|false|null)'
 
@@ -82,6 +82,10 @@ def check_shape(text: str, values: list[Any], where: str) -> None:
 
 def _sizes(text: str, values: list[list[Any]] | list[dict[str, Any]], where: str) -> None:
     sizes = list(map(len, values)) or [0]
+    if text.startswith("e.g. at least "):
+        if int(text.removeprefix("e.g. at least ").replace(",", "")) > max(sizes):
+            raise FalseClaim(f"{where}: none has as many members as {text}")
+        return
     if text.startswith("e.g. "):
         if int(text.removeprefix("e.g. ").replace(",", "")) not in sizes:
             raise FalseClaim(f"{where}: none has as many members as {text}")

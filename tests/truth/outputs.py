@@ -526,7 +526,10 @@ def large() -> dict[str, bytes]:
     part = (
         b"diff --git a/f%d b/f%d\n--- a/f%d\n+++ b/f%d\n@@ -1,2 +1,3 @@\n same\n-old\n+new\n+more" + 4 * words + b"\n"
     )
+    hits = b"[" + b",".join(b"%d" % n for n in range(450_000)) + b"]"
+    groups = (b'{"k":%d,"hits":%b}' % (n, b"[1,2,3]" if n % 2 else hits) for n in range(6))
     return {
+        "nested": b'{"groups":[' + b",".join(groups) + b"]}",
         "table": b"id,day,name\n"
         + b"".join(b'%d,2026-01-%02d,"n %d%b"\n' % (n, n % 28 + 1, n % 9, words) for n in range(40_000)),
         "log": b"".join(lines),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import shutil
 import signal
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from holdall.bag import Holdall
     from holdall.values.outputs import Facts, State
     from holdall.values.spans import Totals
+    from holdall.wire.answers import Waited
 
 app = typer.Typer(rich_markup_mode=None)
 _PIPE_BYTES = 1024 * 1024
@@ -466,6 +468,7 @@ def _ignoring_interrupts() -> Any:
 _STOP_SECONDS = 10.0
 _TOLD_CALLS = 3
 _LOOK_SECONDS = 2.0  # between two looks at how much there is
+_AGAIN_SECONDS = 0.05  # between two waits
 
 
 async def _start_keeper(options: Options, command: list[str], origin: dict[str, str]) -> int:
@@ -534,7 +537,7 @@ async def wait(options: Options, handle: str | None, pattern: str | None, timeou
         chosen = [handle] if handle is not None else [one.handle for one in running]
         calls = running if handle is None else [await bag.show(handle)]
         waiting = _Waiting(calls, pattern, timeout)
-        waits = [asyncio.ensure_future(bag.wait(one, pattern=pattern or "", timeout=timeout)) for one in chosen]
+        waits = [asyncio.ensure_future(_waited(bag, one, pattern or "", timeout)) for one in chosen]
         looking = asyncio.ensure_future(waiting.look(bag))
         with progress.reported(waiting.after, quiet=options.as_json):
             done, others = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -558,6 +561,19 @@ async def wait(options: Options, handle: str | None, pattern: str | None, timeou
         if ended and pattern is None:
             return max(map(_code_of, ended))
         return 0 if matched else FOUND_NOTHING
+
+
+async def _waited(bag: Holdall, handle: str, pattern: str, timeout: float | None) -> Waited:  # noqa: ASYNC109
+    """As long as the person says, or until the end: `wait_max_seconds` bounds what a model waits at once."""
+    import asyncio
+
+    end = math.inf if timeout is None else time.monotonic() + timeout
+    while True:
+        left = end - time.monotonic()
+        waited = await bag.wait(handle, pattern=pattern, timeout=None if timeout is None else left)
+        if waited.ended or waited.matched or time.monotonic() >= end:
+            return waited
+        await asyncio.sleep(_AGAIN_SECONDS)  # a bound may be 0
 
 
 class _Waiting:

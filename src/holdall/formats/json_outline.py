@@ -656,7 +656,8 @@ class Shapes:
             return figure(*known[0])
         low, high = min(size for size, _ in known), max(size for size, _ in known)
         if low == high:
-            return f"{low:,}" if group.exact else f"e.g. {low:,}"
+            told = figure(low, all(is_all for _, is_all in known))  # where the sample ends in one, it may have more
+            return told if group.exact else f"e.g. {told}"
         return f"{'' if group.exact else 'at least '}{low:,}–{high:,}"
 
 
