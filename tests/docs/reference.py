@@ -26,6 +26,7 @@ from tests.house import release
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 _WIDTH = 100
 PARTS = {"fetch": Fetch, "preview": Preview, "jobs": Background, "records": Records, "care": Care}
+_OWN_TYPE = re.compile(r"\._[A-Z]")  # a member for the inside of its module
 _FORWARD = re.compile(r"(: |-> )'([^']+)'")
 _WHERE = re.compile(r"\b(?:holdall|collections|typing)(?:\.\w+)*\.(?=[A-Z])")
 
@@ -188,10 +189,10 @@ def _about(name: str, value: object) -> list[str]:
     members = [
         (n, m)
         for n, m in inspect.getmembers(typing.cast("object", value))
-        if not n.startswith("_") and inspect.isfunction(m)
+        if not n.startswith("_") and inspect.isfunction(m) and not _OWN_TYPE.search(str(inspect.signature(m)))
     ]
     told = [f"- `{n}`: {_first(one)}" for n, one in _properties(typing.cast("type", value)) if _first(one)]
-    told += [f"- `{n}{signature_text(m)}`" + (f": {_first(m)}" if _first(m) else "") for n, m in members]
+    told += [f"- `{_way(m)}{n}{signature_text(m)}`" + (f": {_first(m)}" if _first(m) else "") for n, m in members]
     return [*_said(typing.cast("object", value)), *([""] if told else []), *told]
 
 
@@ -202,8 +203,11 @@ def _properties(of: type) -> list[tuple[str, object]]:
 
 def _signature(name: str, member: object) -> list[str]:
     inner = _bare(member)
-    begin = "async def" if inspect.iscoroutinefunction(inner) else "def"
-    return ["```text", f"{begin} {name}{signature_text(inner)}", "```", ""]
+    return ["```text", f"{_way(inner)}def {name}{signature_text(inner)}", "```", ""]
+
+
+def _way(function: object) -> str:
+    return "async " if inspect.iscoroutinefunction(function) else ""
 
 
 def _bare(member: object) -> object:
