@@ -61,6 +61,17 @@ async def test_every_call_is_in_the_list_with_what_became_of_it(home: Path) -> N
     assert ">failed<" in failed
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_call_that_went_to_the_background_is_listed_by_its_start(ended: bool) -> None:
+    events = [Event(1012.0, "running", "k3f9", "dump", "c1", 12.0)]
+    events += [Event(1015.5, "ended", "k3f9", "dump", "c1", 15.5, "", {"state": "ready"})] if ended else []
+    ((row,), _) = rows_of(events, {}, "", "", None)
+    assert (row.at, row.seconds) == (1000.0, 15.5 if ended else 12.0)
+    older = [Event(1012.0, "running", "k3f9", "dump", "c1"), *events[1:]]  # of before its seconds were noted
+    ((row,), _) = rows_of(older, {}, "", "", None)
+    assert row.at == (1000.0 if ended else 1012.0)
+
+
 async def test_the_list_is_searched_and_filtered(home: Path) -> None:
     session = await _some_calls(home)
 

@@ -150,6 +150,19 @@ async def test_an_agent_opens_to_its_task_and_its_report_and_a_question_to_what_
     assert "1 of 2 quotes verified then" in question
 
 
+async def test_a_question_that_no_model_looked_at_is_not_said_to_be_found(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="s1") as bag:
+        kept = await bag.keep("x\n" * 40_000, tool="export")
+        assert (await bag.extract(kept.handle, "which disk?", mode="truncate")).found is None
+        session = bag.session.id
+    with client(home) as browser:
+        (question,) = _opened(browser, session, "extraction")
+        page = browser.get(f"/s/{session}/o/{kept.handle}/quotes").text
+    assert "No model has looked for it: the answer is both ends of the output." in question
+    assert "Found" not in question
+    assert " · no model has looked<" in page
+
+
 @requirement("viewer:same-notice")
 async def test_what_was_not_recorded_is_said_not_to_be(home: Path) -> None:
     """An older store has no notices of requests; a transcript may have lost its end."""

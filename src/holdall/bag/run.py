@@ -884,7 +884,7 @@ class Dispatch:
             one.messages.store_with(self._core.store, self._core.session, facts)
         self._core.journal.record(
             "running", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id,
-            **asked_with(self._core, one.origin),
+            seconds=self.jobs.age(one.job), **asked_with(self._core, one.origin),
         )  # fmt: skip
         state: State = "queued" if one.job.state == "queued" else "running"
         view = marked_view(

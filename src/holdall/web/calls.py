@@ -180,7 +180,8 @@ def _completed(row: Row, event: Event) -> Row:
         sizes = {"bytes": whole(data.get("bytes")), "tokens": whole(data.get("tokens"))}
         why = str(data.get("why") or "")[:_SHORT]
         ended = _ended(data.get("state"), row)
-        return replace(row, seconds=number(event.seconds), failed=failed, ended=ended, why=why or row.why, **sizes)
+        at, seconds = min(row.at, event.at - event.seconds), number(event.seconds)
+        return replace(row, at=at, seconds=seconds, failed=failed, ended=ended, why=why or row.why, **sizes)
     seconds = row.seconds if row.verdict == "in the background" and row.bytes else number(event.seconds)
     at = min(row.at, event.at - event.seconds)
     return replace(

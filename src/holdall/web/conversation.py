@@ -494,7 +494,7 @@ async def _extraction(_viewer: ViewerState, bag: Holdall, given: Mapping[str, st
     patterns: object = data.get("patterns")
     return {
         "handle": event.handle, "question": str(data.get("question") or ""), "answer": str(data.get("answer") or ""),
-        "found": data.get("found") is not False, "verified": whole(data.get("verified")),
+        "found": data.get("found", True), "verified": whole(data.get("verified")),
         "quotes": whole(data.get("snippets")),
         "model": named(data.get("model") or "", 80), "cached": bool(data.get("cached")),
         "why": str(data.get("why") or ""), "spans": spans[:MESSAGES], "more": len(spans) - MESSAGES,

@@ -174,7 +174,7 @@ class Question:
     text: str
     strategy: str
     model: str
-    found: bool
+    found: bool | None  # None where no model could look
     quotes: Sequence[Quote]
     missing: int = 0
     unverified: int = 0  # of those that are missing
@@ -241,7 +241,7 @@ async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Sp
     seen = sum(one.badge == "verified" for one in quotes)
     return Question(
         event.at, str(data["question"] or ""), named(data["strategy"] or ""), named(data["model"] or "", 200),
-        data.get("found") is not False, quotes, max(0, total - len(quotes)),
+        data.get("found", True), quotes, max(0, total - len(quotes)),
         max(0, total - proved - (len(quotes) - seen)),
     )  # fmt: skip
 
