@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -645,6 +646,26 @@ def test_a_path_opens_the_tree_at_its_value_and_is_copied(site: Site, watched: W
     page.locator("[data-part=path-status].is-wrong").wait_for(state="detached")  # it was about another path
     assert page.locator("[name=path]").input_value() == path
     watched.is_calm()
+
+
+def test_the_late_answer_of_a_path_does_not_take_the_place_of_a_newer_one(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("odd names"))
+    page.get_by_role("tab", name="Tree").click()
+    page.locator(".tree-name", has_text="plain").wait_for()
+    late: list[Any] = []
+    page.route("**/query?*plain*", lambda route: late.append(route))  # noqa: PLW0108 - it must be a function
+    page.fill("[name=path]", "$.plain[1].x")
+    page.press("[name=path]", "Enter")
+    page.locator("[data-part=path-status]", has_text="looking").wait_for()
+    page.fill("[name=path]", "$.nowhere")
+    page.press("[name=path]", "Enter")
+    page.locator("[data-part=path-status].is-wrong").wait_for()
+    with suppress(Exception):  # nobody waits for it any more
+        late[0].continue_()
+    page.wait_for_timeout(200)
+    assert page.locator(".tree mark.current").count() == 0
+    assert page.locator("[data-part=path-status].is-wrong").count() == 1
 
 
 def test_csv_is_a_table_that_scrolls_to_its_end(site: Site, watched: Watched) -> None:

@@ -156,6 +156,7 @@ export class Tree {
       event.preventDefault();
       this.land(Number(item.dataset.at), item.dataset.end ? Number(item.dataset.end) : undefined);
     } else if (event.target.closest(".tree-line")?.parentElement === item) {
+      this.stopLooking();
       this.choose(item);
       this.toggle(item);
     }
@@ -188,6 +189,7 @@ export class Tree {
       item = find();
       if (!item) return false;
     }
+    if (turn !== this.turn) return true;
     if (!item) return false;
     this.mark(item, from, to);
     this.choose(item, { focus, block: "center" });
@@ -227,18 +229,26 @@ export class Tree {
     this.status.classList.toggle("is-wrong", isWrong);
   }
 
+  stopLooking() {
+    this.looking?.abort();
+    this.turn = (this.turn ?? 0) + 1;
+  }
+
   async goTo(path) {
     const asked = path.trim();
     if (!asked) return;
+    this.stopLooking(); // only the newest question counts
+    const { signal } = (this.looking = new AbortController());
     this.tell("looking …");
     try {
-      const found = await this.api.ask("query", { sql: /^[$/]/.test(asked) ? asked : `$.${asked}` });
+      const found = await this.api.ask("query", { sql: /^[$/]/.test(asked) ? asked : `$.${asked}` }, signal);
       if (!found.total) {
         this.tell(found.notes.join(" ") || "Nothing is there.", true);
         return;
       }
       const [from, to] = found.places[0];
       const isShown = await this.reveal(from, to, { focus: false, patient: true });
+      if (signal.aborted) return;
       if (isShown) this.revealed(from, to);
       else {
         await this.land(from, to);
@@ -246,7 +256,7 @@ export class Tree {
       }
       this.tell(found.total > 1 ? `The first of ${plural(found.total, "value")}; SQL lists them all.` : "");
     } catch (error) {
-      this.tell(error.message, true);
+      if (!signal.aborted) this.tell(error.message, true);
     }
   }
 
