@@ -211,6 +211,17 @@ async def test_a_search_in_outputs_continues_where_it_stopped_and_says_what_it_c
     assert said.count("could not be searched: ") == 1
 
 
+async def test_what_no_page_shows_does_not_use_up_a_search(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="probe") as bag:
+        for number in range(20):
+            bag.journal.record("asked", tool="log", purpose="map", answer=f"frobnik {number}")
+        await bag.take("short", tool="restart_host", arguments={"host": "frobnik-2"})
+    with client(home) as browser:
+        page = browser.get("/calls?q=frobnik").text
+    assert "restart_host" in page
+    assert "Nothing with" not in page
+
+
 async def test_a_search_stops_after_its_time_and_continues_where_it_was(home: Path) -> None:
     for number in range(5):
         async with Holdall.open(home=str(home), session=f"s{number}") as bag:

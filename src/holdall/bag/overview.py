@@ -9,7 +9,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from itertools import islice
 from typing import Any, cast
@@ -143,13 +143,20 @@ class Overview:
             return self._fresh([one for one in self._identified() if one.parent == session], float("inf"))
 
     def search(
-        self, text: str, *, start: int = 0, most: int = 50, of_each: int = 5, seconds: float = 1.5
+        self,
+        text: str,
+        *,
+        start: int = 0,
+        most: int = 50,
+        of_each: int = 5,
+        seconds: float = 1.5,
+        is_meant: Callable[[Mention], bool] = lambda _: True,
     ) -> tuple[list[Mention], int | None]:
         """Lines of logs and transcripts, and records of outputs, that have this text, whatever its case, in the
         sessions from number `start` on.
 
-        At most so many, `of_each` session; then the number of the session at which to continue, None at the end. What
-        comes back may have it in a part that nobody means, such as a checksum.
+        At most so many, `of_each` session; then the number of the session at which to continue, None at the end. A
+        line may have it in a part that nobody means, such as a checksum: those that are not meant do not count.
         """
         needle = json.dumps(text)[1:-1].lower().encode("ascii")
         deadline, found = time.monotonic() + seconds, list[Mention]()
@@ -159,7 +166,7 @@ class Overview:
             if len(found) >= most or (at > start and time.monotonic() > deadline):
                 return found, at
             with self._lock, contextlib.suppress(StoreFault):
-                found += _mentions(self._store, one, needle, of_each)
+                found += _mentions(self._store, one, needle, of_each, is_meant)
         return found, None
 
     def close(self) -> None:
@@ -254,7 +261,9 @@ class Overview:
         return self._known
 
 
-def _mentions(store: OutputStore, one: Summary, needle: bytes, most: int) -> list[Mention]:
+def _mentions(
+    store: OutputStore, one: Summary, needle: bytes, most: int, is_meant: Callable[[Mention], bool]
+) -> list[Mention]:
     info = store.open_session(f"session-{one.id}")
     found: list[Mention] = []
     for log in ("events", "transcript"):
@@ -265,12 +274,14 @@ def _mentions(store: OutputStore, one: Summary, needle: bytes, most: int) -> lis
             if needle not in piece.lines.lower():
                 continue
             for line in piece.lines.split(b"\n"):
-                if needle in line.lower() and count <= most:
+                if count > most:
+                    break
+                if needle in line.lower() and is_meant(mention := Mention(one, log, line)):
                     count += 1
                     if count > most:
                         found[-1] = replace(found[-1], more=True)
                     else:
-                        found.append(Mention(one, log, line))
+                        found.append(mention)
         if log == "events" and count <= most:
             recorded = (facts for facts in store.outputs(info) if needle in _called(facts))
             found += [Mention(one, log, b"", output=facts) for facts in islice(recorded, most)]

@@ -282,11 +282,13 @@ class Hit:
 async def everywhere(request: Request) -> Response:
     """The calls and the words of all sessions that have this text."""
     text, _, start = _asked(request)
-    overview = state_of(request).overview
-    found, after = (
-        await asyncio.to_thread(overview.search, text, start=start or 0) if text.strip() else (list[Mention](), None)
-    )
-    hits = _hits(found, text.lower())
+    overview, low = state_of(request).overview, text.lower()
+    found, after = list[Mention](), None
+    if text.strip():
+        found, after = await asyncio.to_thread(
+            overview.search, text, start=start or 0, is_meant=lambda one: _hit(one, low) is not None
+        )
+    hits = _hits(found, low)
     more = urlencode({"q": text, "before": after}) if after is not None else ""
     return render(request, "found.html", hits=hits, search=text, more=more)
 
