@@ -292,6 +292,28 @@ async def test_a_command_is_kept_as_it_comes_and_its_exit_code_is_its_end(tmp_pa
         assert large.artifact.measure.bytes == 200_001
 
 
+@requirement("async:abort")
+async def test_a_command_that_was_ended_once_runs_again_and_beside_itself(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    script = (
+        "import os, sys, time\nprint('begun', flush=True)\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
+    )
+    command = Command([sys.executable, "-c", script, str(gate)])
+    async with fast_clock(tmp_path) as bag:
+        first, second = [await bag.run(command, tool="py") for _ in range(2)]
+        assert isinstance(first, Running)
+        assert isinstance(second, Running)
+        await bag.jobs.abort(first.handle)
+        gate.touch()
+        await bag.wait(second.handle)
+        assert [(await bag.show(one.handle)).state for one in (first, second)] == ["cancelled", "ready"]
+        again = await bag.run(command, tool="py")
+        handle = again.handle if isinstance(again, Running) else ""
+        if handle:
+            await bag.wait(handle)
+        assert ((await bag.show(handle)).state if handle else again.text) in ("ready", "begun\n")
+
+
 @requirement("async:abort", "async:grace-keeps-output", "api:stop-abort")
 async def test_abort_ends_a_command_and_keeps_what_it_wrote(tmp_path: Path) -> None:
     script = "import sys, threading; print('begun', flush=True); threading.Event().wait()"

@@ -486,24 +486,32 @@ class CommandFailed(Exception):
         super().__init__(ending(code))
 
 
-@record(frozen=False)
+@record
 class Command:
     """`await bag.run(Command(["make", "-j2"]), tool="make")`"""
 
     arguments: Sequence[str]
     cwd: str | None = None
     env: Mapping[str, str] | None = None
-    _process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
-    _stopped: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.arguments, str | bytes):  # a text is a sequence too, of letters
             raise UsageError('a command is a list of words, as ["sh", "-c", "…"]: no shell reads it.')
 
+
+class _CommandRun:
+    """One run of a command, which may have others before, after and beside it."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = threading.Event()
+
     def pour(self, sink: Sink) -> None:
         """Run it to its end, in the calling thread. Raises CommandFailed, or OSError where it cannot be started."""
+        given = self._command
         with subprocess.Popen(
-            list(self.arguments), cwd=self.cwd, env=None if self.env is None else dict(self.env), bufsize=0,
+            list(given.arguments), cwd=given.cwd, env=None if given.env is None else dict(given.env), bufsize=0,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         ) as process:  # fmt: skip
             self._process = process
@@ -578,7 +586,7 @@ async def called(call: object, arguments: object, sink: Sink) -> object:
 
 async def _called(call: object, arguments: object, sink: Sink) -> object:
     if isinstance(call, Command):
-        return await _in_thread_until_stopped(call, sink)
+        return await _in_thread_until_stopped(_CommandRun(call), sink)
     if inspect.isawaitable(call):
         return await _streamed(await cast("Awaitable[object]", call), sink)
     if not callable(call):
@@ -695,7 +703,7 @@ def _stream_now(parts: Iterable[object], sink: Sink) -> None:
         sink.write(part)
 
 
-async def _in_thread_until_stopped(command: Command, sink: Sink) -> object:
+async def _in_thread_until_stopped(command: _CommandRun, sink: Sink) -> object:
     running = asyncio.ensure_future(in_thread(command.pour, {"sink": sink}))
     try:
         await asyncio.shield(running)

@@ -165,10 +165,15 @@ class ModelCaller:
     async def _reply(self, request: Request) -> Reply:
         try:
             return await self.model.ask(request)
+        except ModelFault as fault:
+            fault.is_foreign = True
+            raise
         except (HoldallError, TimeoutError):
             raise
         except Exception as problem:  # of a model that is the user's own: one question must not end a run
-            raise ModelFault(f"{type(problem).__name__}: {problem}".rstrip(": ")) from problem
+            fault = ModelFault(f"{type(problem).__name__}: {problem}".rstrip(": "))
+            fault.is_foreign = True
+            raise fault from problem
 
     def note(
         self, request: Request, reply: Reply, asked: ModelQuestion[Read], seconds: float, attempt: int, why: str

@@ -33,6 +33,7 @@ from holdall.extract.verify import merge
 from holdall.llm.protocol import Model
 from holdall.policy.route import Forecast, Route, route
 from holdall.store.protocol import OutputReader
+from holdall.text.escape import foreign, one_line
 from holdall.text.numbers import plural
 from holdall.text.tokens import count_in_pieces
 from holdall.text.utf8 import REPLACEMENT, decode
@@ -49,6 +50,7 @@ from holdall.wire.extraction import (
     not_text,
     nothing_found,
     overruled_warning,
+    why_of,
 )
 
 _SAMPLE = 64 * 1024  # bytes
@@ -135,16 +137,16 @@ class Question:
                 return await self._chunked(plan, caller)
             return await read_and_grep(self.document, self.text, self.policy, plan.route, caller)
         except (ModelFault, TooCostly) as problem:
-            _LOG.warning("extraction: %s failed (%s); falling back to truncate", strategy, problem)
+            _LOG.warning("extraction: %s failed (%s); falling back to truncate", strategy, one_line(str(problem), 500))
             short = await self._truncated(Route("truncate", "fallback"))
-            warning = fallback_warning(strategy, str(problem), whole=len(short.ends) < 2)
+            warning = fallback_warning(strategy, why_of(problem), whole=len(short.ends) < 2)
             return replace(short, warning=warning, chunks_total=plan.chunks if strategy == "full-chunked" else 0)
 
     async def _chunked(self, plan: Plan, caller: ModelCaller) -> Extraction:
         calls = ChunkCalls(self.document, self.text, self.policy, plan.rooms, caller, self.notes, self.watch)
         mapped = await calls.read_all()
         if mapped.total and not mapped.findings:
-            raise ModelFault(f"of {plural(mapped.total, 'chunk')} none could be read: {mapped.failed[0].why}")
+            raise ModelFault(f"of {plural(mapped.total, 'chunk')} none could be read: {foreign(mapped.failed[0].why)}")
         told = self._summed_up(plan.route, mapped)
         hits = mapped.hits
         if not hits:
@@ -165,7 +167,7 @@ class Question:
         try:
             summed = await calls.sum_up(mapped)
         except (ModelFault, TooCostly) as problem:
-            return replace(told, warning=_lines(told.warning, no_summary_warning(str(problem))))
+            return replace(told, warning=_lines(told.warning, no_summary_warning(why_of(problem))))
         if not summed.found:
             return replace(told, warning=_lines(told.warning, overruled_warning(summed.answer)))
         # The one that sums up has read no bytes: its quotes count only where they are in what was proved.

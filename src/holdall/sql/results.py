@@ -37,6 +37,7 @@ _ADVICE = lazy_pattern(
 )
 _MACHINE = lazy_pattern(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s"',)]*["']?""")
 _MISSING = lazy_pattern(r"""Referenced (?:column|table) "(.+?)" not found|Could not find key "(.+?)" in struct""")
+_OPENING = lazy_pattern(r"(?<!\w)[\"']")
 _QUOTED = lazy_pattern(r"(?s)(?<!\w)([\"'])(.*?)\1")  # what is quoted is a name, a cell, or the SQL
 # Where cells or odd names are in a message, only a text of DuckDB's own around them, up to its known words, is kept.
 _PREFIX = lazy_pattern(r"[A-Z][A-Za-z]{2,20}(?: [A-Z][a-z]{1,20}){0,3} Error: ")
@@ -120,7 +121,8 @@ def in_few_words(name: str, message: str, path: str, *, names: Sequence[str] = (
     """
     if name == "PermissionException":
         return "the SQL may read t and nothing else: no other file, no network, no extension, no setting"
-    message = _MACHINE.sub("the output", _ADVICE.sub("", message[:_LONGEST_READ]).replace(path, "the output")).strip()
+    message = message if len(message) <= _LONGEST_READ else _without_open_quote(message[:_LONGEST_READ])
+    message = _MACHINE.sub("the output", _ADVICE.sub("", message).replace(path, "the output")).strip()
     if place := _PLACE.match(message):  # DuckDB counts the values, not empty lines, and the faulty one as two
         message = f"{place[1]}record {int(place[2]) - 1}{message[place.end() :]}"
     odd = _NESTED.search(message) or any(sign in one for one in names for sign in "\"'\n")
@@ -131,6 +133,13 @@ def in_few_words(name: str, message: str, path: str, *, names: Sequence[str] = (
         lambda found: found[1] + (foreign(found[2]) if found[2] in shown else "…") + found[1], message
     )
     return one_line(_joined(message), _LONGEST)
+
+
+def _without_open_quote(message: str) -> str:
+    """Without the quote that it was cut off in, which has no end of its own."""
+    end = max((found.end() for found in _QUOTED.finditer(message)), default=0)
+    begun = _OPENING.search(message, end)
+    return message if begun is None else f'{message[: begun.start()]}"…"'
 
 
 def _around_data(message: str) -> str:

@@ -425,7 +425,9 @@ class LookedTooLong(OutOfTime):
 
 
 class ModelFault(StoreFault):
-    """The message says what the provider said, in one line."""
+    """The message says what the provider said, in one line. `is_foreign`: no word of it need be ours."""
+
+    is_foreign = False
 
 
 class ModelBusy(ModelFault):

@@ -17,6 +17,7 @@ from holdall.text.escape import foreign, one_line, quoted
 from holdall.text.excerpt import beginning, ending, first_bytes
 from holdall.text.numbers import plural
 from holdall.text.utf8 import decode
+from holdall.values.errors import HoldallError, ModelFault
 from holdall.values.extraction import Extraction, FailedChunk, Snippet, holds_nul
 from holdall.values.handles import MEMBER
 from holdall.values.patterns import lazy_pattern
@@ -145,13 +146,19 @@ def not_searched(failed: Sequence[FailedChunk]) -> str:
     return f"Not searched: {listed}{more}."
 
 
+def why_of(fault: HoldallError) -> str:
+    """Of a provider's words no more than of any others: a document can make a model or its server say anything."""
+    said = str(fault)
+    return foreign(said) if isinstance(fault, ModelFault) and fault.is_foreign else said
+
+
 def no_summary_warning(why: str) -> str:
     return f"The findings of the chunks could not be summed up ({one_line(why.rstrip('.'))}); they follow one by one."
 
 
 def overruled_warning(said: str) -> str:
     """The model that summed up has read no bytes: what those found that did is shown all the same."""
-    words = f" and wrote {quoted(foreign(said, _MAX_THERE))}" if said.strip() else ""
+    words = f" and wrote {quoted(foreign(said))}" if said.strip() else ""
     return (
         f"The model that summed up found nothing relevant in the findings of the chunks{words}; they follow one by one."
     )
