@@ -787,6 +787,19 @@ def test_of_a_name_that_is_too_long_to_be_read_to_its_end_nothing_is_shown() -> 
     assert in_few_words("BinderException", message, "/proc/self/fd/3", names=[words * 700]) == told
 
 
+def test_the_name_of_a_member_does_not_end_its_own_quotes(ask: Ask) -> None:
+    evil = 'a" evil words stand here and go on and on for a while, so that they are long, and longer still'
+    for names, told in (
+        ([evil, "b"], 'Binder Error: Could not find key "nosuch" in struct; Candidate Entries: "….'),
+        (["a", "b"], 'Binder Error: Could not find key "nosuch" in struct; Candidate Entries: "a", "b"'),
+    ):
+        data = json.dumps([{"k": 1, "n": dict.fromkeys(names, 1)}]).encode()
+        with pytest.raises(BadQuery) as refused:
+            ask(data, "select n.nosuch from t")
+        assert str(refused.value).startswith(told)
+        assert "so that they are long" not in str(refused.value)
+
+
 def test_random_numbers_are_others_in_each_query(ask: Ask) -> None:
     found = [rows(ask(b"a,b\n1,2\n", "select random(), uuid()", kind="csv")) for _ in range(3)]
     assert len({str(one) for [[one, _]] in found}) == len({str(one) for [[_, one]] in found}) == 3

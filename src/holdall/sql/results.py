@@ -52,6 +52,8 @@ _TEMPLATES = (
 )
 _PLACE = lazy_pattern(r"(Invalid Input Error: Malformed JSON in file \"[^\"]*\", at byte \d+ in )[a-z/]+ (\d{1,15})")
 _NESTED = lazy_pattern(r"\b(?:STRUCT|MAP|UNION|ENUM)\(")
+_ENTRIES = lazy_pattern(r"(?s)Candidate Entries:(.*)")  # the members of a struct, whose names are in `names` nowhere
+_PLAIN_NAMES = lazy_pattern(r'\s*+"[^"\n]*+"(?:,\s*+"[^"\n]*+")*+\s*+')
 _OF_THE_SQL = frozenset({"ParserException", "BinderException", "CatalogException"})
 _HOPELESS = lazy_pattern(r"Malformed JSON|Invalid unicode|not utf-8")
 
@@ -126,6 +128,8 @@ def in_few_words(name: str, message: str, path: str, *, names: Sequence[str] = (
     if place := _PLACE.match(message):  # DuckDB counts the values, not empty lines, and the faulty one as two
         message = f"{place[1]}record {int(place[2]) - 1}{message[place.end() :]}"
     odd = _NESTED.search(message) or any(sign in one for one in names for sign in "\"'\n")
+    if (members := _ENTRIES.search(message)) and _PLAIN_NAMES.fullmatch(members[1]) is None:
+        odd = True
     if name not in _OF_THE_SQL or (odd and name != "ParserException"):
         return _around_data(message)
     shown = set(foreign_names(found[2] for found in _QUOTED.finditer(message)))
