@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.text.json import filters
 from holdall.text.json.filters import find_filtered, with_wildcard
 from holdall.text.json.find import Finding
 from holdall.text.json.path import parse_path
@@ -145,3 +146,50 @@ def test_what_is_not_simple_is_refused_with_what_to_write(path: str, why: str) -
 
 def test_what_leads_to_a_filter_has_a_wildcard_in_its_place() -> None:
     assert len(with_wildcard(parse_path("$.a[?@.b].c", filters=True)).segments) == 2
+
+
+NESTED = st.recursive(
+    st.integers(0, 3),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abc"), inner),
+    max_leaves=30,
+)
+
+
+def _inside(value: Any) -> list[Any]:
+    """All that is below, each before what is in it."""
+    members: list[Any] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [one for member in members for one in (member, *_inside(member))]
+
+
+@requirement("query:path-filter")
+@given(NESTED, st.sampled_from(["@==1", "@.a", "@>=0", "@[0]"]), st.integers(0, 4), st.none() | st.integers(1, 4))
+def test_values_inside_of_each_other_come_in_their_order(
+    document: Any, test: str, first: int, limit: int | None
+) -> None:
+    checks = {"@==1": lambda one: one == 1, "@.a": lambda one: isinstance(one, dict) and "a" in one,
+              "@>=0": lambda one: isinstance(one, int), "@[0]": lambda one: isinstance(one, list) and bool(one)}  # fmt: skip
+    data = json.dumps(document).encode()
+    passing = [one for one in _inside(document) if checks[test](one)]
+    page = found(data, f"$..[?{test}]", first=first, limit=limit)
+    wanted = passing[first:] if limit is None else passing[first : first + limit]
+    assert [json.loads(data[hit.start : hit.end]) for hit in page.hits] == wanted
+    assert page.total == len(passing)
+
+
+@requirement("query:path-filter", "query:path-bounded-memory")
+def test_of_many_that_wait_for_the_one_they_are_in_only_those_of_the_page_are_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(filters, "_HELD", 2000)
+    data = json.dumps({"all": list(range(5000))}).encode()
+    page = found(data, "$..[?@>=0]", first=3, limit=4)
+    assert [hit.path for hit in page.hits] == [f"$['all'][{n}]" for n in range(3, 7)]
+    assert page.total == 5000
+    taken: list[str] = []
+    given_to = found(data, "$..[?@>=0]", take=lambda hit: taken.append(hit.path))
+    assert taken == [f"$['all'][{n}]" for n in range(len(taken))]
+    assert 0 < given_to.given == len(taken) < given_to.total == 5000
+    for path, asked in (("$..[?@>=0]", {"first": 4000, "limit": 5}), ("$..[?@.x].x", {})):
+        many = json.dumps({"all": [{"x": n} for n in range(5000)]}).encode() if ".x" in path else data
+        with pytest.raises(BadQuery, match="too many values inside of each other pass the filter"):
+            found(many, path, **asked)

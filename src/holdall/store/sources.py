@@ -344,7 +344,7 @@ def check_repeats(value: object) -> None:
         if len(seen) < known + len(held_often):
             break
         kinds = set(map(type, level))
-        tables = _of(level, {kind for kind in kinds if issubclass(kind, dict)})
+        tables = cast("list[dict[object, object]]", _of(level, {kind for kind in kinds if issubclass(kind, dict)}))
         lists = _of(level, {kind for kind in kinds if not issubclass(kind, dict)})
         chained = itertools.chain.from_iterable
         level = _nested([*chained(map(dict[object, object].values, tables)), *chained(lists)])

@@ -9,6 +9,8 @@ values of different types are never equal nor in an order, and what is missing e
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import repeat
+from operator import itemgetter
 from typing import Any, cast
 
 from holdall.text.json.find import Finding, Hit, Scan, Take, find
@@ -29,6 +31,7 @@ from holdall.text.json.path import (
     Wildcard,
 )
 from holdall.text.json.reader import JsonFault, Read
+from holdall.values.errors import BadQuery
 
 _SMALL = 256 * 1024  # bytes of a value that is read whole
 _MISSING = Missing()
@@ -49,6 +52,10 @@ def with_wildcard(path: JsonPath) -> JsonPath:
     return path
 
 
+_WAITING, _HELD = (
+    100_000,
+    1 << 25,
+)  # values that pass and wait for the end of one that they are in; signs of their paths
 _BREATH = 512  # values that are tried between two reads, at most
 
 
@@ -68,35 +75,46 @@ def find_filtered(
     behind = JsonPath(path.text, rest) if rest else None
     kept: list[Hit] = []
     keep = take or kept.append
-    total = looked_at = 0
+    total = looked_at = given = 0
     last = None if limit is None or take else first + limit
     fault: JsonFault | None = None
-    candidates = _whole(scan, any(segment.descendants for segment in lead.segments))
+
+    def is_meant(hit: Hit) -> bool:
+        nonlocal looked_at
+        looked_at += 1
+        if not looked_at % _BREATH:
+            far(0, 1)  # it is at a read that a call which takes too long is ended
+        return passes(chosen.test, _look(_Part(read, hit.start, hit.end)))
+
+    nested = any(segment.descendants for segment in lead.segments)
+    most = _WAITING if behind is not None or last is None else min(last, _WAITING)
     try:
-        for hit in candidates:
-            looked_at += 1
-            if not looked_at % _BREATH:
-                far(0, 1)  # it is at a read that a call which takes too long is ended
-            inside = _Part(read, hit.start, hit.end)
-            if not passes(chosen.test, _look(inside)):
-                continue
-            if behind is None:
-                if first <= total and (last is None or total < last):
+        for hit in _of_nested(scan, is_meant, most) if nested else filter(is_meant, _whole(scan)):
+            if hit is None and (behind is not None or (last is not None and total < last)):
+                raise BadQuery(
+                    "too many values inside of each other pass the filter: name the place of those that are meant, "
+                    "without `..`."
+                )
+            if hit is None or behind is None:
+                if hit is not None and first <= total and (last is None or total < last):
                     keep(hit)
+                    given += 1
                 total += 1
                 continue
+            inside = _Part(read, hit.start, hit.end)
             skipped = max(0, first - total)
             room = None if last is None else max(0, last - max(total, first))
             look = find if is_plain(behind) else find_filtered
             found = look(inside, inside.size, behind, lines=False, first=skipped, limit=room)
             for one in found.hits:
                 keep(_moved(one, hit))
+                given += 1
             total += found.total
     except JsonFault as broken:
         fault = broken
     return replace(
         sized, hits=tuple(kept), total=total, scan=scan, fault=fault or sized.fault, looked_at=looked_at,
-        given=max(0, total - first) if take else 0,
+        given=given if take else 0,
     )  # fmt: skip
 
 
@@ -104,11 +122,47 @@ def _filter_of(segment: Segment) -> Filter | None:
     return next((one for one in segment.selectors if isinstance(one, Filter)), None)
 
 
-def _whole(scan: Scan, nested: bool) -> Iterator[Hit]:
-    """The hits, each once its end is known. Where they may be inside of each other, that is at the end."""
-    if nested:
-        yield from [hit for hit in list(scan.hits()) if hit.end >= 0]
-        return
+def _of_nested(scan: Scan, is_meant: Callable[[Hit], bool], most: int) -> Iterator[Hit | None]:
+    """Those that are meant, in their order, of hits inside of each other. The outer one ends last, so those inside wait;
+    where too many do, the first ones, at most `most`, and None for each of the others.
+    """
+    opened: list[tuple[int, Hit]] = []
+    waiting: list[tuple[int, Hit]] = []
+    over = held = 0
+
+    def end(*, all: bool) -> None:
+        nonlocal over, held
+        while opened and (all or opened[-1][1].end != -1):
+            place, hit = opened.pop()
+            if hit.end >= 0 and is_meant(hit):
+                waiting.append((place, hit))
+                held += len(hit.path)
+        if len(waiting) > 2 * most or held > _HELD:
+            waiting.sort(key=itemgetter(0))
+            number = min(most, len(waiting) // 2 if held > _HELD else most)
+            over += len(waiting) - number
+            del waiting[number:]
+            held = sum(len(hit.path) for _, hit in waiting)
+
+    def passed() -> Iterator[Hit | None]:
+        nonlocal over, held
+        waiting.sort(key=itemgetter(0))
+        yield from (hit for _, hit in waiting[:most])
+        yield from repeat(None, len(waiting[most:]) + over)
+        waiting.clear()
+        over = held = 0
+
+    for place, hit in enumerate(scan.hits()):
+        end(all=False)
+        if waiting and not opened:
+            yield from passed()
+        opened.append((place, hit))
+    end(all=True)
+    yield from passed()
+
+
+def _whole(scan: Scan) -> Iterator[Hit]:
+    """The hits, each once its end is known, where none is inside of another."""
     before: Hit | None = None
     for hit in scan.hits():
         if before is not None and before.end >= 0:
