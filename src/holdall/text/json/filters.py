@@ -7,6 +7,7 @@ values of different types are never equal nor in an order, and what is missing e
 """
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import repeat
@@ -123,34 +124,39 @@ def _filter_of(segment: Segment) -> Filter | None:
 
 
 def _of_nested(scan: Scan, is_meant: Callable[[Hit], bool], most: int) -> Iterator[Hit | None]:
-    """Those that are meant, in their order, of hits inside of each other. The outer one ends last, so those inside wait;
+    """Those that are meant, in their order, of hits inside of each other. The outer one ends last, so the others wait;
     where too many do, the first ones, at most `most`, and None for each of the others.
     """
     opened: list[tuple[int, Hit]] = []
     waiting: list[tuple[int, Hit]] = []
-    over = held = 0
+    over, held, last = 0, 0, math.inf  # `last`: the place behind which all are over
 
     def end(*, all: bool) -> None:
-        nonlocal over, held
+        nonlocal over, held, last
         while opened and (all or opened[-1][1].end != -1):
             place, hit = opened.pop()
-            if hit.end >= 0 and is_meant(hit):
-                waiting.append((place, hit))
-                held += len(hit.path)
+            if hit.end < 0 or not is_meant(hit):
+                continue
+            if place > last:
+                over += 1
+                continue
+            waiting.append((place, hit))
+            held += len(hit.path)
         if len(waiting) > 2 * most or held > _HELD:
             waiting.sort(key=itemgetter(0))
             number = min(most, len(waiting) // 2 if held > _HELD else most)
             over += len(waiting) - number
             del waiting[number:]
+            last = waiting[-1][0]
             held = sum(len(hit.path) for _, hit in waiting)
 
     def passed() -> Iterator[Hit | None]:
-        nonlocal over, held
+        nonlocal over, held, last
         waiting.sort(key=itemgetter(0))
         yield from (hit for _, hit in waiting[:most])
         yield from repeat(None, len(waiting[most:]) + over)
         waiting.clear()
-        over = held = 0
+        over, held, last = 0, 0, math.inf
 
     for place, hit in enumerate(scan.hits()):
         end(all=False)
