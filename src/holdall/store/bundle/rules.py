@@ -84,12 +84,12 @@ _LONGEST_LINE, _SHORTEST_BARE = 512, 6
 _GOES_ON = lazy_pattern(rb"[^\s\"'`<>\\,;|&(){}\[\]]*+")
 _WORDS_AROUND = lazy_pattern(rb"[\s\"'`]")
 _AFTER_VALUE = lazy_pattern(  # another name of an address or a connection string; a comment; a tag; an escape
-    rb"[&;,](?=\s*+[\w.%\[\]-]{1,60}(?: [\w.]{1,30})?=)|&amp;(?=[\w.-]{1,60}=)"
-    rb"|[,;]?\s++(?:#|//\s)|[,;]\s|</?[A-Za-z]|\\+[nrt\"']"
+    rb"&(?=[\w.%\[\]-]{1,60}=)|[;,](?=\s*+(?:[A-Za-z][a-z]++(?:[A-Z_. -]++[a-z]++)*+|[A-Z_]{2,60}+)[0-9]?=)"
+    rb"|&amp;(?=[\w.-]{1,60}=)|[,;]?\s++(?:#|//\s)|[,;]\s|</[A-Za-z]|<[a-z]{1,10}+(?:\s[^<>]*+)?/?>|\\+[nrt\"']"
 )
 _CALL = lazy_pattern(rb"[A-Za-z_$][\w.$:]*+[(\[].*[)\]](?:[.?!]\w+)*[ \t\r,;:]*")
 _CODE_OR_WORDS = lazy_pattern(
-    rb".*[({\[]|[({\[<].*[)}\]>]"
+    rb"(?:(?=\S*+\s).*|[\w.$:>-]*+)[({\[]++|[({\[<].*[)}\]>]"
     rb"|(?:await|new|not|lambda|return|yield|func|function|async|typeof|!\w+)\s.*"
     rb"|(?:.*\s)?(?:={1,3}|!=|\+|\|{1,2}|&&|[?<>]|->|=>|if|else|or|and|the|an?|is|are|was|be|of|to|for|from|must|should|can"
     rb"|will|your|with|not|has|have|in|on|by|at|it|as|when|use|see)(?:\s.*)?",
@@ -633,7 +633,7 @@ def _end_of_bare(data: bytes, name: int, start: int, end: int) -> int:
     as_told = end if short >= _SHORTEST_CELL else start
     newline = data.find(b"\n", end, start + _LONGEST_LINE)
     line = data[start : newline if newline >= 0 else start + _LONGEST_LINE]
-    if _STANDS_FOR_A_VALUE.match(line) or (short and _NO_SECRET.fullmatch(line, 0, short)):
+    if _STANDS_FOR_A_VALUE.match(line) or (as_told > start and _NO_SECRET.fullmatch(line, 0, short)):
         return as_told
     begin = data.rfind(b"\n", max(0, name - _LONGEST_BEFORE), name) + 1 or max(0, name - _LONGEST_BEFORE)
     before, between = data[begin:name].rstrip(_OF_A_NAME), data[name:start].rstrip(b" \t@")
