@@ -6,6 +6,7 @@ needless mask can be undone, a leaked secret cannot.
 """
 
 import functools
+import html
 import importlib
 import pkgutil
 import re
@@ -49,6 +50,9 @@ _KEY_PARTS = lazy_pattern(  # lines that follow each other with nothing between;
 )
 _SHORT_KEY_PART = lazy_pattern(rb"\\+[nrt]|([A-Za-z0-9+/=]{4,}+)")
 _COLOUR = lazy_pattern(rb"\x1b\[[0-9;:?]*+[ -/]*+[@-~]")
+_IN_MARKUP = lazy_pattern(rb"(?i)&(?:quot|apos|lt|gt|amp|nbsp|#0{0,5}(?:34|39|38|60|62|x2[267]|x3[ce]));")
+_QUOTED_CELL = lazy_pattern(rb'(?m)(?:^|[,;\t|])"((?:[^"]++|"")*+)"(?=[,;\t|\r\n]|\Z)')
+_DOUBLED, _DOUBLED_VALUE = lazy_pattern(rb'""'), lazy_pattern(rb'[:=]\s*+""[^"]')
 _AFTER_STRING = lazy_pattern(rb"\s*+(?:[}\]]|,\s*+[\"{\[0-9tfn-]|\Z)")
 _PLACEHOLDER = lazy_pattern(rb"TEXT|STRING|STR|VALUE|PASSWORD|PASSWD|SECRET|TOKEN|KEY|API_KEY|<\w+>")  # of a help text
 _CLOSING = lazy_pattern(rb"(?<!\\)(\\*+)([\"'`])")
@@ -261,7 +265,7 @@ _IN_SENTENCES: tuple[tuple[str, str], ...] = (
     ("Password of Redis", r"(?:^|> )(?:AUTH|auth)[ \t]+(?:\S{1,60}[ \t]+)?[\"']?([^\s\"']{8,})[\"']?[ \t\r]*$"),
     ("Docker Login", r"\"auth\\*\"\s*:\s*\\*\"([A-Za-z0-9+/]{8,}={0,2})"),
     ("Password of a network", r"(?i)\b(?:wpa_?)?psk[\"']?\s*[=:]\s*[\"']?([^\s\"'<>,;]{8,64})"),
-    ("Password in pgpass", r"^[\w.*-]+:(?:[0-9]{2,5}|\*):[a-zA-Z*][\w-]*:[\w-]+:(\S{6,})$"),
+    ("Password in pgpass", r"^[\w.*-]+:(?:[0-9]{2,5}|\*):[a-zA-Z*][\w-]*:[\w-]+:(\S{6,})\r?$"),
 )
 _WORDS = (
     "access_?key", "auth_?token", "access_?token", "refresh_?token", "bearer_?token", "passphrase", "passwort",
@@ -387,31 +391,24 @@ class Rules:
     def find(self, data: bytes) -> list[Finding]:
         """In any order; they may overlap."""
         if _COLOUR.search(data):
-            return self._without_colours(data)
+            return _reread(data, [(*one.span(), b"") for one in _COLOUR.finditer(data)], self.find)
         narrow = _narrow(data)
-        wide = [(2 * start, 2 * end, kind) for start, end, kind in self._of_bytes(narrow)] if narrow else []
-        return [*_whole_characters(data, self._of_bytes(data)), *wide]
+        wide = [(2 * start, 2 * end, kind) for start, end, kind in self._of_bytes(narrow, self.find)] if narrow else []
+        found = [*_whole_characters(data, self._of_bytes(data, self.find)), *wide]
+        if b"&" in data and (escapes := [(*one.span(), _unescaped(one[0])) for one in _IN_MARKUP.finditer(data)]):
+            found += _reread(data, escapes, self._as_it_is)
+        if b'""' in data and (cells := _quoted_cells(data)):
+            found += _reread(data, cells, self._as_it_is)
+        return found
 
-    def _of_bytes(self, data: bytes) -> list[Finding]:
+    def _as_it_is(self, data: bytes) -> list[Finding]:
+        """What was read otherwise once is not again: else each string in a string would be looked at twice as often."""
+        return [*_whole_characters(data, self._of_bytes(data, self._as_it_is))]
+
+    def _of_bytes(self, data: bytes, find: Find) -> list[Finding]:
         if b"\xe2\x94" in data or b"\xe2\x95" in data:  # a table with drawn lines, as one of other signs
             data = _DRAWN.sub(lambda sign: b"|  " if sign[0][1:] in _UPRIGHT else b"---", data)
-        return [*self._in_text(data), *json_in_text(data, self.find, self.is_secret)]
-
-    def _without_colours(self, data: bytes) -> list[Finding]:
-        """What is found as a terminal shows it, and without the colours in it."""
-        borders = [0, *(border for one in _COLOUR.finditer(data) for border in one.span()), len(data)]
-        parts = [(start, end) for start, end in pairwise(borders)][::2]
-        places = [0, *accumulate(end - start for start, end in parts)]  # where each begins without them
-        found: list[Finding] = []
-        for start, end, kind in self.find(b"".join([data[start:end] for start, end in parts])):
-            number = bisect(places, start) - 1
-            while number < len(parts) and places[number] < end:
-                shift = parts[number][0] - places[number]
-                first, last = max(start, places[number]) + shift, min(end, places[number + 1]) + shift
-                if first < last:
-                    found.append((first, last, kind))
-                number += 1
-        return found
+        return [*self._in_text(data), *json_in_text(data, find, self.is_secret)]
 
     def _in_text(self, data: bytes) -> list[Finding]:
         # Of what is long and random, one machine for all rules has so many states that it crawls: 10 s for a megabyte.
@@ -621,6 +618,48 @@ def _whole_characters(data: bytes, findings: Iterable[Finding]) -> Iterator[Find
         while end < len(data) and data[end] & 0xC0 == 0x80 and data[end - 1] & 0x80:
             end += 1
         yield start, end, kind
+
+
+def _reread(data: bytes, others: Sequence[tuple[int, int, bytes]], find: Find) -> list[Finding]:
+    """What is found where these parts read otherwise than they are written. Those that are nothing to a reader, and
+    what stands between cells, are masked in no case.
+    """
+    plain = pairwise([(0, 0, b""), *others, (len(data), 0, b"")])
+    around = [(end, start, data[end:start]) for (_, end, _), (start, _, _) in plain]
+    parts = [part for both in zip(around, [*others, (len(data), len(data), b"")], strict=True) for part in both]
+    places = [0, *accumulate(len(reading) for _, _, reading in parts)]
+    found: list[Finding] = []
+    for first, last, kind in find(b"".join([reading for _, _, reading in parts])):
+        number = bisect(places, first) - 1
+        begin = end = -1
+        while number < len(parts) and places[number] < last:
+            start, stop, reading = parts[number]
+            if reading and reading != BARRIER:
+                if number % 2 == 0:  # as it is written
+                    start, stop = start + max(0, first - places[number]), stop - max(0, places[number + 1] - last)
+                if start != end:
+                    found += [(begin, end, kind)] if begin < end else []
+                    begin = start
+                end = stop
+            number += 1
+        found += [(begin, end, kind)] if begin < end else []
+    return found
+
+
+def _unescaped(escape: bytes) -> bytes:
+    return html.unescape(escape.decode("ascii")).replace("\xa0", " ").encode()
+
+
+def _quoted_cells(data: bytes) -> list[tuple[int, int, bytes]]:
+    """Each quote that is written twice in a cell of CSV, where one of them begins a value; and what is around cells."""
+    parts: list[tuple[int, int, bytes]] = []
+    at = 0
+    for cell in _QUOTED_CELL.finditer(data):
+        if _DOUBLED_VALUE.search(data, *cell.span(1)):
+            parts.append((at, cell.start(1), BARRIER))
+            parts += [(*one.span(), b'"') for one in _DOUBLED.finditer(data, *cell.span(1))]
+            at = cell.end(1)
+    return [*parts, (at, len(data), BARRIER)] if parts else []
 
 
 def _end_of_bare(data: bytes, name: int, start: int, end: int) -> int:
