@@ -26,43 +26,31 @@ _LEVELS = [
     "EMERG",
     "PANIC",
 ]
-_CLOCK = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?"
+_CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<part>\d+))?(?![:\d])(?: ?(?P<half>[AP])M\b)?"
+_MONTH = rf"(?P<month>{'|'.join(_MONTHS)})"
 _TIMES = (
-    (re.compile(rf"(\d{{4}})[-/.](\d\d)[-/.](\d\d)[T, ]+{_CLOCK}(?!\d|:) ?(Z|UTC|[+-]\d\d:?\d\d)?"), "ymd"),
-    (
-        re.compile(rf"(?:\w{{3}},? )?({'|'.join(_MONTHS)}) ([ \d]\d) {_CLOCK}(?:(?: )(?=(?:19|20)\d\d\b)(\d{{4}}))?"),
-        "md",
-    ),
-    (re.compile(rf"(\d{{1,2}})/({'|'.join(_MONTHS)})/(\d{{4}}):{_CLOCK}(?: ([+-]\d{{4}}))?"), "dmy"),
-    (re.compile(r"(\d+\.\d+)s?(?=\])"), "seconds"),
+    rf"(?P<year>\d{{4}})[-/.](?P<month>\d\d)[-/.](?P<day>\d\d)[T, ]+{_CLOCK} ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?",
+    rf"(?:\w{{3}},? )?{_MONTH} (?P<day>[ \d]\d) {_CLOCK}(?: (?P<year>(?:19|20)\d\d)\b)?",
+    rf"(?P<day>\d{{1,2}})/{_MONTH}/(?P<year>\d{{4}}):{_CLOCK}(?: (?P<zone>[+-]\d{{4}}))?",
+    rf"(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}}) {_CLOCK}",
 )
+_SECONDS = re.compile(r"(\d+\.\d+)s?(?=\])")
 
 
 def _key(text: str) -> tuple[float, ...] | None:
     """A time as something that can be compared with others of the same log."""
-    for pattern, form in _TIMES:
-        found = pattern.match(text)
-        if not found:
-            continue
-        if form == "seconds":
-            return (float(found[1]),)
-        if form == "md":
-            return (
-                int(found[7] or 0),
-                _MONTHS.index(found[1]),
-                int(found[2]),
-                *map(int, found.group(3, 4, 5)),
-                _part(found[6]),
-            )
-        day = (
-            (found[1], found[2], found[3]) if form == "ymd" else (found[3], str(_MONTHS.index(found[2]) + 1), found[1])
-        )
-        year, month, day_, hour, minute, second = map(int, (*day, *found.group(4, 5, 6)))
-        zone = found[8]
-        ahead = 0 if zone in (None, "Z", "UTC") else int(zone[0] + "1") * (int(zone[1:3]) * 3600 + int(zone[-2:]) * 60)
-        seconds = date(year, month, day_).toordinal() * 86400 + hour * 3600 + minute * 60 + second - ahead
-        return seconds, _part(found[7])
-    return None
+    if found := _SECONDS.match(text):
+        return (float(found[1]),)
+    found = next(filter(None, (re.match(pattern, text) for pattern in _TIMES)), None)
+    if not found:
+        return None
+    parts = found.groupdict()
+    month = _MONTHS.index(parts["month"]) + 1 if parts["month"] in _MONTHS else int(parts["month"])
+    hour = int(parts["hour"]) % 12 + 12 * (parts["half"] == "P") if parts["half"] else int(parts["hour"])
+    day = date(int(parts["year"] or 4), month, int(parts["day"])).toordinal()
+    zone = parts.get("zone")
+    ahead = 0 if zone in (None, "Z", "UTC") else int(zone[0] + "1") * (int(zone[1:3]) * 60 + int(zone[-2:]))
+    return ((day * 24 + hour) * 60 + int(parts["minute"]) - ahead) * 60 + int(parts["second"]), _part(parts["part"])
 
 
 def _part(digits: str | None) -> float:

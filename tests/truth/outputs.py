@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,32 @@ def log(rng: random.Random) -> bytes:
         )  # fmt: skip
 
     return _lines(rng, line)
+
+
+def zones(rng: random.Random) -> bytes:
+    """A log by local time, of several zones or over the end of summer time."""
+    form = rng.choice(["{:%Y-%m-%dT%H:%M:%S%z} INFO", "{:%Y-%m-%d %H:%M:%S %z} [INFO]", '1.2.3.4 - - [{:%d/%b/%Y:%H:%M:%S %z}] "GET / HTTP/1.1" 200'])  # fmt: skip
+    begin = datetime(2026, 10, 24, 23, 50, tzinfo=UTC)
+    offsets = rng.choice([[60, 120], [60, 120, 330, 540], [-60, 0, -450]])
+
+    def line(n: int) -> str:
+        offset = rng.choice(offsets) if len(offsets) > 2 else offsets[n < 40]
+        return f"{form.format((begin + timedelta(seconds=37 * n)).astimezone(timezone(timedelta(minutes=offset))))} {_say(rng)}"
+
+    return _lines(rng, line, 50)
+
+
+def hours(rng: random.Random) -> bytes:
+    """A log with hours of one digit, with or without halves of the day, over a day and more."""
+    form = rng.choice(["{0:%Y-%m-%d} {h}:{0:%M:%S} {p}", "{0:%Y/%m/%d} {0.hour}:{0:%M:%S}", "{0.month}/{0.day}/{0:%Y} {h}:{0:%M:%S} {p}", "{0:%Y-%m-%d %I:%M:%S} {p}"])  # fmt: skip
+    begin = datetime(2026, rng.choice([2, 9]), 24, rng.randrange(24), tzinfo=UTC)
+
+    def line(n: int) -> str:
+        at = begin + timedelta(seconds=397 * n)
+        time = form.format(at, h=at.hour % 12 or 12, p="PM" if at.hour >= 12 else "AM")
+        return f"{time} {rng.choice(['INFO', 'INFO', 'WARN', 'ERROR'])} {_say(rng)}"
+
+    return _lines(rng, line, 50)
 
 
 def syslog(rng: random.Random) -> bytes:
@@ -510,7 +537,7 @@ def aligned(dice: random.Random) -> bytes:
 
 MADE: dict[str, Make] = {
     "table": table, "aligned": aligned, "open quote": open_quote,
-    "log": log, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
+    "log": log, "zones": zones, "hours": hours, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
     "shapes": shapes, "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report,
     "wrapped": wrapped, "history": history, "one line": one_line_history, "graph": graph, "made": made, "maven": maven, "gradle": gradle, "build": build, "records": records,
     "ndjson": ndjson, "yaml": yaml, "toml": toml, "metrics": metrics, "sql": sql, "script": script,

@@ -19,15 +19,15 @@ from holdall.values.record import record
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH = "(?:" + "|".join(MONTHS) + ")"
 _HALF = r"(?: ?[AaPp]\.?[Mm]\b\.?)?"  # of the day, where the hours count to 12
-_CLOCK = rf"\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?![:\d]){_HALF}"
+_CLOCK = rf"\d?\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?![:\d]){_HALF}"
 _FORMS = {
     "iso": (
-        r"\d{4}(?:-\d\d-\d\d|/\d\d/\d\d|\.\d\d\.\d\d)(?:T|, ?| {1,2})\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?![:\d])"
+        r"\d{4}(?:-\d\d-\d\d|/\d\d/\d\d|\.\d\d\.\d\d)(?:T|, ?| {1,2})\d?\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?![:\d])"
         rf"{_HALF}(?: ?(?:Z|UTC|[+-]\d\d:?\d\d)\b)?"
     ),
     "named": rf"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )?{_MONTH} [ \d]\d {_CLOCK}(?: (?:19|20)\d\d\b)?",
     "access": rf"\d{{1,2}}/{_MONTH}/\d{{4}}:\d\d:\d\d:\d\d(?: [+-]\d{{4}})?",
-    "short": rf"\d\d(?:/\d\d/|\.\d\d\.)\d\d(?:\d\d)?[ ,]{_CLOCK}",
+    "short": rf"\d?\d(?:/\d?\d/|\.\d?\d\.)\d\d(?:\d\d)?[ ,]{_CLOCK}",
 }
 # Only where a line begins: anywhere else `12:30:00` may be a duration, and `10.255` the beginning of an address.
 _FIRST = {
@@ -296,8 +296,8 @@ class _Beginnings:
             return _first_and_last(times, form)
         start, end = next(iter(spots)) or (0, 0)
         keys = {key[:end] for key in told}
-        if form == "iso" and not start and len(keys) == 1 and not _HALF_OF_DAY.search(next(iter(keys))):
-            return min(self._texts)[:end], max(self._texts)[:end]  # written in one way, in which they are in order
+        if form == "iso" and not start and len(keys) == 1 and _are_in_order(self._texts, next(iter(keys))):
+            return min(self._texts)[:end], max(self._texts)[:end]
         return _first_and_last([text[start:end] for text in self._texts], form)
 
     def levels(self) -> Counter[str]:
@@ -362,6 +362,14 @@ def _program_spot(line: str) -> _Spot:
 _ISO = lazy_pattern(
     rb"(\d{4}).(\d\d).(\d\d)[T, ]+(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)? ?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
 )
+_OTHER_HOURS = lazy_pattern(rb"(?<!\d)\d:\d\d|\d ?[AaPp]\.?[Mm]")  # of one digit, or such that count to 12
+_HOUR = lazy_pattern(rb"(?<!\d)(\d{1,2})(:\d\d(?::\d\d(?:[.,]\d+)?)?)(?: ?([AaPp])\.?[Mm]\.?)?")
+
+
+def _are_in_order(texts: list[bytes], way: bytes) -> bool:
+    """Whether times that are all written in that way are in order as texts: by one zone, with hours from 00 to 23."""
+    zone, end = _zone(way), len(way)
+    return not _OTHER_HOURS.search(way) and (zone == end or len({text[zone:end] for text in texts}) == 1)
 
 
 def _first_and_last(times: list[bytes], form: str) -> tuple[bytes, bytes]:
@@ -369,8 +377,8 @@ def _first_and_last(times: list[bytes], form: str) -> tuple[bytes, bytes]:
     if not times:  # the one line of them that was read has a number that is no time
         return b"", b""
     times = [time for time, _ in groupby(times)]
-    if any(map(_HALF_OF_DAY.search, times[:_PROBED])) or _HALF_OF_DAY.search(times[-1]):
-        # Put in order by hours that count to 24, and told as they are written.
+    if any(map(_OTHER_HOURS.search, set(_without_digits(times)))):
+        # Put in order by hours from 00 to 23, and told as they are written.
         of_24 = list(map(_of_24_hours, times))
         written = dict(zip(of_24, times, strict=True))
         first, last = _FIRST_AND_LAST.get(form, _ends)(of_24, form) or (b"", b"")
@@ -378,13 +386,13 @@ def _first_and_last(times: list[bytes], form: str) -> tuple[bytes, bytes]:
     return _FIRST_AND_LAST.get(form, _ends)(times, form) or (b"", b"")
 
 
-_HALF_OF_DAY = lazy_pattern(rb"(\d\d)(:\d\d(?::\d\d(?:[.,]\d+)?)?) ?([AaPp])\.?[Mm]\.?")
-
-
 def _of_24_hours(time: bytes) -> bytes:
-    return _HALF_OF_DAY.sub(
-        lambda found: b"%02d%b" % (int(found[1]) % 12 + 12 * (found[3] in b"Pp"), found[2]), time, count=1
-    )
+    return _HOUR.sub(_hour_of_24, time, count=1)
+
+
+def _hour_of_24(found: re.Match[bytes]) -> bytes:
+    hour = int(found[1])
+    return b"%02d%b" % (hour % 12 + 12 * (found[3] in b"Pp") if found[3] else hour, found[2])
 
 
 def _numbers(times: list[bytes], _: str) -> tuple[bytes, bytes]:
@@ -398,6 +406,21 @@ def _iso(times: list[bytes], _: str) -> tuple[bytes, bytes]:
     for way, time in zip(_without_digits(times), times, strict=True):
         ways[way, time[_zone(way) :]].append(time)
     return min(map(min, ways.values()), key=_instant), max(map(max, ways.values()), key=_instant)
+
+
+def _access(times: list[bytes], form: str) -> tuple[bytes, bytes] | None:
+    """Those of one zone are put in order by their days, and the first and the last of each zone by their instants."""
+    zones: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    for time in times:
+        zones[time[time.index(b":") + 9 :]].append(time)
+    ends = [each for same in zones.values() for each in _ends(same, form) or ()]
+    return (min(ends, key=_access_instant), max(ends, key=_access_instant)) if len(zones) > 1 else (ends[0], ends[1])
+
+
+def _access_instant(time: bytes) -> tuple[int, bytes]:
+    day, _, clock = time.partition(b":")
+    parts = day.split(b"/")
+    return _instant(b"%b-%02d-%02d %b" % (parts[2], MONTHS.index(parts[1].decode()) + 1, int(parts[0]), clock))
 
 
 @lru_cache(64)
@@ -498,6 +521,7 @@ _ORDERS: dict[str, Callable[[_Runs], list[int]]] = {
 _COARSE = {"clock": 0, "access": 0}  # how far before the first colon that part ends, where it is not 3
 _FIRST_AND_LAST: dict[str, Callable[[list[bytes], str], tuple[bytes, bytes] | None]] = {
     "iso": _iso,
+    "access": _access,
     "seconds": _numbers,
     "epoch": _numbers,
 }
