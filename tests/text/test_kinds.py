@@ -300,3 +300,11 @@ def test_a_blame_is_no_list_of_commits() -> None:
     )
     assert measured(blame.replace("00000001", "^000000a")).kind == "text"
     assert measured("".join(f"{n * 7919:08x} Mend {n} of them\n" for n in range(11, 60))).kind == "git log"
+
+
+@requirement("measure:kind-git-log")
+@pytest.mark.parametrize(
+    "line", ["{0:07x} 457f 464c 0{0:03x} 0001", "{0:040x} blob {0}", "{0:040x} refs/tags/v{0}", "{0:08x} T symbol_{0}"]
+)
+def test_bytes_objects_references_and_symbols_are_no_commits(line: str) -> None:
+    assert measured("".join(line.format(n * 7919) + "\n" for n in range(11, 60))).kind == "text"

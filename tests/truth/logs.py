@@ -223,9 +223,11 @@ def the_commits_of_a_history(found: re.Match[str], output: Output) -> None:
 def _one_line_commits(output: Output) -> list[str]:
     """What stands behind the name of each."""
     words = [line.lstrip("|*\\/_ .-").split(" ", 1) for line in output.lines]
-    return [
+    subjects = [
         word[1] for word in words if len(word) == 2 and len(word[0]) >= 7 and set(word[0]) <= set("0123456789abcdef")
     ]
+    other = re.compile(r"(?:blob|tree|commit|tag)(?: \d+)?|refs/\S+|\S+@\{\d+\}: .*|[A-Z] \S+|(?:[0-9a-f]{4} ?)+")
+    return [subject for subject in subjects if not other.fullmatch(subject)]
 
 
 @claim("git log", rf"(?P<number>{FIGURE}) commits?, one a line(?: · (?P<refs>{FIGURE}) with names)?")

@@ -344,7 +344,7 @@ def history(rng: random.Random) -> bytes:
         merge = "Merge: 1234567 89abcde\n" if rng.random() < 0.1 else ""
         parts.append(
             f"commit {rng.getrandbits(160):040x}{rng.choice(['', ' (tag: v1)'])}\n{merge}Author: {rng.choice(['Ann Lee', 'Bob', 'Ćiril'])} <a@b.c>\n"
-            f"Date:   Mon {at} {zone}\n\n    {_say(rng)}\n\n    Date: none\n"
+            f"Date:   Mon {at} {zone}\n" + (f"\n    {_say(rng)}\n\n    Date: none\n" if n % 7 else "")
         )
     return "\n".join(parts).encode()
 
@@ -360,6 +360,23 @@ def one_line_history(rng: random.Random) -> bytes:
         return f"{rng.choice(['* ', '| * ']) if is_drawn else ''}{rng.getrandbits(32):08x}a {refs}{_say(rng)}"
 
     return _lines(rng, line, 8)
+
+
+def objects(rng: random.Random) -> bytes:
+    """Lines that begin as those of `git log --oneline` do, and are none: bytes of a file, objects, references."""
+    form = rng.choice(["{at:07x} {bytes}", "{id:040x} {kind} {n}", "{id:040x} refs/tags/v{n}", "{at:08x} T symbol_{n}", "{id:09x} HEAD@{{{n}}}: commit: {say}"])  # fmt: skip
+    return _lines(
+        rng,
+        lambda n: form.format(
+            at=16 * n,
+            bytes=" ".join(f"{rng.getrandbits(16):04x}" for _ in range(8)),
+            id=rng.getrandbits(36),
+            kind=rng.choice(["blob", "tree", "commit"]),
+            n=n,
+            say=_say(rng),
+        ),
+        60,
+    )
 
 
 def graph(rng: random.Random) -> bytes:
@@ -539,7 +556,7 @@ MADE: dict[str, Make] = {
     "table": table, "aligned": aligned, "open quote": open_quote,
     "log": log, "zones": zones, "hours": hours, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
     "shapes": shapes, "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report,
-    "wrapped": wrapped, "history": history, "one line": one_line_history, "graph": graph, "made": made, "maven": maven, "gradle": gradle, "build": build, "records": records,
+    "wrapped": wrapped, "history": history, "one line": one_line_history, "objects": objects, "graph": graph, "made": made, "maven": maven, "gradle": gradle, "build": build, "records": records,
     "ndjson": ndjson, "yaml": yaml, "toml": toml, "metrics": metrics, "sql": sql, "script": script,
 }  # fmt: skip
 

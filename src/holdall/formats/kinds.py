@@ -40,6 +40,10 @@ _COMMIT = lazy_pattern(
     r"(?:[|\\/] {1,3}){0,20}Author: ",
     re.MULTILINE,
 )
+# What follows a name in lists of what is no commit, or of more than commits: objects, references, bytes, symbols.
+_NO_SUBJECT = lazy_pattern(
+    r"(?:(?:blob|tree|commit|tag)(?: \d+)?|refs/\S+|\S+@\{.*|[0-9a-f]{2,8}(?: [0-9a-f]{2,8}){2,}|(?:[A-Za-z] )?\S+)\s*"
+)
 ONE_LINE_COMMIT = lazy_pattern(r"(?:[*|\\/_ .-]{0,60} )?((?:[0-9a-f]{7,14}|[0-9a-f]{40}|[0-9a-f]{64})) (?! )\S")
 GRAPH_ONLY = lazy_pattern(r"[|\\/_ .-]{1,120}")
 _ABBREVIATED = 3  # signs by which short names of commits differ in length
@@ -459,17 +463,18 @@ def is_git_log(ends: Ends) -> bool:
     """Commits with their authors and dates, or one a line. One that is mostly what they changed is a diff."""
     if ends.start.startswith(("commit ", "* commit ")):
         return len(_COMMIT.findall(ends.text)) * 60 > len(ends.lines)
-    lines = ends.sampled
+    lines = list(dict.fromkeys(ends.sampled))
     commits: list[str] = []
-    others = 0
+    others = unlike = 0
     for line in lines:
         if (found := ONE_LINE_COMMIT.match(line)) and _BLAMED.match(line, found.end(1)) is None:
             commits.append(found[1])
+            unlike += _NO_SUBJECT.fullmatch(line, found.end() - 1) is not None
         elif GRAPH_ONLY.fullmatch(line) is None:
             others += 1
             if others * 20 > len(lines):  # most outputs are something else: not all of them is looked at
                 return False
-    if len(commits) < 3:
+    if len(commits) < 3 or unlike * 2 > len(commits) or len(set(commits)) < len(commits):
         return False
     # Of git's making: as many signs each, or nearly, and not all of them digits.
     return max(map(len, commits)) - min(map(len, commits)) <= _ABBREVIATED and not all(map(str.isdigit, commits))

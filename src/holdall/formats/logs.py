@@ -294,8 +294,10 @@ def access_log_outline(sample: Sample, room: Room) -> Outline:
 _COMMIT = lazy_pattern(
     rb"\ncommit (?P<id>[0-9a-f]{7,64})\b[^\n]{0,400}(?:\n(?!Author:)\w[^\n]{0,400}){0,6}"
     rb"\nAuthor: +(?P<author>[^\n<]{0,200}?) *(?:<[^\n]{0,200})?(?:\n(?!Date:|AuthorDate:)\w[^\n]{0,400}){0,6}"
-    rb"\n(?:Author)?Date: +(?P<date>[^\n]{1,60})(?:\n\w[^\n]{0,400}){0,4}\n\r?\n {4}(?P<subject>[^\n]{0,300})"
+    rb"\n(?:Author)?Date: +(?P<date>[^\n]{1,60})(?:\n(?!commit )\w[^\n]{0,400}){0,4}"
+    rb"(?:\n\r?\n {4}(?P<subject>[^\n]{0,300}))?"  # a commit may have no message
 )
+_BEGUN = lazy_pattern(rb"\ncommit [0-9a-f]{7}")
 _DATE = lazy_pattern(r"\w{3} (\w{3}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4}) ([+-])(\d\d)(\d\d)", re.ASCII)
 _DRAWN = lazy_pattern(rb"^(?:[*|\\/_] ?)++", re.MULTILINE)
 _ONE_LINE = lazy_pattern(
@@ -320,7 +322,7 @@ def git_log_outline(sample: Sample, room: Room) -> Outline | None:
         sample = replace(sample, pieces=pieces, line_at=None)
     if sample.whole and sample.size > _HISTORY and (counted := _counted(sample.head)):
         number, dates, authors = counted
-        shown = [(at, match["subject"]) for at, match in _commits(0, sample.head[:_FIRST_COMMITS])][:_SUBJECTS]
+        shown = _subjects(list(_commits(0, sample.head[:_FIRST_COMMITS])))
         told = _told_history(number, _days(dates), authors, exact=True)
         return _history(" · ".join(told), shown, number, sample, room, _by_author(is_drawn))
     looked = sample if sample.size <= _HISTORY else thinned(sample, _HISTORY / sample.size)
@@ -328,9 +330,21 @@ def git_log_outline(sample: Sample, room: Room) -> Outline | None:
     if not found:
         return None
     authors = Counter(match["author"] for _, match in found)
-    told = _told_history(len(found), _days([match["date"] for _, match in found]), authors, exact=looked.whole)
-    shown = [(at, match["subject"]) for at, match in found[:_SUBJECTS] if at < len(looked.head)]
-    return _history(" · ".join(told), shown, len(found), looked, room, _by_author(is_drawn))
+    begun = sum(len(_BEGUN.findall(data)) + _is_begun(start, data) for start, data in looked.pieces)
+    exact = looked.whole and len(found) == begun  # else some are written in a way that is not known here
+    told = _told_history(len(found), _days([match["date"] for _, match in found]), authors, exact=exact)
+    shown = [(at, subject) for at, subject in _subjects(found) if at < len(looked.head)]
+    return _history(" · ".join(told), shown, len(found), looked, room, _by_author(is_drawn), exact=exact)
+
+
+def _is_begun(start: int, data: bytes) -> bool:
+    """Whether the first line is that of a commit."""
+    return not start and _BEGUN.match(b"\n" + data[:20]) is not None
+
+
+def _subjects(found: list[tuple[int, re.Match[bytes]]]) -> list[tuple[int, bytes]]:
+    """The first lines of messages; a commit may have none."""
+    return [(at, match["subject"]) for at, match in found if match["subject"]][:_SUBJECTS]
 
 
 def _told_history(number: int, days: tuple[str, str] | None, authors: Counter[bytes], *, exact: bool) -> list[str]:
@@ -396,9 +410,16 @@ def _one_line_commits(sample: Sample, room: Room) -> Outline | None:
 
 
 def _history(
-    told: str, shown: list[tuple[int, bytes]], number: int, sample: Sample, room: Room, leads: tuple[Lead, ...]
+    told: str,
+    shown: list[tuple[int, bytes]],
+    number: int,
+    sample: Sample,
+    room: Room,
+    leads: tuple[Lead, ...],
+    *,
+    exact: bool = True,
 ) -> Outline:
-    about = "" if sample.whole else "at least "
+    about = "" if exact and sample.whole else "at least "
     subjects = [f"{sample.place(at)} {cut_bytes(subject, 72)}" for at, subject in shown]
     kept = fitted([told, *subjects], room.after(["… at least 12,345 more commits"]))
     left = number - len(kept) + 1
