@@ -164,7 +164,7 @@ def test_of_other_kinds_too_something_is_proposed() -> None:
             "pytest": ("grep", {"pattern": "test_d", "before": 3, "after": 3}),
             "compiler": ("grep", {"pattern": "^([^:\\s]+):\\d+:\\d+: error", "group": True}),
             "traceback": ("grep", {"pattern": "([\\w.]+Error)\\b", "group": True}),
-            "access log": ("grep", {"pattern": 'HTTP/[\\d.]+" (\\d+)', "group": True}),
+            "access log": ("grep", {"pattern": '\\] ".*?" (\\d{3})\\b', "group": True}),
         }
     )
 

@@ -75,9 +75,9 @@ def level_of(line: str) -> str:
     behind the time.
     """
     time = re.match(r"\W{0,9}\d{4}.\d\d.\d\d.\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\W{1,5}", line)
-    for found in re.finditer(r"[A-Za-z]+", line[:110]):
+    for found in re.finditer(r"[A-Za-z]+", line[:1000]):
         before, after = line[: found.start()][-1:], line[found.end() : found.end() + 1]
-        if found[0].upper() not in _LEVELS or (found.end() == 110 and len(line) > 110):
+        if found[0].upper() not in _LEVELS:
             continue
         bracketed = before in ("[", "<") or line[: found.start()].endswith(("level=", 'level="')) or not found.start()
         bracketed = bracketed or (time is not None and found.start() == time.end() and after in ("", *" \t\r]:|,"))
@@ -111,10 +111,28 @@ def the_summary_of_a_log(found: re.Match[str], output: Output) -> None:
         elif re.match(r"(?:GET|POST|HEAD|PUT|DELETE|OPTIONS|PATCH)\b", part):
             _counted(part, Counter(map(_method, output.lines)), sampled is not None)
         else:
-            stamped = [line for line, time in zip(output.lines, output.once(_times), strict=True) if time]
-            counts = Counter(map(level_of, stamped or output.lines))
+            counts = Counter(output.once(_levels))
             counts.update(map(program_of, output.lines) if sampled else ())
-            _counted(part, counts, sampled is not None, sum(counts.values()) if not sampled else len(output.lines))
+            total = sum(counts.values()) if not sampled else len(output.lines)
+            _counted(part, counts, sampled is not None, total, exact=not output.once(_has_other_levels))
+
+
+def _levels(output: Output) -> list[str]:
+    """Where lines have times, one without is the rest of another, and has a level only where it begins with it."""
+    times = output.once(_times)
+    if not any(times):
+        return [*map(level_of, output.lines)]
+    first = re.compile(rf"[\[<(]?(?:level=)?({'|'.join(_LEVELS)})\b(?![-])", re.IGNORECASE)
+    lines = zip(output.lines, times, strict=True)
+    return [
+        level_of(line) if time else found[1].upper() if (found := first.match(line)) else "" for line, time in lines
+    ]
+
+
+def _has_other_levels(output: Output) -> bool:
+    """Whether lines have a level that may not be theirs, or where nobody looks."""
+    pairs = zip(output.lines, output.once(_levels), strict=True)
+    return any(level_of(line[:110]) != level for line, level in pairs)
 
 
 def _span(part: str, output: Output, *, exact: bool) -> None:
@@ -138,7 +156,7 @@ def _programs(part: str, output: Output) -> None:
         _counted(named, counts, sampled=False)
 
 
-def _counted(part: str, counts: Counter[str], sampled: bool, total: int = 0) -> None:
+def _counted(part: str, counts: Counter[str], sampled: bool, total: int = 0, *, exact: bool = True) -> None:
     total = total or counts.total()
     del counts[""]
     shown = [each for each in part.split(", ") if each != "…"]
@@ -147,19 +165,19 @@ def _counted(part: str, counts: Counter[str], sampled: bool, total: int = 0) -> 
             name, figure = re.split(r" (?=[~<>])", each)
             share_agrees(figure, counts[name] / total, name)
         else:
-            name, _, figure = each.rpartition(" ")
-            agrees(figure.lstrip("×"), counts[name], name)
-    if not sampled and not part.endswith("…"):
+            name, figure = re.split(rf" (?=×?{FIGURE}$)", each, maxsplit=1)
+            agrees(figure.lstrip("×"), counts[name], name, exact=exact)
+    if not sampled and not part.endswith("…") and " at least " not in part:
         is_so(len(shown), len(counts), "names")
 
 
 def _status(line: str) -> str:
-    found = re.search(r'\] "[A-Z]+ .*?(?<!\\)" (\d{3})(?!\d)', line)
+    found = re.search(r'\] ".*?(?<!\\)" (\d{3})(?!\d)', line)
     return found[1] if found else ""
 
 
 def _method(line: str) -> str:
-    found = re.search(r'\] "([A-Z]+) .*?(?<!\\)" \d{3}(?!\d)', line)
+    found = re.search(r'\] "([A-Z-]{3,}) .*?(?<!\\)" \d{3}(?!\d)', line)
     return found[1] if found else ""
 
 

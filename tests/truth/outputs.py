@@ -77,6 +77,22 @@ def log(rng: random.Random) -> bytes:
     return _lines(rng, line)
 
 
+def mixed_log(rng: random.Random) -> bytes:
+    """With paths of any length before the level, beside lines of another program without times."""
+    paths = [f"/opt/{'deep/' * rng.randrange(40)}{name}.py" for name in rng.sample(_WORDS, 3)]
+    other = rng.choice(["{l} {m}", "[{l}] {m}", "level={s} msg={m}", "worker {l} {m}", "    {l} {m}", "{m}"])
+
+    def line(n: int) -> str:
+        level = rng.choice(["INFO", "INFO", "ERROR"])
+        if rng.random() < 0.4:
+            return other.format(l=level, s=level.lower(), m=_say(rng))
+        return (
+            f"2026-01-{n // 1440 + 1:02} {n // 60 % 24:02}:{n % 60:02}:07 {rng.choice(paths)}:{n} {level} {_say(rng)}"
+        )
+
+    return _lines(rng, line, 50)
+
+
 def zones(rng: random.Random) -> bytes:
     """A log by local time, of several zones or over the end of summer time."""
     form = rng.choice(["{:%Y-%m-%dT%H:%M:%S%z} INFO", "{:%Y-%m-%d %H:%M:%S %z} [INFO]", '1.2.3.4 - - [{:%d/%b/%Y:%H:%M:%S %z}] "GET / HTTP/1.1" 200'])  # fmt: skip
@@ -129,9 +145,14 @@ def access_log(rng: random.Random) -> bytes:
         method, status = rng.choice(["GET", "GET", "POST", "HEAD"]), rng.choice([200, 200, 200, 301, 404, 500, 503])
         at = n * 61 + rng.randrange(50)
         path = f"/{rng.choice(_WORDS)}/{rng.randrange(50)}" + rng.choice(["", "?q=a b", '?x=\\"y\\"'])
+        said = f"{method} {path} HTTP/1.1"
+        if rng.random() < 0.1:  # what is no HTTP
+            said, status = rng.choice(
+                [("\\x16\\x03\\x01", 400), ("-", 408), ("SSH-2.0-Go", 400), ("M-SEARCH * HTTP/1.1", 501)]
+            )
         return (
             f"192.168.{n % 9}.{rng.randrange(255)} - {rng.choice(['-', 'ann'])} [{1 + at // 86400:02}/{_MONTHS[n % 2]}/2026:{at // 3600 % 24:02}:"
-            f'{at // 60 % 60:02}:{at % 60:02} +0000] "{method} {path} HTTP/1.1" {status} {rng.randrange(9999)} "-" "curl/8"'
+            f'{at // 60 % 60:02}:{at % 60:02} +0000] "{said}" {status} {rng.randrange(9999)} "-" "curl/8"'
         )
 
     return _lines(rng, line, most=300)
@@ -554,7 +575,7 @@ def aligned(dice: random.Random) -> bytes:
 
 MADE: dict[str, Make] = {
     "table": table, "aligned": aligned, "open quote": open_quote,
-    "log": log, "zones": zones, "hours": hours, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
+    "log": log, "mixed log": mixed_log, "zones": zones, "hours": hours, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
     "shapes": shapes, "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report,
     "wrapped": wrapped, "history": history, "one line": one_line_history, "objects": objects, "graph": graph, "made": made, "maven": maven, "gradle": gradle, "build": build, "records": records,
     "ndjson": ndjson, "yaml": yaml, "toml": toml, "metrics": metrics, "sql": sql, "script": script,

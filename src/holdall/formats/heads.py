@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import lru_cache
 from itertools import compress, groupby
-from operator import itemgetter
+from operator import itemgetter, not_
 
 from holdall.formats.outline import spread
 from holdall.values.patterns import lazy_pattern
@@ -57,11 +57,16 @@ _INSIDE_UP_TO = 120  # bytes of a line in which its time is looked for
 _NAMES = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|ERR|FATAL|CRIT(?:ICAL)?|SEVERE|ALERT|EMERG|PANIC"
 _LEVEL_WORDS = ("INFO", "WARN", "ERR", "DEBUG", "TRACE", "NOTICE", "FATAL", "CRIT", "SEVERE", "ALERT", "EMERG", "PANIC")
 _LEVEL_UP_TO = 110
+_FAR = 1000
 _LEVEL = lazy_pattern(
     rf"(?<![^\s\[(<|=\":])(?:(?P<upper>{_NAMES})(?![^\s\])>|:,\"])"
     rf"|(?:(?<=[\[<])|(?<=level=)|(?<=level=\")|(?<=severity=)|(?<=severity=\")|(?<=^))(?i:(?P<any>{_NAMES}))(?![\w-]))",
     re.ASCII,
 )
+_BEGINS_WITH_LEVEL = lazy_pattern(
+    rf"[\[<(]?(?:level=\"?|severity=\"?)?(?i:(?P<any>{_NAMES}))(?=[\s:\]>)|,\"]|\Z)".encode(), re.ASCII
+)
+_REST_OF_LINE = lazy_pattern(rb"\s|Caused by: |Traceback \(most recent|[\w.$]{0,200}(?:Error|Exception)\b", re.ASCII)
 _BEHIND_TIME = lazy_pattern(  # in small letters, many write it there with nothing around it
     rf"(?i:(?P<any>{_NAMES}))(?=[\s:\]|,]|\Z)", re.ASCII
 )
@@ -129,19 +134,20 @@ def _program(rest: str) -> re.Match[str] | None:
     return found if found and not _LEVEL.fullmatch(found["host"]) else None
 
 
-def _level(line: str) -> str:
-    found = _level_in(line)
+def _level(line: str, up_to: int = _LEVEL_UP_TO) -> str:
+    found = _level_in(line, up_to)
     return found[found.lastgroup or 0].upper() if found else ""
 
 
-def _level_in(line: str) -> re.Match[str] | None:
-    line = line[:_LEVEL_UP_TO]
+def _level_in(line: str, up_to: int = _LEVEL_UP_TO) -> re.Match[str] | None:
+    line = line[: up_to + 1]  # a word that ends there may go on
     upper = line.upper()
     # Nine of ten lines have none of the words: to look for these costs a tenth of what the pattern does.
     if not any(word in upper for word in _LEVEL_WORDS):
         return None
     lead = _LEAD.match(line)
-    return (lead and _BEHIND_TIME.match(line, lead.end())) or _LEVEL.search(line)
+    found = (lead and _BEHIND_TIME.match(line, lead.end())) or _LEVEL.search(line)
+    return found if found and found.end() <= up_to else None
 
 
 def _place(line: str, *, leads: bool = False) -> _Place | None:
@@ -158,14 +164,15 @@ def _place_behind(line: str, lead: re.Match[str] | None, *, leads: bool = False)
 
 
 _REQUEST = lazy_pattern(
-    rb"\S{1,100} [^\[]{1,120}\[[^\]]{1,60}\] \"([A-Z]{3,10}) [^\"\\]*+(?:\\.[^\"\\]*+)*+\" (\d{3})\b", re.DOTALL
+    rb"\S{1,100} [^\[]{1,120}\[[^\]]{1,60}\] \"(?:([A-Z][A-Z_-]{2,20}) )?[^\"\\]*+(?:\\.[^\"\\]*+)*+\" (\d{3})\b",
+    re.DOTALL,
 )
 
 
-def request(line: bytes) -> tuple[bytes, ...] | None:
-    """Method and status of a line of a web server's access log."""
+def request(line: bytes) -> tuple[bytes | None, bytes] | None:
+    """Method and status of a line of a web server's access log. What is no HTTP has a status, and no method."""
     found = _REQUEST.match(line)
-    return found.groups() if found else None
+    return (found[1], found[2]) if found else None
 
 
 def requests(texts: list[bytes]) -> tuple[Counter[str], Counter[str]]:
@@ -175,8 +182,9 @@ def requests(texts: list[bytes]) -> tuple[Counter[str], Counter[str]]:
     statuses: Counter[str] = Counter()
     for each, number in found.items():
         if each:
-            methods[each[0].decode()] += number
             statuses[each[1].decode()] += number
+            if each[0]:
+                methods[each[0].decode()] += number
     return methods, statuses
 
 
@@ -202,6 +210,7 @@ class Tally:
     last: str = ""
     at: int = 0  # the byte of a line at which most times start
     exact: bool = True
+    levels_exact: bool = True  # else more lines may have one
 
 
 class _TooManyError(Exception):
@@ -244,14 +253,15 @@ def _tally(texts: list[bytes], exact: bool) -> Tally:
             each.decode("latin-1").strip() for each in beginnings.first_and_last(form, leads=leads)
         )
     if levels:
-        found.levels = beginnings.levels()
+        found.levels, found.levels_exact = beginnings.levels()
     return found
 
 
 class _Beginnings:
     """The first bytes of lines, any digit as 0: where two are the same, both have their time and level there.
 
-    Once times have been found, a line without one is taken for the rest of another, and has no level.
+    Once times have been found, a line without one is taken for the rest of another, and has a level only where it
+    begins with it.
     """
 
     def __init__(self, texts: list[bytes], length: int, *, leads: bool) -> None:
@@ -259,12 +269,14 @@ class _Beginnings:
         self._texts, self._length = texts, length
         self._keys = _without_digits([text[:length] for text in texts])
         self._known = dict(zip(self._keys, texts, strict=True))  # a line of each
+        self._rests: Counter[bytes] = Counter()  # of lines without a time
         if leads and len(self._known) > _MANY:  # no digit, no time: these need not be read
             self._keep([b"0" in key for key in self._keys])
         if len(self._known) > _MANY and len(texts) > _ONE_BY_ONE:
             raise _TooManyError
 
     def _keep(self, which: Sequence[object]) -> None:
+        self._rests.update(compress(self._keys, map(not_, which)))
         self._texts, self._keys = list(compress(self._texts, which)), list(compress(self._keys, which))
         self._known = dict(zip(self._keys, self._texts, strict=True))
 
@@ -300,20 +312,35 @@ class _Beginnings:
             return min(self._texts)[:end], max(self._texts)[:end]
         return _first_and_last([text[start:end] for text in self._texts], form)
 
-    def levels(self) -> Counter[str]:
-        """A line without a level where others have it is read by itself."""
-        # A word that ends with what is compared may go on after it.
-        told = {key: _level(text[: self._length - 1].decode("latin-1")) for key, text in self._known.items()}
+    def levels(self) -> tuple[Counter[str], bool]:
+        """How often each occurs, and whether these are all. A line where others have one is read by itself."""
+        most = min(self._length - 1, _LEVEL_UP_TO)
+        told = {key: _level(text[: self._length].decode("latin-1"), most) for key, text in self._known.items()}
         found: Counter[str] = Counter()
         for key, number in Counter(self._keys).items():
             found[told[key]] += number
         unsure = {key for key, level in told.items() if not level and len(key) >= self._length - 1}
+        exact = True
         if unsure:
             _check_few(self._keys, unsure)
             rest = [text for text, key in zip(self._texts, self._keys, strict=True) if key in unsure]
-            found.update([_level(text[:_LEVEL_UP_TO].decode("latin-1")) for text in rest])
+            levels = [_level(text[: _LEVEL_UP_TO + 1].decode("latin-1")) for text in rest]
+            found.update(levels)
+            exact = not any(not level and _is_far(text) for text, level in zip(rest, levels, strict=True))
+        others: list[bytes] = []
+        for key, number in self._rests.items():
+            if level := _BEGINS_WITH_LEVEL.match(key):
+                found[level["any"].decode().upper()] += number
+            elif exact and not _REST_OF_LINE.match(key):
+                others.append(key)
         del found[""]
-        return found
+        exact = exact and len(others) <= _MANY and not any(_level_in(key.decode("latin-1")) for key in others)
+        return found, exact
+
+
+def _is_far(text: bytes) -> bool:
+    """Whether a level is further behind in a line than others are looked for."""
+    return len(text) > _LEVEL_UP_TO and _LEVEL.search(text[:_FAR].decode("latin-1"), _LEVEL_UP_TO - 1) is not None
 
 
 def _without_digits(texts: list[bytes]) -> list[bytes]:

@@ -314,7 +314,7 @@ def is_access_log(ends: Ends) -> bool:
     """Of a web server."""
     if '] "' not in ends.start[:4096]:  # between the time and the request
         return False
-    return sum(request(line.encode()) is not None for line in ends.sampled) * 2 > len(ends.sampled)
+    return sum((request(line.encode()) or (None,))[0] is not None for line in ends.sampled) * 2 > len(ends.sampled)
 
 
 def is_metrics(ends: Ends) -> bool:

@@ -212,8 +212,9 @@ _NAMED, _PROGRAMS = 6, 4  # levels or statuses; programs
 
 def _counted(counts: Counter[str], tally: Tally, exact: bool) -> str:
     most = _PROGRAMS if counts is tally.programs else _NAMED
+    all_told = counts is not tally.levels or tally.levels_exact
     shown = [
-        f"{name} {figure(number, True) if exact else share(number, tally.lines)}"
+        f"{name} {figure(number, all_told) if exact else share(number, tally.lines)}"
         for name, number in counts.most_common(most)
     ]
     return ", ".join(shown + (["…"] if len(counts) > most else []))

@@ -474,7 +474,7 @@ def _summary(counted: Tally, lines: Lines, kind: str) -> list[str]:
 def _first_leads(found: list[Trace], kind: str) -> tuple[Lead, ...]:
     """How often each exception was thrown, or each status returned."""
     if kind == "access log":
-        return (Lead("grep", {"pattern": r'HTTP/[\d.]+" (\d+)', "group": True}),)
+        return (Lead("grep", {"pattern": r'\] ".*?" (\d{3})\b', "group": True}),)
     thrown = next((name for name in map(_THROWN_LINE.search, (trace.message for trace in found)) if name), None)
     return (Lead("grep", {"pattern": rf"([\w.]+{thrown[1]})\b", "group": True}),) if thrown else ()
 
