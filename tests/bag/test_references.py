@@ -192,6 +192,12 @@ async def test_what_is_put_in_its_place_is_checked_against_the_tools_schema(tmp_
         assert wrong.is_error
         assert "do not fit the schema of store: rows breaks the rule 'type' (array)" in wrong.content
         assert not called
+        text = await bag.run(store, tool="store", arguments={"rows": f"holdall:{handle}"}, schema=schema)
+        advice = f"(array). holdall:{handle} is passed as text, holdall:{handle}# as the value of its JSON"
+        assert advice in str(text.content)
+        whole = await bag.run(store, tool="store", arguments={"rows": f"holdall:{handle}#"}, schema={"type": "object"})
+        assert isinstance(whole, Inline)
+        assert called.pop() == TABLE
         right = await bag.run(store, tool="store", arguments={"rows": f"holdall:{handle}#/rows"}, schema=schema)
         assert isinstance(right, Inline)
         assert called == [TABLE["rows"]]

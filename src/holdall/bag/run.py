@@ -67,7 +67,7 @@ from holdall.wire.answers import NOT_AN_OBJECT, json_arguments, not_offered, pla
 from holdall.wire.clamp import clamp_error, traceback_of
 from holdall.wire.dialect import View
 from holdall.wire.notes import CANCELLED_BY_CALLER, not_all_kept, unreadable
-from holdall.wire.reference import Named, references_in, replaced
+from holdall.wire.reference import Named, json_advice, references_in, replaced
 from holdall.wire.results import is_known_block, plain_text, take_apart
 from holdall.wire.tool import Ask
 
@@ -367,8 +367,9 @@ async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, An
     new = replaced(arguments, lambda _, where: found[where].value)
     seconds = min(_SCHEMA_SECONDS, core.settings.query_seconds)
     if found and schema is not None and (problem := await schema_complaint(schema, new, seconds)):
+        advice = "".join(json_advice(one, found[one.where].value) for one in references_in(arguments)[:1])
         raise BadReference(
-            f"with what its references name, the arguments do not fit the schema of {foreign(tool)}: {problem}"
+            f"with what its references name, the arguments do not fit the schema of {foreign(tool)}: {problem}{advice}"
         )
     for one in found.values():
         crosses = bool(server) and server != one.server

@@ -75,7 +75,7 @@ def summary(facts: Facts) -> str:
 PREFIX = "holdall:"
 _LINES = lazy_pattern(r"L(?P<first>[0-9]{1,15})(?:-L?(?P<last>[0-9]{1,15}))?", re.ASCII)
 _FRAGMENT = lazy_pattern(r"(?<!!)#")  # `k3f9!#3` is the third member of k3f9
-_FORMS = "holdall:HANDLE, holdall:HANDLE#/json/pointer or holdall:HANDLE#L10-L20"
+_FORMS = "holdall:HANDLE, holdall:HANDLE# (its JSON), holdall:HANDLE#/json/pointer or holdall:HANDLE#L10-L20"
 
 
 @record
@@ -119,6 +119,14 @@ def parse(text: str, where: str) -> Named:
     if not 1 <= first <= last:
         raise BadReference(f"{_place(where)} names lines {first} to {last}. Lines count from 1.")
     return Named(where, handle, lines=(first, last))
+
+
+def json_advice(named: Named, value: object) -> str:
+    """How to pass what is JSON as that, where it did not fit as text."""
+    is_whole = named.pointer is None and named.lines is None
+    if not is_whole or not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
+        return ""
+    return f". {PREFIX}{named.shown} is passed as text, {PREFIX}{named.shown}# as the value of its JSON"
 
 
 def is_reference(value: object) -> bool:
