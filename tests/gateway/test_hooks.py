@@ -210,6 +210,13 @@ def test_a_large_result_of_each_tool_becomes_a_notice_with_shell_commands(agent:
     new = agent.tell(agent.event("Read", {"type": "text", "file": file}))
     assert is_notice(new["file"]["content"], "Read")
     assert (new["type"], new["file"]["numLines"]) == ("text", new["file"]["content"].count("\n") + 1)
+    for first, told in ((1, ""), (5000, " Line 1 of the output is line 5,000 of the file.")):
+        part = {**file, "startLine": first, "totalLines": 120_123}
+        new = agent.tell(agent.event("Read", {"type": "text", "file": part}))["file"]
+        line, _, notice = new["content"].partition("\n")
+        assert line == f"A part of the file was read: lines {first:,} to {first + 9000:,} of 120,123.{told}"
+        assert is_notice(notice, "Read")
+        assert new["numLines"] == new["totalLines"] == new["content"].count("\n") + 1
     image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
     new = agent.tell(agent.event("mcp__shop__list", [{"type": "text", "text": LONG}, image]))
     assert is_notice(new[0]["text"], "shop/list")

@@ -103,6 +103,13 @@ def _of_claude(event: _Event) -> _Found | None:
 
 
 def _file(about: Mapping[str, Any], text: str) -> dict[str, Any]:
+    first, number, total = (about.get(one) for one in ("startLine", "numLines", "totalLines"))
+    if number == text.count("\n") + 1:  # the same lines, masked
+        return {**about, "content": text}
+    if isinstance(first, int) and isinstance(number, int) and isinstance(total, int) and number < total:
+        from holdall.wire.notes import part_of_file
+
+        text = f"{part_of_file(first, number, total)}\n{text}"
     lines = text.count("\n") + 1
     return {**about, "content": text, "startLine": 1, "numLines": lines, "totalLines": lines}
 

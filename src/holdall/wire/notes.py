@@ -124,6 +124,12 @@ def withheld_note(problem: str) -> str:
     return f"[not shown and not kept: it could not be looked through for secrets, as the tool's policy demands ({why})]"
 
 
+def part_of_file(first: int, number: int, total: int) -> str:
+    """Above a notice: what was kept is what the agent has read, and that is not all of the file."""
+    told = f"A part of the file was read: lines {first:,} to {first + number - 1:,} of {total:,}."
+    return told if first == 1 else f"{told} Line 1 of the output is line {first:,} of the file."
+
+
 def images_left_out(count: int) -> str:
     """Behind a notice, where the agent can be told of a text only."""
     return f"[{plural(count, 'image')} beside this text cannot be passed on with it: ask for an image alone]"
