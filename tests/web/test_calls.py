@@ -105,7 +105,7 @@ async def test_one_search_finds_a_call_and_a_word_in_any_session(home: Path) -> 
         assert 'hx-get="/calls?q=pay-417"' in first
         page = browser.get("/calls?q=pay-417").text
         assert f'href="/s/{session}/calls?q=pay-417"' in page
-        link = re.search(rf'href="/s/{agents}/messages\?q=pay-417#(said-\w+)" data-row>calls final_report</a>', page)
+        link = re.search(rf'href="/s/{agents}/messages\?q=pay-417#(said-\w+)" data-row>calls</a> <q>final_report', page)
         assert link is not None
         assert f'data-said="{link[1]}"' in browser.get(f"/s/{agents}/messages?q=pay-417").text
         assert "it was &lt;<mark>PAY-417</mark>&gt;" in page

@@ -1,6 +1,7 @@
 """The first page: every session, newest first, with what it kept; from a cache that is never wrong for long."""
 
 import os
+import re
 import time
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from holdall import blocking
 from holdall.bag import Holdall
 from holdall.bag.holdall import open_read_only
 from holdall.bag.overview import Overview
+from holdall.policy.folds import PERSON
 from holdall.store.directory.summaries import NAME
 from holdall.store.opening import open_store
 from holdall.values.errors import NothingFound, UsageError
@@ -57,6 +59,22 @@ async def test_a_price_that_nobody_knows_is_said_to_be_unknown(home: Path) -> No
         while "yet to be counted" in totals:
             totals = browser.get("/sessions/totals").text
     assert ["price unknown" in page for page in (*pages, totals)] == [True] * 3
+
+
+async def test_what_people_ask_about_a_run_is_in_the_totals_and_apart_from_it(home: Path) -> None:
+    told = await investigation(home)
+    with client(home) as browser:
+        before = browser.get("/sessions/totals").text
+    async with Holdall.open(home=str(home), session="investigation") as bag:
+        bag.journal.reader = PERSON
+        bag.journal.record("asked", purpose="map", model="m", input_tokens=10, output_tokens=1, cost=9.25)
+    with client(home) as browser:
+        after, first, page = (browser.get(one).text for one in ("/sessions/totals", "/", f"/s/{told.session}"))
+    cost = re.compile(r"cost of models</dt><dd>(?:at least )?\$([\d.]+)")
+    (then,), (now,) = cost.findall(before), cost.findall(after)
+    assert abs(float(now) - float(then) - 9.25) < 0.01
+    assert "<li>$9.25 for questions of people</li>" in first
+    assert "<dt>cost of people's questions</dt><dd>$9.25</dd>" in page
 
 
 async def test_sessions_stand_newest_first_with_their_totals(home: Path) -> None:

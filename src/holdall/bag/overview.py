@@ -46,6 +46,8 @@ class Summary:
     model_tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0  # calls of models whose price is not known
+    people_cost: float = 0.0  # of what people asked models about the run of an agent, which is no part of it
+    people_unpriced: int = 0
     turns: int = 0
     agents: int = 0
     tools: tuple[str, ...] = ()
@@ -301,6 +303,7 @@ def _sum(sessions: Iterable[Summary]) -> Summary:
             total, outputs=total.outputs + one.outputs, bytes=total.bytes + one.bytes, cost=total.cost + one.cost,
             tokens_kept_out=total.tokens_kept_out + one.tokens_kept_out, running=total.running + one.is_running,
             model_tokens=total.model_tokens + one.model_tokens, unpriced=total.unpriced + one.unpriced,
+            people_cost=total.people_cost + one.people_cost, people_unpriced=total.people_unpriced + one.people_unpriced,
         )  # fmt: skip
     return total
 
@@ -320,10 +323,12 @@ def _families(sessions: Mapping[str, Summary]) -> list[Summary]:
 def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     every = store.outputs(info)
     outputs = [facts for facts in every if facts.state != "expired"]
-    counters = Counters()
+    counters, people = Counters(), Counters()
     status, model, is_open, first, last = "", "", False, math.inf, -math.inf
     for event in logged_events(store, info):
         if counters.turns and event.data.get("reader") == PERSON:
+            with contextlib.suppress(ValueError, OverflowError):
+                people.add(event)
             continue  # no part of the run of an agent
         with contextlib.suppress(ValueError, OverflowError):  # a number in a damaged log that is none
             counters.add(event)
@@ -337,12 +342,12 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
         elif event.kind == "reported":
             status, is_open = str(event.data.get("status", "")), False
     running = sum(facts.state == "running" for facts in outputs)
-    cost = counters.model_cost if math.isfinite(counters.model_cost) else 0.0
+    cost, of_people = (one.model_cost if math.isfinite(one.model_cost) else 0.0 for one in (counters, people))
     return Summary(
         info.id, info.name, info.created, info.parent, is_known=True,
         outputs=len(outputs), bytes=sum(facts.measure.bytes for facts in outputs),
         gone=len(every) - len(outputs), tokens_kept_out=counters.tokens_kept_out, model_tokens=counters.model_tokens,
-        cost=cost, unpriced=counters.unpriced_calls,
+        cost=cost, unpriced=counters.unpriced_calls, people_cost=of_people, people_unpriced=people.unpriced_calls,
         turns=counters.turns, agents=counters.agents, tools=_tools(outputs), running=running,
         last=last if math.isfinite(last) else info.created,
         status=status, is_open=is_open, model=model, task=_task(store, info),

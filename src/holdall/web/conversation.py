@@ -262,7 +262,7 @@ def parts_of(entry: Message | Beside | Replaced | None) -> list[tuple[str, str]]
         case User(text):
             return [("user", text)]
         case Assistant(text, calls):
-            return [("model", text), *((f"calls {call.name}", written(call.arguments)) for call in calls)]
+            return [("model", text), *(("calls", f"{call.name} {written(call.arguments)}") for call in calls)]
         case ToolResult(_, name, text):
             return [(name, text)]
         case Beside(notice):
