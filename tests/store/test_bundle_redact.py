@@ -612,6 +612,27 @@ WRITTEN: dict[str, str] = {
     "XML in HTML": "<pre>&lt;password&gt;{}&lt;/password&gt;</pre>",
     "an address in HTML": '<a href="https://x.example/b?a=1&amp;api_key={}&amp;b=2">b</a>',
     "pgpass of Windows": "db.example:5432:shop:app:{}\r\n",
+    "a label in bold": "**Password:** {}\n- **DB password**: `{}`\n",
+    "a token in bold": "- **Access Token**: `{}`\n",
+    "a label in a cell in bold": "| **Password** | `{}` |\n",
+    "a label in bold in HTML": "<b>Password:</b> {}<br>\n<li><strong>Password</strong>: <code>{}</code></li>",
+    "a list of terms": "<dl><dt>Password</dt>\n<dd>{}</dd></dl>",
+    "a value in a tag": "<p>Password: <code>{}</code></p>",
+    "a label of words": "Pass phrase: {}\nPasscode: {}\n",
+    "nodemailer": "auth: {{ user: 'a', pass: '{}' }}\nauth: {{ user: \"a\", smtp_pass: \"{}\" }}",
+    "pass in YAML": "smtp:\n  user: a\n  pass: {}\n",
+    "pass in an address": "GET /login?user=bob&pass={}&x=1",
+    "pass in a log": "login user=bob pass={} ok",
+    "pass in the environment": "EMAIL_PASS={}\nDB_PW={}\n",
+    "rclone": "[remote]\nuser = bob\npass = {}\n",
+    "pass in a flag": "tool --pass {} --user a\nplink -pw {} bob@h",
+    "pass in XML": "<pass>{}</pass><pwd>{}</pwd>",
+    "a property of Spring": '<property name="password">{}</property>',
+    "an entry of Java": '<entry key="password">{}</entry>',
+    "a string of Android": '<string name="api_key">{}</string>',
+    "a setting of .NET": '<setting name="Password" serializeAs="String">\n<value>{}</value></setting>',
+    "a property of Hadoop": "<property>\n<name>fs.s3a.secret.key</name>\n<value>{}</value>\n</property>",
+    "the answers of Windows": "<Password>\n<Value>{}</Value>\n</Password>",
     "Redis": "requirepass {}\n",
     "the answer of Redis": '1) "requirepass"\n2) "{}"\n',
     "a switch": "enable secret 5 {}\n",
@@ -655,6 +676,40 @@ def test_what_stands_near_such_a_name_and_is_no_value_stays(text: str) -> None:
     assert _masked(text) == text
 
 
+LABELS = [
+    "API Key: {}", "Secret Key: {}", "- **Access Key**: `{}`", "Private Key: {}", "**Encryption Key:** {}", "AZURE_OPENAI_KEY={}",
+    "AZURE_STORAGE_KEY={}", "APP_KEY=base64:{}", "FERNET_KEY={}", "JWT_KEY: {}", "HMAC_KEY={}", "x-functions-key: {}",
+    "Ocp-Apim-Subscription-Key: {}", "Pre-Shared Key (PSK): {}", '{{"primaryKey": "{}"}}', '{{"key1": "{}"}}', "PresharedKey = {}",
+    '[{{"keyName": "key1", "permissions": "FULL", "value": "{}0123456789"}}]',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", LABELS)
+@pytest.mark.parametrize("value", ["iK2ZWeqhFWCEPyYngFb51yBMWXaSCrUZ", "a778541eb4791def15cfa985bb2d7b3b"])
+@requirement("bundle:redaction-recall")
+def test_a_key_is_masked_below_a_label_of_words(form: str, value: str) -> None:
+    assert value[4:] not in _masked(form.format(value))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["pass: 12 tests", "key: value", "PASS src/x.test.js", "PASS: test_login (0.12s)", "--- PASS: TestX/sub_case#01 (0.00s)",
+     "PASS: TestFoo2Bar", "PASS [  0.123s] crate::mod::test_name_2", "pass: 12/12", "pass=100.0%", "pass=3.5ms", "pass: v1.2.3",
+     "second_pass = optimize_v2", "render_pass: shadowMap", "--pass 2", "--two-pass encoder", "pass:test_foo.py::test_bar2",
+     "pass: process.env.SMTP_PASS", "pass: ${SMTP_PASS}", "auth: { user, pass }", "pass: config.smtp.pass", "pass = getpass.getpass()",
+     "Primary Key: id", "PRIMARY KEY: (id, created_at)", "| Primary Key | id |", "primaryKey: user_id", "Access Key: see docs",
+     "API Key: required", "API key: see https://example.com/docs/api-keys2", "Private Key: RSA-2048", "App key: com.example.MyApp2",
+     "Private key: /etc/ssl/private/key.pem", "Storage key: users/1234/avatar.png", "session key: current_user_id_2", "Shared key: Ctrl+K",
+     "cache_key: 4f2a9c1e0b7d6a5f8c3e2d1b0a9f8e7d6c5b4a39", "ssh_key_path: /home/bob/.ssh/id_ed25519", "**Password:** required",
+     "**Password**: min 8 characters", "- **API Key**: see settings", "**Token:** JWT-based auth", "<b>Password:</b> required",
+     "<dt>Password</dt><dd>The password of the user</dd>", '<property name="password">${db.password}</property>',
+     '<string name="password_hint">At least 8 characters</string>', "<name>dfs.token.max</name><value>4096</value>",
+     "| Name | Access Key | Age |\n|---|---|---|\n| bob | none | 5 |", "| Tokens | 1234567 |", "<td>tokens</td><td>1234567</td>"],
+)  # fmt: skip
+def test_what_only_stands_below_a_label_of_much_else_stays(text: str) -> None:
+    assert _masked(text) == text
+
+
 @pytest.mark.skipif(not PLANT.is_file(), reason="the planted secrets of ../shared/redaction are not here")
 @pytest.mark.parametrize("seed", range(1, 9))
 @requirement("bundle:redaction-recall")
@@ -693,6 +748,7 @@ def test_every_rule_of_the_set_is_used() -> None:
      "a,password\n" * 22_500, "password," * 27_500, "password|\n" * 25_000, 'password,"' * 25_000, "name: password\n" * 17_500,
      '[["' * 80_000, "password:\n" * 25_000, "password: |\n  a\n" * 16_000, "insert into a (password) values ('abc')\n" * 6_500,
      "a  password\n" * 21_000, "\x1b[32ma\x1b[0mb " * 21_000, '["-a","bcdefgh"],' * 15_000, '{"a":"{\\"b\\":\\"c\\"}"},' * 11_000,
+     "api key" * 35_000, "pass" + "*" * 250_000, "pass: " * 41_000, "password<b>" * 22_500, "pass: " + "aB" * 125_000, "a_" * 125_000,
      '1,"a""b=""c"\n' * 17_500, ',"""' * 62_500, ',"""a=""' * 31_000, "&amp;" * 50_000, "&quot;password&quot;: " * 11_000,
      '"kind":"Secret""data":{"a":"bcdef"' * 7_500, "password='\"`" * 21_000, '{"data":{"a":"bcd"},' * 13_000],
     ids=lambda text: text[:8],

@@ -194,6 +194,10 @@ _OWN: tuple[tuple[str, str], ...] = (
         "Secret of Azure",
         r"\.vault\.azure\.net/secrets/[^{}]{0,800}?\"value\"\s*:\s*\"((?:[^\"\\\n]|\\.){3,})\"",
     ),
+    (
+        "Secret of Azure",
+        r"\"keyName\\?\"\s*:[^{}]{0,400}?\"value\\?\"\s*:\s*\\?\"([A-Za-z0-9+/=]{40,})",
+    ),
     ("Password hash", r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id?|d))\$[./A-Za-z0-9,=$+-]{20,}"),
     (
         "Password in a configuration",
@@ -265,7 +269,25 @@ _IN_SENTENCES: tuple[tuple[str, str], ...] = (
     ("Password of Redis", r"(?:^|> )(?:AUTH|auth)[ \t]+(?:\S{1,60}[ \t]+)?[\"']?([^\s\"']{8,})[\"']?[ \t\r]*$"),
     ("Docker Login", r"\"auth\\*\"\s*:\s*\\*\"([A-Za-z0-9+/]{8,}={0,2})"),
     ("Password of a network", r"(?i)\b(?:wpa_?)?psk[\"']?\s*[=:]\s*[\"']?([^\s\"'<>,;]{8,64})"),
+    ("Password in XML", r"(?i)<(?:\w{1,20}:)?(?:pass|pwd)>\s*([^<\s]{6,})\s*</"),
     ("Password in pgpass", r"^[\w.*-]+:(?:[0-9]{2,5}|\*):[a-zA-Z*][\w-]*:[\w-]+:(\S{6,})\r?$"),
+)
+# So are these names of much else: a stage, a test that passed, a column. What they find counts if nobody wrote it.
+_KEYS_OF = (
+    "access|account|activation|admin|aes|api|app|auth|azure|cosmos|deploy|encryption|fernet|functions?|hmac|jwt|licen[cs]e"
+    "|master|openai|pre-?shared|primary|private|product|recovery|secondary|secret|sendgrid|service|session|shared|signing"
+    "|ssh|storage|subscription"
+)
+_MARKS = r"(?:[\\\"'`*_ \t]|</?[a-z]{1,10}(?:\s[^<>]{0,80})?>){0,12}"  # around a name in Markdown, HTML and code
+_MADE_UP = "Secret by its label"
+_LABELLED: tuple[str, ...] = (
+    (
+        rf"(?i)(?:{_KEYS_OF})(?:[ _-]?(?:read-?only[ _-]?)?master)?[ _.-]?key(?:[ _-]?base|[12])?"
+        rf"(?: \([\w -]{{1,20}}\))?{_MARKS}(?:=>|[:=]){_MARKS}((?:base64:)?[A-Za-z0-9+/_.~=-]{{16,}})"
+    ),
+    rf"(?i)(?:^|[^a-z0-9])(?:pass|pw|pass ?code|pass phrase){_MARKS}(?:=>|[:=]){_MARKS}([^\s\"'`<>&]{{6,}})",
+    r"(?i)(?:^|\s)--?(?:[a-z]{1,20}-){0,3}(?:pass|pw)[ =][\"']?([^\s\"'-][^\s\"']{5,})",
+    r"(?i)\bkey[12][\\\"']*\s*[:=]\s*[\\\"']*([A-Za-z0-9+/=]{30,})",
 )
 _WORDS = (
     "access_?key", "auth_?token", "access_?token", "refresh_?token", "bearer_?token", "passphrase", "passwort",
@@ -284,11 +306,18 @@ _NO_SECRET = lazy_pattern(
 )
 
 
+# Names of things, numbers with a unit: `TestLogin2/it_works`, `12.5ms`. A digit before a small letter is in none.
+_OF_WORDS = lazy_pattern(
+    rb"(?:(?<![A-Z])[a-z]++|[A-Z](?:[a-z]{2,}+|[dfknoprsty](?![a-z]))|[A-Z]{2,}+(?![a-z])|[A-Z]{2,}?(?=[A-Z][a-z])"
+    rb"|[A-Z](?![A-Za-z])|(?<![A-Za-z0-9])[0-9]++(?:[A-Za-z]{1,2}(?![A-Za-z0-9]))?|[0-9]{1,4}+(?![a-z0-9])"
+    rb"|[^A-Za-z0-9!$*^~?=])*+"
+)
+_WORD_IN_IT, _LONGEST_OF_WORDS = lazy_pattern(rb"[A-Z]+[a-z]*|[a-z]+"), 200
 _STANDS_FOR_A_VALUE = lazy_pattern(
     rb"(?:<[^<>]*+>|\{\{.*?\}\}|\$\{[^{}]*+\}|\$\{\{.*?\}\}|\$\([^()]*+\)|\{[\w.]*+\}|%\(\w++\)[sdr])(?:[\s\"'`,;)&]|\Z)"
 )
 _CELL = "Password in a table"
-_SENTENCES = frozenset((_CELL, *(kind for kind, _ in _IN_SENTENCES)))
+_SENTENCES = frozenset((_CELL, _MADE_UP, *(kind for kind, _ in _IN_SENTENCES)))
 
 
 @record
@@ -304,6 +333,7 @@ class Rules:
     def __init__(self) -> None:
         self.left_out: list[str] = []  # rules of theirs that RE2 cannot run
         self._rules = [_Rule(kind, _compiled(pattern), is_ours=True) for kind, pattern in (*_OWN, *_IN_SENTENCES)]
+        self._rules += [_Rule(_MADE_UP, _compiled(pattern), is_ours=True) for pattern in _LABELLED]
         self._rules += [_Rule(kind, _compiled(pattern)) for kind, pattern in self._theirs()]
         words = "|".join((*keyword.DENYLIST, *_WORDS)).replace("_?", "[_-]?")
         # A name, perhaps in quotes; a sign between; then the quote that the value begins with, or the value itself.
@@ -352,10 +382,19 @@ class Rules:
             rf"(?i)\(\s*[\"']{around}(?:{words}){around}[\"']\s*,\s*[\"']([^\"'\n]{{3,}})[\"']",
             rf"(?i)\bset_?(?:\w{{0,30}}_?)(?:{words})\w{{0,20}}\([ \t]*[\"']([^\"'\n]{{3,}})[\"']",
             rf"(?i)<[a-z][\w:.-]{{0,40}}\s[^<>]{{0,200}}?\b(?:key|name|id)=[\"']{near}[\"'][^<>]{{0,200}}?\bvalue=[\"']([^\"'<>]{{3,}})[\"']",
+            rf"(?i)<[a-z][\w:.-]{{0,40}}\s[^<>]{{0,200}}?\b(?:key|name|id)=[\"']{near}[\"'][^<>]{{0,200}}>\s*(?:<value>\s*)?([^<\s]{{6,}})\s*</",
+            rf"(?i)(?:<name>\s*{near}\s*</name>|<{near}>)\s*<value>\s*([^<\s]{{6,}})\s*</value>",
             # Two cells: `psql -x`, tables of cloud commands.
-            rf"(?i)^[ \t]*\|?[ \t]*{near}[ \t]*\|[ \t]*([^\s|]{{6,}})[ \t]*\|?[ \t\r]*$",
+            rf"(?i)^[ \t]*\|?[ \t]*\**{near}\**[ \t]*\|[ \t]*([^\s|]{{6,}})[ \t]*\|?[ \t\r]*$",
         )
         self._rules += [_Rule(_CELL, _compiled(one), is_ours=True) for one in beside]
+        # A label in bold, or in a tag of its own, and its value; or the value alone in one.
+        label, tag = rf"(?:{words}|token)[\w-]{{0,20}}(?: \([\w -]{{1,20}}\))?[ \t]*", r"[a-z]{1,10}(?:\s[^<>]{0,80})?>"
+        in_documents = (
+            rf"(?i){label}:?(?:\*\*|__|</{tag}\s*)[ \t]*:?{_MARKS}([^\s<>`|*\"']{{6,}})",
+            rf"(?i){label}:[ \t]*(?:\*\*|__|<{tag})([^\s<>`*]{{6,}})",
+        )
+        self._rules += [_Rule(_MADE_UP, _compiled(one), is_ours=True) for one in in_documents]
         # Names with nothing behind them but, in YAML, the sign of a block; of columns with blanks between; of SQL.
         self._above = _compiled(
             rf"(?i)^([ \t]*(?:-[ \t]+)?)[\"']?[\w.-]{{0,60}}(?:{words})[\w.-]{{0,40}}[\"']?{blank}:"
@@ -706,11 +745,22 @@ def _by_form(rule: _Rule, data: bytes) -> Iterator[Finding]:
             start, end = longest
         if _PLACEHOLDER.fullmatch(data, start, end) or (start and _closes(data, start - 1, start)):
             continue
+        if rule.kind == _MADE_UP and not _is_made_up(data[start:end]):
+            continue
         if rule.kind == _VARIABLE:
             if not _NO_SECRET.fullmatch(data[start:end].strip()) and not _is_folder(data, start):
                 yield from _trimmed(data, start, end, "Secret Keyword")
         elif rule.kind not in _SENTENCES or is_no_word(data[start:end]):
             yield from _trimmed(data, start, end, rule.kind)
+
+
+def _is_made_up(value: bytes) -> bool:
+    value = value.rstrip(b",;)]}")
+    if _NO_SECRET.fullmatch(value):
+        return False
+    if len(value) > _LONGEST_OF_WORDS or not _OF_WORDS.fullmatch(value):
+        return True
+    return 3 * len(_WORD_IN_IT.findall(value)) > len(value)  # so many of them are too short to be words
 
 
 def _is_folder(data: bytes, start: int) -> bool:
