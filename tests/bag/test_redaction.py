@@ -528,6 +528,10 @@ VALUES: dict[str, object] = {
     "below its name": {"password": {"type": "x", "value": VALUE}},
     "a value before its name": {"value": VALUE, "name": "DB_PASSWORD"},
     "a value far from its name": {"name": "DB_PASSWORD", "type": "x", "value": VALUE},
+    "a key": {
+        "env": {"OPENAI_KEY": f"{VALUE}q7Zk2mPw9LxT4bNs", "smtpPass": VALUE},
+        "primaryKey": f"{VALUE}q7Zk2mPw9LxT4bNs",
+    },
     "a Secret": {"data": {"a": VALUE}, "kind": "Secret", "stringData": {"b": VALUE}},
     "a variable": {"Env": ["A=b", f"DB_PASSWORD={VALUE} & more"]},
     "the lines of a key": {"source": [f"{one}\n" for one in KEY], "n": 1},

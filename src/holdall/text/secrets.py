@@ -49,12 +49,15 @@ _COLUMNS = frozenset(("columns", "fields", "header", "headers", "column_names", 
 _ROWS = frozenset(("rows", "data", "values", "records", "results"))
 _HOLDERS, _SHORTEST_HELD = frozenset(("data", "stringdata")), 3
 _QUOTED, _QUOTED_SIGN = lazy_pattern(rb"%[0-9a-fA-F]{2}"), lazy_pattern(rb"%[0-9a-fA-F]{2}|.", re.DOTALL)
-_VALUES = frozenset(("value", "values", "default", "plaintext", "raw"))
-_LABELS = frozenset(("name", "key", "variable", "header", "field", "param", "parameter"))
+_VALUES = frozenset(("value", "values", "default", "plaintext", "raw", "parametervalue", "s", "stringvalue"))
+_LABELS = frozenset(
+    ("name", "key", "variable", "header", "field", "param", "parameter", "label", "parameterkey", "path")
+)
 _LABEL = lazy_pattern(r"[\w.:-]{1,80}")
 _PATH = lazy_pattern(r"(?:/[\w.-]{1,80}){1,10}/(?=[\w.-])")  # before a name in a store of parameters
 _SHORTEST_PAIRED = 8
 _SPLITS = lazy_pattern(rb"[\s\"'`]")
+_IN_DOUBT = lazy_pattern(r"[\w .-]{0,60}(?:key[12]?|pass|pw)")  # names that tell only with their values
 _PLAIN_NAME = lazy_pattern(rb"[a-z_]*+")
 _UNIT = lazy_pattern(
     rb"[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL
@@ -349,7 +352,7 @@ def is_value(name: str) -> bool:
 def label_of(table: Mapping[Any, object]) -> str:
     """What an object says that its value is called; empty if it does not."""
     told = (one for key, one in table.items() if str(key).lower() in _LABELS and isinstance(one, str))
-    labels = (_PATH.sub("", one[:1000], count=1) if one[:1] == "/" else one for one in told)
+    labels = (_PATH.sub("", one[:1000], count=1).removeprefix("/") if one[:1] == "/" else one for one in told)
     return next((one for one in labels if _LABEL.fullmatch(one)), "")
 
 
@@ -427,7 +430,7 @@ class _Walk(Generic[_Place]):
             self._named(self._levels[0], name)
         self.in_row = False  # of which columns have secrets: then it wants to know where it is
         self._deeper = 0  # levels that are too deep to be told apart
-        self._together: list[tuple[bytes, _Place | None, bool | list[tuple[_Place, bytes]]]] = []
+        self._together: list[tuple[bytes, _Place | None, bool | list[tuple[_Place, bytes]], bytes]] = []
         self._bytes = 0
 
     def begin(self) -> None:
@@ -465,7 +468,8 @@ class _Walk(Generic[_Place]):
             level = self._levels.pop()
             if level.label and self._is_secret(level.label):
                 for place, text in level.values or ():
-                    self._whole(place, text, level.label)
+                    if text.lower() != level.label.lower().encode():  # one of those that can be chosen from
+                        self._whole(place, text, level.label)
             for place, text in level.held or () if level.is_sealed else ():
                 self._whole(place, text, level.key)
             if level.entries:
@@ -505,7 +509,7 @@ class _Walk(Generic[_Place]):
             level.values.append((place, text))
         elif level.key == "kind":
             level.is_sealed = text == b"Secret"
-        elif level.key in _LABELS:
+        elif level.key in _LABELS and not (level.label and self._is_secret(level.label)):
             level.label = label_of({level.key: text.decode("utf-8", "replace")})
         if level.entries is not None and not is_key and len(text) >= _SHORTEST_HELD:
             level.entries.append((place, text))
@@ -518,7 +522,8 @@ class _Walk(Generic[_Place]):
         elif not is_key and level.key in _CONTENTS and self._is_packed(place, text) and place in self._hits:
             return  # a file in base64; else a text of its own
         elif len(text) >= _SHORTEST:
-            self._look_at(text, place, is_key)
+            before = f"{level.key}=".encode() if not is_key and _IN_DOUBT.fullmatch(level.key) else b""
+            self._look_at(text, place, is_key, before)
 
     # Inside
 
@@ -579,8 +584,11 @@ class _Walk(Generic[_Place]):
     def _hit(self, place: _Place, text: bytes, found: Finding) -> None:
         self._hits.setdefault(place, (text, []))[1].append(found)
 
-    def _look_at(self, text: bytes, place: _Place | None, what: bool | list[tuple[_Place, bytes]]) -> None:
-        self._together.append((text, place, what))
+    def _look_at(
+        self, text: bytes, place: _Place | None, what: bool | list[tuple[_Place, bytes]], before: bytes = b""
+    ) -> None:
+        """`before` is looked at with it, and never masked."""
+        self._together.append((text, place, what, before))
         self._bytes += len(text)
         if self._bytes >= _TOGETHER:
             carried = self._together[-_CARRIED:] if len(text) < LEFT else []
@@ -593,9 +601,11 @@ class _Walk(Generic[_Place]):
         alone = [one for one in waiting if 0 in one[0]]
         groups = [[one] for one in alone] + [[one for one in waiting if 0 not in one[0]] if alone else waiting]
         for group in groups:
-            places = deque(sorted(self._find(BARRIER.join([text for text, _, _ in group])))) if group else ()
+            joined = BARRIER.join([before + text for text, _, _, before in group])
+            places = deque(sorted(self._find(joined))) if group else ()
             at = 0
-            for text, place, what in group if places else ():
+            for text, place, what, before in group if places else ():
+                at += len(before)
                 end = at + len(text)
                 while places and places[0][0] < end:
                     first, last, kind = places.popleft()
