@@ -175,11 +175,22 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Password in a flag", r"-(?:src|dest|new)?(?:store|key)pass[ =][\"']?([^\s\"']{3,})"),
     ("Password in a flag", r"(?i)\bnet\s+use\s[^\n]{0,200}?/user:\S+\s+([^\s/][^\s]{2,})"),
     ("Password in a flag", r"(?i)\bConvertTo-SecureString\s+(?:-String\s+)?[\"']([^\"'\n]{3,})[\"']"),
+    ("NPM tokens", r"(?:^|[:\s])_auth=\"?([A-Za-z0-9+/]{12,}={0,2})"),
+    ("NPM tokens", r":_authToken[ \t]+\"?([^\s\"'$][^\s\"']{7,})"),
+    ("Password in a command", r"\becho\s+(?:-n\s+)?[\"']?([^\s\"'|$<]{3,})[\"']?\s*\|[^|\n]{1,200}--password-stdin\b"),
+    ("Password in a command", r"\becho\s+[\"']?[\w.-]+:([^\s\"'|$<]{3,})[\"']?\s*\|\s*(?:sudo\s+)?chpasswd\b"),
+    ("Password in a command", r"\baws configure set (?:\S+\.)?aws_(?:secret|session)_\w+ [\"']?([^\s\"'$<]{8,})"),
+    ("Password in a command", r"(?i)\bsqlplus\s+(?:-\S+\s+)*[\"']?[\w.]+/([^\s\"'@/$<]{3,})@"),
+    ("Password in a command", r"\bmysqladmin\s[^\n|;&]{0,200}?\spassword\s+[\"']?([^\s\"'$<]{3,})"),
+    ("Password in a command", r"\brabbitmqctl\s+(?:add_user|change_password)\s+\S+\s+[\"']?([^\s\"'$<]{3,})"),
+    ("Password in a command", r"\b(?:vault|cargo)\s+login\s+(?:token=)?([A-Za-z0-9._-]{20,})"),
+    ("Password in a command", r"\bgh\s+secret\s+set\s[^\n|;&]{0,200}?\s(?:--body|-b)[ =]?[\"']?([^\s\"'$<]{3,})"),
+    ("Password of Redis", r"(?i)\bconfig\s+set\s+(?:requirepass|masterauth)\s+[\"']?([^\s\"']{3,})"),
     (  # with a blank behind its name
         "Variable",
         (
-            r"(?i)^[ \t]*(?:ENV|setenv|set[ \t]+-[a-z]{1,4})[ \t]+\w{0,60}(?:_token|_secret|_key|passw(?:or)?d)\w{0,20}"
-            r"[ \t]+[\"']?([^\s\"'=][^\s\"']{7,})"
+            r"(?i)^[ \t]*(?:ENV|setenv|setx|set[ \t]+-[a-z]{1,4})[ \t]+"
+            r"\w{0,60}(?:_token|_secret|_key|passw(?:or)?d)\w{0,20}[ \t]+[\"']?([^\s\"'=][^\s\"']{7,})"
         ),
     ),
     ("Variable", r"\b(?:[A-Z0-9_]{1,40}_PAT|BW_SESSION)=[\"']?([^\s\"']{16,})"),
@@ -243,15 +254,20 @@ _OWN: tuple[tuple[str, str], ...] = (
 # A pattern for both is slow on a text that has many of either.
 _FLAG_REACH = 600  # bytes
 _FLAGS: tuple[tuple[str, str], ...] = (
-    (r"(?i)\bcurl\b", r"\s(?:-[uU]|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"']+:([^\s\"']{3,})"),
+    (r"(?i)\bcurl\b", r"\s(?:-[a-zA-Z]{0,6}[uU]|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"']+:([^\s\"']{3,})"),
     (r"(?i)\bcurl\b", r"\s(?:-b|--cookie)[ =]?[\"']?[^\s=\"';]+=([^\s\"';]{8,})"),
     (r"(?i)\bredis-cli\b", r"\s-a[ =]?[\"']?([^\s\"']{3,})"),
     (r"(?i)\bmongo(?:sh|dump|restore|export|import|stat)?\b", r"\s-p[ =]?[\"']?([^\s\"'-][^\s\"']{2,})"),
     (r"(?i)\bldap[a-z]{3,10}\b", r"\s-w[ =]?[\"']?([^\s\"']{3,})"),
     (r"(?i)\bhtpasswd\b", r"\s-[a-zA-Z]{0,6}b[a-zA-Z]{0,6}\s+\S+\s+\S+\s+[\"']?([^\s\"']{3,})"),
     (r"(?i)\b(?:mysql|mariadb)", r"\s-p([^\s\"']{3,})"),
+    (r"(?:^|\s)https?(?:\s|$)", r"\s(?:-a|--auth)[ =][\"']?[^\s:\"']+:([^\s\"']{3,})"),
+    (r"(?i)(?:^|\s)(?:sqlcmd|bcp|ipmitool|zip)(?:\s|$)", r"\s-P[ ]?[\"']?([^\s\"'-][^\s\"']{2,})"),
+    (r"(?:^|\s)(?:7z[a-z]?|unrar|rar)\s", r"\s-p([^\s\"']{3,})"),
+    (r"\b(?:smbclient|rpcclient|smbmap)\b", r"\s(?:-U|--user)[ =]?[\"']?[^\s%\"']+%([^\s\"']{3,})"),
+    (r"(?i)\blftp\b", r"\s-u[ ]?[\"']?[^\s,\"']+,([^\s\"']{3,})"),
     (
-        r"(?i)\b(?:sshpass|(?:docker|podman|helm|oras|crane|nerdctl)\b.*\blogin)\b",
+        r"(?i)\b(?:sshpass|(?:docker|podman|helm|oras|crane|nerdctl|az)\b.*\blogin)\b",
         r"\s-p[ =]?[\"']?([^\s\"']{3,})",
     ),
 )
@@ -287,6 +303,7 @@ _LABELLED: tuple[str, ...] = (
     ),
     rf"(?i)(?:^|[^a-z0-9])(?:pass|pw|pass ?code|pass phrase){_MARKS}(?:=>|[:=]){_MARKS}([^\s\"'`<>&]{{6,}})",
     r"(?i)(?:^|\s)--?(?:[a-z]{1,20}-){0,3}(?:pass|pw)[ =][\"']?([^\s\"'-][^\s\"']{5,})",
+    r"(?i)\s-(?:password|passphrase|(?:access-?)?token|api-?key|(?:client-?)?secret)[ =][\"']?([^\s\"'$-][^\s\"']{5,})",
     r"(?i)\bkey[12][\\\"']*\s*[:=]\s*[\\\"']*([A-Za-z0-9+/=]{30,})",
 )
 _WORDS = (
