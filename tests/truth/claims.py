@@ -29,6 +29,7 @@ class Output:
 
     data: bytes
     label: str = ""
+    notice: str = ""
     _known: dict[Callable[["Output"], Any], Any] = field(default_factory=dict[Callable[["Output"], Any], Any])
 
     def once(self, make: "Callable[[Output], T]") -> "T":
@@ -105,7 +106,7 @@ def check_notice(notice: str, data: bytes) -> int:
     header = _HEADER.match(notice)
     if header is None:
         raise FalseClaim(f"no header: {notice[:200]!r}")
-    output = Output(data, header["label"])
+    output = Output(data, header["label"], notice)
     agrees(header["bytes"], len(data), "bytes")
     agrees(header["lines"], data.count(b"\n") + (data[-1:] not in (b"\n", b"")), "lines")
     _tokens(header["tokens"], output)

@@ -88,15 +88,22 @@ def _tables(output: Output) -> dict[str, tuple[int, int]]:
             tables[copied] = rows + 1, statements
         elif copied:
             copied = ""
-        elif made := re.match(r"CREATE TABLE \"?([\w.]+)", line):
-            tables.setdefault(made[1], (0, 0))
-        elif filled := re.match(r"INSERT INTO \"?([\w.]+)", line):
-            rows, statements = tables.get(filled[1], (0, 0))
-            tables[filled[1]] = rows, statements + 1
-        elif begun := re.match(r"COPY ([\w.]+) .*FROM stdin;", line):
-            copied = begun[1]
+        elif made := re.match(rf"CREATE (?:\w+ )*TABLE (?:IF NOT EXISTS )?{_TABLE}", line):
+            tables.setdefault(_bare(made[1]), (0, 0))
+        elif filled := re.match(rf"INSERT INTO {_TABLE}", line):
+            rows, statements = tables.get(_bare(filled[1]), (0, 0))
+            tables[_bare(filled[1])] = rows, statements + 1
+        elif begun := re.match(rf"COPY {_TABLE} .*FROM stdin;", line):
+            copied = _bare(begun[1])
             tables.setdefault(copied, (0, 0))
     return tables
+
+
+_TABLE = r"""((?:[\w.]|"[^"]*"|'[^']*')+)"""
+
+
+def _bare(name: str) -> str:
+    return re.sub("[\"']", "", name)
 
 
 @claim(
@@ -112,7 +119,7 @@ def there_are_as_many_tables(found: re.Match[str], output: Output) -> None:
 
 @claim(
     "sql dump",
-    rf"(?P<name>[\w.]+)\([^)]*\)(?:: (?:(?P<rows>{FIGURE}) rows?)?(?:, )?(?:(?P<filled>{FIGURE}) INSERT statements?)?)?",
+    rf"(?P<name>[\w. ]+)\([^)]*\)(?:: (?:(?P<rows>{FIGURE}) rows?)?(?:, )?(?:(?P<filled>{FIGURE}) INSERT statements?)?)?",
 )
 def a_table_of_a_dump(found: re.Match[str], output: Output) -> None:
     rows, filled = output.once(_tables)[found["name"]]

@@ -188,6 +188,8 @@ def a_trace_is_where_it_is_said_to_be(found: re.Match[str], output: Output) -> N
     near = " ".join(" ".join(output.lines[number - 1 : number + 400]).split())
     if message not in near:
         raise FalseClaim(f"it is not after line {number}")
+    if output.lines[number - 1].rstrip().endswith("(most recent call last):") and "File " not in output.lines[number]:
+        raise FalseClaim("no frame is below it")
     if found["times"]:
         times = sum(message in " ".join(line.split()) for line in output.lines)
         agrees(found["times"], times, "times", exact=False)

@@ -423,6 +423,37 @@ def made(rng: random.Random) -> bytes:
     ).encode()
 
 
+def tap(rng: random.Random) -> bytes:
+    """Of several files, with tests that may fail and subtests."""
+    lines = ["TAP version 13"] if rng.random() < 0.5 else []
+    for _ in range(rng.randrange(1, 4)):
+        tests = rng.randrange(5, 80)
+        lines.append(f"1..{tests}")
+        for n in range(1, tests + 1):
+            failed = rng.random() < 0.2
+            lines += [f"    not ok 1 - {_say(rng)}", "    1..1"] if failed and rng.random() < 0.3 else []
+            note = rng.choice([" # TODO later", " # todo", ""]) if failed else rng.choice([" # SKIP", "", "", ""])
+            lines.append(f"{'not ' if failed else ''}ok {n} - {rng.choice(_WORDS)}{note}")
+    return "\n".join([*lines, "not ok 99 - the last", ""]).encode()
+
+
+def sources(rng: random.Random) -> bytes:
+    """Lines of sources that speak of stack traces, and have none."""
+    sign = "Traceback (most recent call last):"
+    return _lines(
+        rng,
+        lambda n: rng.choice(
+            [
+                f"    >>> {rng.choice(_WORDS)}({n})\n    {sign}\n      ...\n    {rng.choice(['Key', 'Value'])}Error: {n}\n",
+                f'src/{rng.choice(_WORDS)}.py:{n}: sign = b"{sign}"',
+                f"src/{rng.choice(_WORDS)}.py:{n}:    {sign}",
+                f"def {rng.choice(_WORDS)}{n}(self): ...",
+            ]
+        ),
+        60,
+    )
+
+
 def build(rng: random.Random) -> bytes:
     return _lines(
         rng,
@@ -516,9 +547,10 @@ def metrics(rng: random.Random) -> bytes:
 
 def sql(rng: random.Random) -> bytes:
     parts = ["-- a dump", "BEGIN TRANSACTION;"]
-    for name in rng.sample(_WORDS, rng.randrange(1, 9)):
+    for bare in rng.sample(_WORDS, rng.randrange(1, 9)):
+        name = rng.choice([bare, bare, f'"{bare} of all"', f"'{bare}_data'"])
         parts.append(
-            f'CREATE TABLE public.{name} (\n  id integer NOT NULL,\n  "its name" varchar(40),\n  PRIMARY KEY (id)\n);'
+            f'CREATE {rng.choice(["", "", "UNLOGGED "])}TABLE {rng.choice(["", "IF NOT EXISTS "])}public.{name} (\n  id integer NOT NULL,\n  "its name" varchar(40),\n  PRIMARY KEY (id)\n);'
         )
         rows = range(rng.randrange(0, 90))
         if rng.random() < 0.5:
@@ -577,7 +609,7 @@ MADE: dict[str, Make] = {
     "table": table, "aligned": aligned, "open quote": open_quote,
     "log": log, "mixed log": mixed_log, "zones": zones, "hours": hours, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
     "shapes": shapes, "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report,
-    "wrapped": wrapped, "history": history, "one line": one_line_history, "objects": objects, "graph": graph, "made": made, "maven": maven, "gradle": gradle, "build": build, "records": records,
+    "wrapped": wrapped, "history": history, "one line": one_line_history, "objects": objects, "graph": graph, "made": made, "maven": maven, "gradle": gradle, "build": build, "tap": tap, "sources": sources, "records": records,
     "ndjson": ndjson, "yaml": yaml, "toml": toml, "metrics": metrics, "sql": sql, "script": script,
 }  # fmt: skip
 

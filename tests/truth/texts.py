@@ -268,6 +268,8 @@ def a_failure_is_where_it_is_said_to_be(found: re.Match[str], output: Output) ->
     line = re.sub(r"\x1b\[[\d;]*m", "", output.lines[int(found["n"].replace(",", "")) - 1])
     if " ".join(found["name"].split()) not in " ".join(line.split()):
         raise FalseClaim(f"that line is {line[:200]!r}")
+    if output.label == "TAP" and "# todo" in line.lower():
+        raise FalseClaim("what is to do is no failure")
 
 
 @claim(_REPORTS, rf"L(?P<n>{NUMBER}) (?P<text>(?!× )\S.*)")
@@ -281,6 +283,10 @@ def an_error_is_where_it_is_said_to_be(found: re.Match[str], output: Output) -> 
 def more_failures(found: re.Match[str], output: Output) -> None:
     if int(found["more"].removeprefix("at least ").replace(",", "")) > len(output.lines):
         raise FalseClaim("there are fewer lines")
+    if output.label == "TAP":
+        failed = [line for line in output.lines if line.startswith("not ok ") and "# todo" not in line.lower()]
+        shown = len(re.findall(r"^FAILED ", output.notice, re.MULTILINE))
+        agrees(found["more"], len(failed) - shown, "failures that are not named")
 
 
 @claim(_REPORTS, rf"(?!{NUMBER} × |[~<>]|L\d|…|of \d)(?P<totals>.*\d.*)")

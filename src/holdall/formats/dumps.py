@@ -106,18 +106,22 @@ def _metric_leads(sample: Sample, names: list[bytes]) -> Iterator[Lead]:
 # A dump of a database: its tables with their columns, and how many rows or statements each has.
 
 
+_WORD = rb"(?:\"[^\"\n]{1,120}\"|`[^`\n]{1,120}`|\[[^\]\n]{1,120}\]|'[^'\n]{1,120}'|[\w$\x80-\xff-]{1,120})"
+_TABLE = _WORD + rb"(?:\." + _WORD + rb"){0,2}"
 _CREATE = lazy_pattern(
-    rb"\nCREATE (?:\w{1,12} )?TABLE (?:IF NOT EXISTS )?([`\"\[]?[\w$.`\"\[\]-]{1,120})\s{0,8}\(([^;]{0,6000})",
+    rb"\nCREATE (?:\w{1,12} ){0,3}?TABLE (?:IF NOT EXISTS )?(" + _TABLE + rb")(?:\s{1,8}USING \w{1,40})?"
+    rb"(?:\s{0,8}\(([^;]{0,6000}))?",
     re.IGNORECASE,
 )
-_INSERT = lazy_pattern(rb"\n(?:INSERT|REPLACE) (?:OR \w{1,10} )?INTO ([`\"\[]?[\w$.`\"\[\]-]{1,120})", re.IGNORECASE)
-_COPY = lazy_pattern(rb"\nCOPY ([\w$.\"]{1,120}) ?\(([^)\n]{0,4000})\) FROM stdin;[^\n]*\n")
+_INSERT = lazy_pattern(rb"\n(?:INSERT|REPLACE) (?:OR \w{1,10} )?INTO (" + _TABLE + rb")", re.IGNORECASE)
+_COPY = lazy_pattern(rb"\nCOPY (" + _TABLE + rb") ?\(([^)\n]{0,4000})\) FROM stdin;[^\n]*\n")
 _COLUMN = lazy_pattern(rb"\s{0,40}(?:\"([^\"]{1,64})\"|`([^`]{1,64})`|\[([^\]]{1,64})\]|(\w{1,64}))(?:\s|$)")
 _NO_COLUMN = frozenset(
     (b"PRIMARY", b"KEY", b"UNIQUE", b"CONSTRAINT", b"FOREIGN", b"INDEX", b"CHECK", b"FULLTEXT", b"SPATIAL", b"EXCLUDE")
 )
 _BRACKETS = lazy_pattern(rb"[(),]")
-_QUOTES = b'`"[]'
+_QUOTES = b"`\"[]'"
+_OF_SQLITE = "sqlite_"  # how the names of its own tables begin
 _MOST_TABLES = 400
 _COLUMNS = 8
 _FEW_TABLES = 8
@@ -136,7 +140,7 @@ def sql_outline(sample: Sample, room: Room) -> Outline | None:
     for data in _from_line_starts(sample):
         for match in islice(_CREATE.finditer(data), _MOST_TABLES):
             table = tables.setdefault(_name(match[1]), _Table([]))
-            table.columns = table.columns or _columns(match[2])
+            table.columns = table.columns or _columns(match[2] or b"")
         for name, times in Counter(_INSERT.findall(data)).items():
             tables.setdefault(_name(name), _Table([])).statements += times
         _copies(data, tables)
@@ -145,6 +149,7 @@ def sql_outline(sample: Sample, room: Room) -> Outline | None:
         return None
     about = _about(sample)
     statements = sum(table.statements for table in tables.values())
+    tables = {name: table for name, table in tables.items() if not name.startswith(_OF_SQLITE)} or tables
     rows = sum(table.rows for table in tables.values())
     parts = [plural(len(tables), "table")]
     parts += [plural(rows, "row")] if rows else []
@@ -204,9 +209,9 @@ def _sql_leads(ordered: list[tuple[str, _Table]]) -> Iterator[Lead]:
     if len(ordered) > _FEW_TABLES:  # fewer are told
         yield Lead("grep", {"pattern": r"^CREATE TABLE (?:IF NOT EXISTS )?(\S+)", "group": True})
     for name, table in ordered[:1]:
-        sign = "INTO" if table.statements else "COPY"
+        sign = "INTO " if table.statements else "COPY " if table.rows else "TABLE (?:IF NOT EXISTS )?"
         short = literal(name.rpartition(".")[2])
-        yield Lead("grep", {"pattern": rf"\b{sign} \S*{short}\b", "ignore_case": True, "after": 2, "limit": 2})
+        yield Lead("grep", {"pattern": rf"\b{sign}\S*{short}\b", "ignore_case": True, "after": 2, "limit": 2})
 
 
 # A minified script: what it says of itself, how many functions it has, and the addresses in it.

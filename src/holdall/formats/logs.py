@@ -97,6 +97,7 @@ _LONGEST = 400_000  # bytes of one: Python tells a thousand frames
 _LOOKED_THROUGH = 4_000_000  # bytes of all that have no end
 _TRACE_LINE = 4000  # bytes in which the ends of a line are looked for
 _PYTHON, _GROUP = b"Traceback (most recent call last):", b"+ Exception Group "
+_BEGINS = lazy_pattern(re.escape(_PYTHON) + rb"(?:\x1b\[[\d;]{0,20}m)?\r?\n[^\n]{0,400}?\bFile .{0,20}\"")
 _FILE = lazy_pattern(rb'File "(?P<file>[^"\n]{1,300})", line (?P<line>\d+)(?:, in (?P<name>[^\n]{1,100}))?')
 _AT = lazy_pattern(rb"[ \t]{1,16}at (?P<frame>[^\n]{1,300})")
 _BLOCK = lazy_pattern(rb"(?:(?:[ \t]{1,16}(?:at |\.\.\. \d|Caused by: )|Caused by: )[^\n]{0,2000}(?:\n|\Z)){1,120}")
@@ -146,6 +147,9 @@ def told(trace: Trace, sample: Sample) -> str:
 def _python(data: bytes) -> Iterator[Trace]:
     at, left = stringzilla.find(data, _PYTHON), _LOOKED_THROUGH
     while at >= 0:
+        if not _BEGINS.match(data, at):  # sources and lists of them have the words, too
+            at = stringzilla.find(data, _PYTHON, at + len(_PYTHON))
+            continue
         start = _line_start(data, at)
         lead = data[start:at] if at - start < 64 else b""
         if lead.endswith(_GROUP):
@@ -206,8 +210,11 @@ def _panics(data: bytes, sign: bytes, language: str) -> Iterator[Trace]:
             return
         start, end = _line_start(data, at), _line_end(data, at)
         if language == "rust" or (at == start and b"goroutine " in data[end : end + 4000]):
-            frames = [_text(match["frame"]) for match in islice(_GO_FRAME.finditer(data, end, end + 4000), 3)]
-            yield Trace(language, _text(data[start:end]), frames, start, end)
+            below = list(_GO_FRAME.finditer(data, end, end + 4000))
+            frames = [_text(match["frame"]) for match in below[:3]]
+            yield Trace(
+                language, _text(data[start:end]), frames, start, _line_end(data, below[-1].end()) if below else end
+            )
         at = stringzilla.find(data, sign, end)
 
 
@@ -261,7 +268,7 @@ def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
     counted = tally(every.texts, exact=every.exact) if is_log else None
     first = _summary(counted, every, kind) if counted else []
     label = "syslog" if counted and counted.programs and kind == "log" else kind
-    if kind == "text" and found:
+    if kind == "text" and sum((trace.end - trace.start) * trace.times for trace in found) * 2 > sample.size:
         label = f"{found[0].language} stack trace"
     thrown = [told(trace, sample) for trace in sorted(found, key=lambda trace: (trace.times, trace.start))[:_TOLD]]
     if len(found) > _FEW:  # first: perhaps there is no room for those that follow

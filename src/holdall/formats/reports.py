@@ -51,6 +51,7 @@ class Format:
     several: bool = False  # all matches of `totals` are told, not only the last
     of_each: bool = False  # … the last of each that begins with another word
     warning: bytes = b""  # what a line has that is a warning
+    numbered: bool = False  # tests are named by numbers: two of one name are two failures
 
 
 _COLOUR = rb"(?:\x1b\[[\d;]{0,20}[mK])*+"
@@ -157,9 +158,10 @@ FORMATS = (
     Format(
         "TAP",
         (b"TAP version ", b"\nnot ok "),
-        _lines(rb"not ok (?P<name>[^\n]{1,300})"),
+        _lines(rb"not ok (?![^\n]{0,300}# ?(?i:todo)\b)(?P<name>[^\n]{1,300})"),  # what is to do may fail
         _lines(rb"# (?P<totals>(?:tests|pass|fail|skip)\w* +\d+)"),
         several=True,
+        numbered=True,
     ),
     Format(
         "tests",
@@ -233,6 +235,7 @@ class _Found:
     header: bytes = b""
     noun: str = "failure"
     complete: bool = True  # all failures of what was read
+    each: bool = False  # each is told, also with the same name as another
     leads: list[Lead] = field(default_factory=list[Lead])
 
 
@@ -321,7 +324,12 @@ def _build(sample: Sample, *, is_one: bool = False) -> _Found | None:
     names = (("rust", "cargo build"), ("lint", "lint output"), ("text", "compiler output"), ("make", "make output"))
     label = next((label for kind, label in names if kind in kinds), "build output")
     found = _Found(
-        label, [f"{mark}{plural(len(failures), 'error')}, {about}"], failures, noun="error", complete=complete
+        label,
+        [f"{mark}{plural(len(failures), 'error')}, {about}"],
+        failures,
+        noun="error",
+        complete=complete,
+        each=True,
     )
     if any(_PLACED.search(b"\n" + name) for _, name in failures[:3]):
         found.leads = [Lead("grep", {"pattern": r"^([^:\s]+):\d+:\d+: error", "group": True})]
@@ -381,7 +389,8 @@ def _look(form: Format, sample: Sample) -> _Found:
         chosen = [each for at, each in enumerate(totals) if each in last.values() and each not in totals[at + 1 :]]
     else:
         chosen = totals[-3:] if form.several else totals[-1:]
-    found = _Found(form.label, [cut(" ".join(_text(each).split()), 160) for each in chosen[-4:]], [], form.header)
+    told = [cut(" ".join(_text(each).split()), 160) for each in chosen[-4:]]
+    found = _Found(form.label, told, [], form.header, each=form.numbered)
     warned = _lines_having(form.warning, sample) if form.warning else ""
     found.totals += [f"{warned} with {form.warning.decode().strip(' :')}"] if warned else []
     last_section = stringzilla.rfind(sample.tail, form.after) if form.after else -1
@@ -404,10 +413,10 @@ def _matches(pattern: re.Pattern[bytes], data: bytes, *, first: bool) -> Iterato
 
 
 def _told(found: _Found, sample: Sample, room: Room) -> Outline:
-    failures: dict[bytes, tuple[int, bytes]] = {}
+    failures: dict[tuple[bytes, int], tuple[int, bytes]] = {}
     for place, name in found.failures:
-        failures.setdefault(name.split(b" - ")[0].strip(), (place, name))
-    ordered = list(failures.items())
+        failures.setdefault((name.split(b" - ")[0].strip(), place if found.each else 0), (place, name))
+    ordered = [(key, told) for (key, _), told in failures.items()]
     lines = [" · ".join(found.totals)] if found.totals else []
     ranges: list[tuple[int, int, str]] = []
     for number, (key, (place, name)) in enumerate(ordered[:_SHOWN]):
