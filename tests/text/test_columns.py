@@ -115,3 +115,20 @@ def test_a_row_of_hashes_is_no_header() -> None:
     table = table_of(sample_of(rows.encode()), kind="tsv")
     assert table is not None
     assert [column.name for column in table.columns] == ["column0", "column1"]
+
+
+@pytest.mark.parametrize(
+    "row", [":100644 {0:08x} M\tbench/{0:x}.py", "{0}) SIG{0:X}\t{0}) x", "Key {0:x}:\tsome {0:x} of it"]
+)
+def test_a_row_with_the_signs_of_all_others_is_no_header(row: str) -> None:
+    rows = "".join(row.format(number * 7919) + "\n" for number in range(7, 60))
+    table = table_of(sample_of(rows.encode()), kind="tsv")
+    assert table is not None
+    assert (table.header, table.rows) == (False, 53)
+
+
+def test_names_with_signs_that_no_row_has_are_a_header() -> None:
+    rows = "".join(f"Ann {number:x} of it\t{number:x}/x y\n" for number in range(7, 60))
+    table = table_of(sample_of(f"First name:\tCountry name\n{rows}".encode()), kind="tsv")
+    assert table is not None
+    assert (table.header, table.rows) == (True, 53)

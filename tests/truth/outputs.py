@@ -584,6 +584,18 @@ def table(dice: random.Random) -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
+def no_header(dice: random.Random) -> bytes:
+    """Rows of text with tabs, the first of them as the others."""
+    form = dice.choice(
+        [":100644 100755 {id:08x} {v}\t{w}/{w}.py {id:x}", "{n}) {w}\t {id}) {v}", "{w} {id:x}:\t{v} {id:x} {w}"]
+    )
+    return _lines(
+        dice,
+        lambda n: form.format(id=dice.getrandbits(32), n=n, w=f"{dice.choice(_WORDS)}", v=f"{dice.choice(_VERBS)}"),
+        50,
+    )
+
+
 def open_quote(dice: random.Random) -> bytes:
     """A quote that is never closed: in the middle of the rows, or in a cell that was cut."""
     lines = [f"{n},{_say(dice)},{_say(dice)}" for n in range(dice.choice([40, 3_000, 50_000]))]
@@ -606,7 +618,7 @@ def aligned(dice: random.Random) -> bytes:
 
 
 MADE: dict[str, Make] = {
-    "table": table, "aligned": aligned, "open quote": open_quote,
+    "table": table, "aligned": aligned, "open quote": open_quote, "no header": no_header,
     "log": log, "mixed log": mixed_log, "zones": zones, "hours": hours, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
     "shapes": shapes, "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report,
     "wrapped": wrapped, "history": history, "one line": one_line_history, "objects": objects, "graph": graph, "made": made, "maven": maven, "gradle": gradle, "build": build, "tap": tap, "sources": sources, "records": records,

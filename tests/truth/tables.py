@@ -29,6 +29,8 @@ def _rows(output: Output) -> list[list[str]]:
 def a_table_has_as_many_rows(found: re.Match[str], output: Output) -> None:
     rows = output.once(_rows)
     agrees(found["columns"], max(map(len, rows)), "columns")
+    if re.match(r":\d|\d+\)|[^,]+:$", rows[0][0]):
+        is_so("no header" in found[0], True, "it has no header")
     if found["noun"] == "row":
         agrees(found["rows"], len(rows) - ("no header" not in found[0]), "rows")
     else:

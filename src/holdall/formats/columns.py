@@ -24,6 +24,7 @@ _LINE = lazy_pattern("[^\n]*+\n|[^\n]++")
 _RECORDS = 200  # that are looked at to tell what parts them
 _MOST_WIDE = 64  # characters of a name, and …
 _MOST_WORDS = 5  # … words
+_NO_NAME = lazy_pattern(r"[^\w\s]{2}")  # what begins with a rule or a comment's signs
 _LIKE = 0.9  # of the records have as many columns as the first; …
 _REGULAR, _ALL_LIKE = 5, 0.98  # … without names above them, so many records and nearly all of them
 
@@ -69,7 +70,8 @@ def _are_filled(records: list[list[str]]) -> bool:
 
 
 def _may_be_a_name(cell: str) -> bool:
-    return 0 < len(cell.strip()) <= _MOST_WIDE and len(cell.split()) <= _MOST_WORDS
+    name = cell.strip()
+    return 0 < len(name) <= _MOST_WIDE and len(name.split()) <= _MOST_WORDS and not _NO_NAME.match(name)
 
 
 def records_of(text: str, sign: str, most: int | None = None, *, all_or_none: bool = False) -> list[list[str]]:
@@ -282,6 +284,8 @@ def column_names(header: Sequence[str] | None, width: int) -> list[str]:
 _CODE = lazy_pattern(r"[\d.,:/+ -]*\d[\d.,:/+ %-]*[%€$]?", re.ASCII)
 _PLACE = lazy_pattern(r"\S+@\S+\.\w+|\w+://\S+|/\S*/\S*|[0-9a-fA-F]{8,}|[0-9a-f]{8}-[0-9a-f-]{27}")
 _LONGEST_LOOK = 300
+_SIGN = lazy_pattern(r"[^\w\s-]")
+_LEAST_ALIKE = 3  # rows
 _DIGITS = lazy_pattern(r"\d+")
 _HASH = lazy_pattern(r"(?<![^\W_])(?=[a-f]*\d)[0-9a-f]{32,64}(?![^\W_])", re.ASCII)
 _NAME = lazy_pattern(r"[^\W\d_]|\d/\d")  # a letter, or a day above a column of numbers
@@ -312,10 +316,27 @@ def has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     return (
         not alike
         and _names_more(first)
+        and not _has_signs_of(first, body)
         and not any(
             cell in {row[number] for row in body if number < len(row)} for number, cell in enumerate(first) if cell
         )
     )
+
+
+def _has_signs_of(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row has the sign that nearly all cells below it have first: `:10 M` or `1) x` is no name."""
+    shared = other = 0
+    for number, cell in spread(list(enumerate(first)), _WIDE):
+        below = Counter(_sign(row[number]) for row in body if number < len(row) and row[number].strip())
+        sign, times = below.most_common(1)[0] if below else ("", 0)
+        if sign and times >= max(_LEAST_ALIKE, _NEARLY * below.total()):
+            shared, other = shared + (_sign(cell) == sign), other + (_sign(cell) != sign)
+    return shared > other
+
+
+def _sign(cell: str) -> str:
+    found = _SIGN.search(cell[:_LONGEST_LOOK])
+    return found[0] if found else ""
 
 
 def _compared(width: int) -> int:
