@@ -61,6 +61,19 @@ async def test_every_call_of_a_notice_runs_and_finds_something(tmp_path: Path) -
 
 
 HARD = {
+    "a list of YAML": "".join(f"- id: {n}\n  n:\n    c: '{n:05}'\n  tags:\n    - a{n}\n    - b\n" for n in range(3000)),
+    "keys in quotes": "".join(f'"key{n}":\n  "tags": [a{n}, b]\n  "name": n{n % 7}\n' for n in range(900)),
+    "tags that end their line": "<all>\n"
+    + "".join(f'<entry\n  id="i{n}"\n  name="name {n % 9}" />\n' for n in range(3000))
+    + "</all>\n",
+    "attributes on other lines": "<all>\n"
+    + "".join(f'<entry id="{n}"\n  state="s{n % 9}" />\n' for n in range(3000))
+    + "</all>\n",
+    "tables without rows": "".join(
+        f"CREATE TABLE {'IF NOT EXISTS ' if n % 2 else ''}'t {n}'(id int, name{n} text);\n" for n in range(5)
+    )
+    * 40,
+    "rows without tables": "".join(f"INSERT INTO t{n % 20} VALUES ({n}, 'name {n}');\n" for n in range(2000)),
     "html without headings": "<!doctype html><html><body><div>" + "<span class=a>text</span>" * 9000 + "</div></html>",
     "html on one line": "<html><head><title>T</title></head><body>"
     + "".join(f"<h2>Head {n}</h2><p>para {n} {'x' * 50}</p>" for n in range(3000))

@@ -161,7 +161,8 @@ def sql_outline(sample: Sample, room: Room) -> Outline | None:
     kept = list(fitted(told, room.after(["… at least 1,234 more tables"])))
     left = len(told) - len(kept)
     kept += [f"… {about}{plural(left, 'more table')}"] if left else []
-    return Outline("sql dump", tuple(kept), not exact, (), leads=tuple(_sql_leads(ordered)), ends=False)
+    leads = tuple(_sql_leads(ordered, is_made=any(map(_CREATE.search, _from_line_starts(sample)))))
+    return Outline("sql dump", tuple(kept), not exact, (), leads=leads, ends=False)
 
 
 def _copies(data: bytes, tables: dict[str, _Table]) -> None:
@@ -205,9 +206,10 @@ def _table_line(name: str, table: _Table, about: str) -> str:
     return cut(f"{name}({columns}{more}){': ' if sizes else ''}{', '.join(sizes)}", 200)
 
 
-def _sql_leads(ordered: list[tuple[str, _Table]]) -> Iterator[Lead]:
-    if len(ordered) > _FEW_TABLES:  # fewer are told
-        yield Lead("grep", {"pattern": r"^CREATE TABLE (?:IF NOT EXISTS )?(\S+)", "group": True})
+def _sql_leads(ordered: list[tuple[str, _Table]], *, is_made: bool) -> Iterator[Lead]:
+    if is_made and len(ordered) > _FEW_TABLES:  # fewer are told
+        pattern = r"^CREATE (?:\w+ )*TABLE (?:IF NOT EXISTS )?(\S+)"
+        yield Lead("grep", {"pattern": pattern, "ignore_case": True, "group": True})
     for name, table in ordered[:1]:
         sign = "INTO " if table.statements else "COPY " if table.rows else "TABLE (?:IF NOT EXISTS )?"
         short = literal(name.rpartition(".")[2])

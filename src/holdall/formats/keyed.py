@@ -52,7 +52,9 @@ def yaml_outline(sample: Sample, room: Room) -> Outline | None:
         seen.counts |= {id(one): (len(one), False) for _, one in read.stack}
         seen.counts |= {id(read.documents): (len(read.documents), False)} if many else {}
     notes = [f"{'' if all_read else 'at least '}{len(read.documents):,} documents"] if many else []
-    return _outline("yaml", seen, notes, room, _leads(value, read.values, r"^\s*(?:- )?{}: +(.+)", "^{}:"))
+    section = "^{}:" if isinstance(read.documents[-1], dict) else r"^\s*(?:- )?{}:"
+    leads = _leads(value, read.values, r"^\s*(?:- )?{}: +(.+)", section)
+    return _outline("yaml", seen, notes, room, _finding(leads, lines))
 
 
 def _leave_out_last(holders: Sequence[_Container]) -> None:
@@ -76,7 +78,8 @@ def toml_outline(sample: Sample, room: Room) -> Outline | None:
     seen = Seen(read.root, whole=all_read and not read.bad)
     if not all_read:
         seen.counts |= dict(_all_at_least(read.root))  # a table may go on further down
-    return _outline("toml", seen, [], room, _leads(read.root, read.values, r"^\s*{} *= *(.+)", r"^\[+{}\b"))
+    leads = _leads(read.root, read.values, r"^\s*{} *= *(.+)", r"^\[+{}\b")
+    return _outline("toml", seen, [], room, _finding(leads, lines))
 
 
 def _outline(label: str, seen: Seen, notes: list[str], room: Room, leads: Iterator[Lead]) -> Outline:
@@ -110,6 +113,14 @@ def _leads(value: Any, values: Counter[tuple[str, str]], pair: str, section: str
     large = [(len(one), key) for key, one in held.items() if _NAME.fullmatch(key)]
     if large:
         yield Lead("grep", {"pattern": section.format(literal(max(large)[1])), "after": 4, "limit": 2})
+
+
+def _finding(leads: Iterator[Lead], lines: list[str]) -> Iterator[Lead]:
+    """Those that find a line: keys may be in quotes, or in braces on the line of another."""
+    for lead in leads:
+        pattern = re.compile(str(lead.arguments["pattern"]))
+        if any(pattern.search(line[:_LINE]) for line in lines):
+            yield lead
 
 
 def _all_at_least(value: Any) -> Iterator[tuple[int, tuple[int, bool]]]:

@@ -45,7 +45,7 @@ def xml_outline(sample: Sample, room: Room) -> Outline | None:
     ordered = names.most_common(_NAMES)
     small = room.is_small
     found = [(name, times, _attributes(sample, name)) for name, times in ordered[: _FEW if small else _NAMES]]
-    element, leads = _leads(found)
+    element, leads = _leads(found, sample)
     room = room.after(["… 12,345 more names", *told, *([_often(ordered, sample)] if small else [])])
     # Where there is little room: one real element, and how many of the others there are.
     found = [each for each in found if each[0] == element] if small else found
@@ -157,7 +157,7 @@ def _value(found: Counter[bytes], complete: bool) -> str:
     return f'"{cut(_text(next(iter(found))), 24)}",…'
 
 
-def _leads(found: list[tuple[bytes, int, _Values]]) -> tuple[bytes, tuple[Lead, ...]]:
+def _leads(found: list[tuple[bytes, int, _Values]], sample: Sample) -> tuple[bytes, tuple[Lead, ...]]:
     """How often each value of an attribute occurs, for one that tells things apart; and whose it is."""
     best, most, chosen = "", -1.0, found[0][0]
     for name, times, values in found:
@@ -172,9 +172,15 @@ def _leads(found: list[tuple[bytes, int, _Values]]) -> tuple[bytes, tuple[Lead, 
                 between = " " if at == 0 else " [^>]*"
                 best, most = f'<{literal(element)}{between}{literal(attribute)}="([^"]*)"', score
                 chosen = name
-    if best:
+    if best and _is_in_a_line(best.encode(), chosen, sample):
         return chosen, (Lead("grep", {"pattern": best, "group": True}),)
-    return chosen, (Lead("grep", {"pattern": f"<{literal(_text(chosen))}[ >/]", "count": True}),)
+    return chosen, (Lead("grep", {"pattern": rf"<{literal(_text(chosen))}(?:[\s>/]|$)", "after": 2, "limit": 3}),)
+
+
+def _is_in_a_line(pattern: bytes, name: bytes, sample: Sample) -> bool:
+    """Whether one of the first elements of that name has its attribute on the line where it begins."""
+    places = (found.start() for found in islice(re.finditer(b"<" + re.escape(name) + b" ", sample.head), _VALUES))
+    return any(re.match(pattern, sample.head[at : at + 4000].partition(b"\n")[0]) for at in places)
 
 
 def _text(data: bytes) -> str:
