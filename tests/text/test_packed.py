@@ -377,6 +377,20 @@ def test_an_extended_header_of_digits_is_refused_before_anybody_looks_through_it
         members_of("tar", lambda start, end: data[start:end], len(data), 100)
 
 
+@requirement("packed:bombs")
+@pytest.mark.parametrize("kind", [b"L", b"K", b"x"])
+def test_extended_headers_one_behind_the_other_are_refused(kind: bytes) -> None:
+    """The library reads each of them inside of the one before."""
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = kind, 512
+    record = b"12 path=abc\n".ljust(512, b"\0") if kind == b"x" else b"n" * 511 + b"\0"
+    first = tarfile.TarInfo("a").tobuf()
+    data = first + (header.tobuf(tarfile.USTAR_FORMAT) + record) * 400 + bytes(1024)
+    listing = members_of("tar", lambda start, end: data[start:end], len(data), 100)
+    assert [one.name for one in listing.members] == ["a"]
+    assert "more extended headers than are read" in listing.problem
+
+
 def test_names_have_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "_MOST_OF_NAMES", 1000)
     for form, data in (

@@ -303,7 +303,8 @@ def _sum(sessions: Iterable[Summary]) -> Summary:
             total, outputs=total.outputs + one.outputs, bytes=total.bytes + one.bytes, cost=total.cost + one.cost,
             tokens_kept_out=total.tokens_kept_out + one.tokens_kept_out, running=total.running + one.is_running,
             model_tokens=total.model_tokens + one.model_tokens, unpriced=total.unpriced + one.unpriced,
-            people_cost=total.people_cost + one.people_cost, people_unpriced=total.people_unpriced + one.people_unpriced,
+            people_cost=total.people_cost + one.people_cost,
+            people_unpriced=total.people_unpriced + one.people_unpriced,
         )  # fmt: skip
     return total
 

@@ -480,7 +480,9 @@ def _tar_walk(
             at = tar.offset
             yield tar, window, info
         last = read(tar.offset, tar.offset + 512)
-    except (tarfile.TarError, BadMember, ValueError, OverflowError, EOFError, IndexError, UnicodeError) as problem:
+    except (
+        tarfile.TarError, BadMember, ValueError, OverflowError, EOFError, IndexError, UnicodeError, RecursionError,
+    ) as problem:  # fmt: skip
         problems.append(f"it is cut off or damaged ({_said(problem)})")
         return
     if len(last) < 512:
@@ -491,16 +493,19 @@ def _tar_walk(
 
 def _check_extended(read: Read, at: int) -> None:
     """The extended headers before the next entry. `tarfile` of some versions looks through their digits in quadratic
-    time, holding the interpreter's lock all the while.
+    time, holding the interpreter's lock all the while; and it reads each one inside of the one before.
     """
-    end = at + _MOST_OF_HEADERS
-    while at < end and len(head := read(at, at + 512)) == 512 and head[156:157] in (b"x", b"g", b"X"):
+    end, number = at + _MOST_OF_HEADERS, 0
+    while at < end and len(head := read(at, at + 512)) == 512 and head[156:157] in (b"x", b"g", b"X", b"L", b"K"):
+        if (number := number + 1) > _MOST_EXTENDED:
+            raise tarfile.ReadError("more extended headers than are read")
         try:
             written = head[124:136]
             size = int.from_bytes(written[1:]) if written[0] & 0x80 else int(written.strip(b" \0") or b"0", 8)
         except ValueError:  # that is no size, as `tarfile` will say
             return
-        if not 0 <= size <= _MOST_OF_HEADERS or _MANY_DIGITS.search(read(at + 512, at + 512 + size)):
+        is_name = head[156:157] in (b"L", b"K")
+        if not 0 <= size <= _MOST_OF_HEADERS or (not is_name and _MANY_DIGITS.search(read(at + 512, at + 512 + size))):
             raise tarfile.ReadError("an extended header that is too long")
         at += 512 + -(-size // 512) * 512
 
@@ -508,6 +513,7 @@ def _check_extended(read: Read, at: int) -> None:
 _PLAIN_KINDS = {b"0": "file", b"\0": "file", b"5": "folder", b"2": "link", b"1": "hard link"}
 _OCTAL = lazy_pattern(rb"[ 0]{0,12}([0-7]{0,12})[ \0]{1,12}")
 _AHEAD = 64 * 1024
+_MOST_EXTENDED = 32  # headers of one entry
 
 
 def _plain_tar_members(read: Read, most: int) -> Listing | None:
