@@ -468,7 +468,8 @@ def _tar_walk(
         tar = tarfile.TarFile(fileobj=window, errorlevel=2)  # type: ignore[arg-type]
         while True:
             window.begin()
-            _check_extended(read, tar.offset)
+            if at:  # the first one is read already
+                _check_extended(read, tar.offset)
             info = tar.next()
             if info is None:
                 break
