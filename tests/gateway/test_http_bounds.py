@@ -629,6 +629,8 @@ async def test_a_request_that_names_no_method_is_answered_at_once_and_its_id_is_
         assert (await ask(ALICE, headers=session, json=[request])).json() == [refused]
         request["method"] = "ping"
         assert (await ask(ALICE, headers=session, json=request)).json() == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        odd = (await ask(ALICE, headers=session, json={**request, "params": {"_meta": True}})).json()["error"]
+        assert odd == {"code": -32602, "message": "Invalid params: _meta is not an object"}
         now = 5.0
         assert [one.idle_seconds for one in app.sessions] == [5.0]
         answer = await ask(ALICE, headers=session, json={"jsonrpc": "2.0", "id": "x", "method": None, "result": {}})

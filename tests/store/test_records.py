@@ -104,6 +104,8 @@ def test_what_would_need_much_memory_is_not_read() -> None:
     assert len(loads(b'["%b"]' % half)) == 1
     with pytest.raises(ValueError, match=r"more than 1,000,000 objects and lists"):
         loads(b'["[%b"]' % half)
+    with pytest.raises(ValueError, match=r"more than 4,000,000 values"):
+        loads(b"[%b1]" % (b"1," * 4_000_001))
 
 
 @pytest.mark.parametrize("line", [b'{"at":1.0\n', b'"at":1.0}\n', b"[]\n", b"\n"])

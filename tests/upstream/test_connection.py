@@ -267,6 +267,7 @@ async def test_headers_and_environment_reach_the_server_and_nothing_else_does(
     monkeypatch.setenv("NOT_FOR_SERVERS", "hidden")
     monkeypatch.setenv("HOLDALL_MODEL_KEY", "secret")
     monkeypatch.setenv("HOLDALL_HOME", "postgresql://holdall:secret@db/holdall")
+    monkeypatch.setenv("HOLDALL_STORE_DIR", "postgresql://holdall:secret@db/holdall")
     stdio = good(environment={"KEY": "value"}, cwd=str(tmp_path))
     http = replace(web, headers={"X-Key": "value"})
     async with Servers([stdio, http, replace(stdio, name="heir", inherits=True)], means=means()) as servers:
@@ -274,7 +275,7 @@ async def test_headers_and_environment_reach_the_server_and_nothing_else_does(
         assert text_of(await servers["good"].call("environment", {"name": "KEY"})) == f"value|{tmp_path}"
         assert text_of(await servers["good"].call("environment", {"name": "NOT_FOR_SERVERS"})).startswith("|")
         assert text_of(await servers["heir"].call("environment", {"name": "NOT_FOR_SERVERS"})).startswith("hidden|")
-        for name in ("HOLDALL_MODEL_KEY", "HOLDALL_HOME"):
+        for name in ("HOLDALL_MODEL_KEY", "HOLDALL_HOME", "HOLDALL_STORE_DIR"):
             assert text_of(await servers["heir"].call("environment", {"name": name})).startswith("|")
 
 

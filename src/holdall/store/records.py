@@ -47,7 +47,8 @@ VERSIONS = (1, 2)  # that are read, and written in sessions that are theirs
 READS = " and ".join(map(str, VERSIONS))  # as messages say it
 PROVEN_LOGS: tuple[Log, ...] = ("events", "transcript")
 LONGEST_LINE = 64 << 20  # bytes; no event and no message comes near it
-_MOST_VALUES = 1_000_000  # objects and lists in one piece of JSON; none of ours comes near it
+_MOST_VALUES, _MOST_COMMAS = 1_000_000, 4  # objects and lists in one piece of JSON, and commas for each; none of ours
+# comes near that
 _HEX = lazy_pattern(r"[0-9a-f]{16,64}")
 _HANDLES_IN = lazy_pattern(rb'"handle"[ \t\r]*:[ \t\r]*"([^"\\]{1,100})"')
 _ASKED_IN, _WORDS_IN = lazy_pattern(rb'"asked"[ \t\r]*:'), lazy_pattern(rb"\w+")
@@ -105,6 +106,8 @@ def loads(data: bytes) -> Any:
     """As `json.loads`; raises ValueError for what would become a hundred times its bytes in memory."""
     if data.count(b"{") + data.count(b"[") > _MOST_VALUES:
         raise ValueError(f"it has more than {_MOST_VALUES:,} objects and lists")
+    if data.count(b",") > _MOST_COMMAS * _MOST_VALUES:
+        raise ValueError(f"it has more than {_MOST_COMMAS * _MOST_VALUES:,} values")
     return json.loads(data)
 
 

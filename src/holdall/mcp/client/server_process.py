@@ -111,8 +111,8 @@ _LOOK_AGAIN = 0.02  # seconds between two looks whether what it started has gone
 _MOST_UNREAD = 4 * 1024 * 1024  # of answers and notifications to a server that reads nothing
 _DRAIN = 0.25  # seconds in which the rest of its output is read after its end
 _NEEDED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
-_OURS = ("HOLDALL_MODEL_KEY", "HOLDALL_GATEWAY_TOKEN", "HOLDALL_HOME", "HOLDALL_OBJECTS")  # no server's: a home may
-# be a database, with its password
+_OURS = ("HOLDALL_MODEL_KEY", "HOLDALL_GATEWAY_TOKEN", "HOLDALL_HOME", "HOLDALL_STORE_DIR", "HOLDALL_OBJECTS")
+# … are no server's: a home may be a database, with its password
 _COMPILED = "PYTHONPYCACHEPREFIX"  # where a Python has its compiled modules
 _living: set[tuple[int, int]] = set()  # who started it, and its id
 

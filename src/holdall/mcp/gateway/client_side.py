@@ -179,6 +179,8 @@ class Client:
         try:
             if not asked.method:
                 raise Refusal(messages.INVALID_REQUEST, "Invalid request: it names no method")
+            if not isinstance(asked.params.get("_meta", {}), dict):
+                raise Refusal(messages.INVALID_PARAMS, "Invalid params: _meta is not an object")
             return messages.result(asked.id, await self._handler.request(asked))
         except Refusal as refusal:
             return messages.error(asked.id, refusal)

@@ -290,7 +290,7 @@ class Redactor:
 
     def learned(self, ours: Iterable[str]) -> None:
         """All was read. `ours` are names without which the parts do not find each other: ids, handles, hashes."""
-        names = {one.encode() for one in ours}
+        names = {one.encode("utf-8", "surrogatepass") for one in ours}  # a name may have half a character
         values = self._known.found - names
         self._values = None
         if values:
