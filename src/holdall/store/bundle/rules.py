@@ -70,12 +70,14 @@ _COLUMN_NAME = lazy_pattern(rb"|[\w.-]{1,60}(?: [\w.-]{1,60}){0,2}")
 _RULE_OF_TABLE = lazy_pattern(rb"[-+|: =]{3,}+")
 _ALIGNED_NAME = lazy_pattern(rb"\S++(?: \S++)*+")
 _ALIGNED_HEADER = lazy_pattern(rb" *+[\w.-]++(?: [\w.-]++)?+(?:  ++[\w.-]++(?: [\w.-]++)?+)++[ \r]*+")
-_DRAWN, _UPRIGHT = lazy_pattern(rb"\xe2[\x94\x95][\x80-\xbf]"), (b"\x94\x82", b"\x94\x83", b"\x95\x91")
+_ONE_WORD, _LINES_BELOW = lazy_pattern(rb"\S++"), lazy_pattern(rb"-{2,}+(?: ++-{2,}+)++[ \r]*+$", re.MULTILINE)
+_DRAWN, _UPRIGHT = lazy_pattern(rb"\xe2[\x94\x95][\x80-\xbf]"), (b"\x94\x82", b"\x94\x83", b"\x95\x91", b"\x94\x86")
 _TWO_COLUMNS = lazy_pattern(rb"(?m)^Key +Value[ \r]*\n-+ +-+[ \r]*\n((?:[^\s:]++ ++\S[^\n]*+(?:\n|\Z))*+)")
 _IN_TWO_COLUMNS = lazy_pattern(rb"(?m)^(\S++) ++(\S[^\n]*+)")
 _INDENT = lazy_pattern(rb"[ \t]*+")
 _QUOTED = lazy_pattern(rb"\"[^\"]{3,}+\"|'[^']{3,}+'")
 _SQL_VALUE = lazy_pattern(rb"\s*+(?:([(),])|'((?:[^'\\]++|\\.|'')*+)'|[^\s,()';]++)", re.DOTALL)
+_LONGEST_WORD = 100  # that ends below its name
 _LONGEST_HEADER, _LONGEST_ROW, _SHORTEST_CELL = 4096, 64 * 1024, 3
 # What stands before a name at the beginning of its line: a file and the line in it, a number, the sign of a diff, of a
 # list or of a comment, a word that says that a variable comes.
@@ -329,7 +331,8 @@ _OF_WORDS = lazy_pattern(
     rb"|[A-Z](?![A-Za-z])|(?<![A-Za-z0-9])[0-9]++(?:[A-Za-z]{1,2}(?![A-Za-z0-9]))?|[0-9]{1,4}+(?![a-z0-9])"
     rb"|[^A-Za-z0-9!$*^~?=])*+"
 )
-_WORD_IN_IT, _LONGEST_OF_WORDS = lazy_pattern(rb"[A-Z]+[a-z]*|[a-z]+"), 200
+_WORD_IN_IT, _UNSPEAKABLE = lazy_pattern(rb"[A-Z]+[a-z]*|[a-z]+"), lazy_pattern(rb"(?i)[b-df-hj-np-tv-xz]{6}")
+_LONGEST_OF_WORDS = 200
 _STANDS_FOR_A_VALUE = lazy_pattern(
     rb"(?:<[^<>]*+>|\{\{.*?\}\}|\$\{[^{}]*+\}|\$\{\{.*?\}\}|\$\([^()]*+\)|\{[\w.]*+\}|%\(\w++\)[sdr])(?:[\s\"'`,;)&]|\Z)"
 )
@@ -411,13 +414,18 @@ class Rules:
             rf"(?i){label}:?(?:\*\*|__|</{tag}\s*)[ \t]*:?{_MARKS}([^\s<>`|*\"']{{6,}})",
             rf"(?i){label}:[ \t]*(?:\*\*|__|<{tag})([^\s<>`*]{{6,}})",
         )
-        self._rules += [_Rule(_MADE_UP, _compiled(one), is_ours=True) for one in in_documents]
+        # A name and its value in two columns, whatever stands above.
+        two = (
+            rf"(?i)^[ \t]*\"?[\w-]{{0,40}}(?:{words}|[_-]token)[\w-]{{0,20}}\"?(?:[,;]|\t+| {{2,}})"
+            r"[ \t]*\"?([^\s,;\"|]{6,})\"?[ \t\r]*$"
+        )
+        self._rules += [_Rule(_MADE_UP, _compiled(one), is_ours=True) for one in (*in_documents, two)]
         # Names with nothing behind them but, in YAML, the sign of a block; of columns with blanks between; of SQL.
         self._above = _compiled(
             rf"(?i)^([ \t]*(?:-[ \t]+)?)[\"']?[\w.-]{{0,60}}(?:{words})[\w.-]{{0,40}}[\"']?{blank}:"
             rf"{blank}([|>][-+0-9]*)?(?:[ \t]+#[^\n]*)?[ \t\r]*$"
         )
-        self._aligned = _compiled(rf"(?i)(?:^|  )[\w.-]{{0,40}}(?:{words})[\w.-]{{0,40}}(?:  |[ \r]*$)")
+        self._aligned = _compiled(rf"(?i)(?:^| )[\w.-]{{0,40}}(?:{words})[\w.-]{{0,40}}(?: |\r?$)")
         self._inserted = _compiled(
             r"(?i)\b(?:insert\s+into|replace\s+into|copy)\s+[^\s()]{1,100}\s*\(([^()]*)\)\s*"
             r"(?:(values)|from\s+stdin[^\n]*\n)"
@@ -566,7 +574,7 @@ class Rules:
                             yield from _trimmed(data, first, last, "Secret Keyword")
 
     def _in_aligned(self, data: bytes) -> Iterator[Finding]:
-        """What begins below such a name, in columns with blanks between."""
+        """What begins or ends below such a name, in columns with blanks between, or with lines below their names."""
         at = 0
         for ((first, _),) in _spans(self._aligned, data):
             if first < at:
@@ -575,16 +583,20 @@ class Rules:
             begin = data.rfind(b"\n", start, first + 1) + 1 or start
             end = data.find(b"\n", first + 1, first + _LONGEST_BEFORE)
             at = end + 1 if end >= 0 else at
-            if end < 0 or not _ALIGNED_HEADER.fullmatch(data, begin, end):
+            below = _LINES_BELOW.match(data, at, at + _LONGEST_BEFORE)
+            if end < 0 or not (below or _ALIGNED_HEADER.fullmatch(data, begin, end)):
                 continue
-            columns = [
-                one.start() - begin for one in _ALIGNED_NAME.finditer(data, begin, end) if self._is_aligned(one[0])
-            ]
+            names = (_ONE_WORD if below else _ALIGNED_NAME).finditer(data, begin, end)
+            columns = [(one.start() - begin, one.end() - begin) for one in names if self._is_aligned(one[0])]
             while at < len(data) and (end := data.find(b"\n", at, at + _LONGEST_ROW) % (len(data) + 1)) > at:
-                for column in columns:
-                    cell = _ALIGNED_NAME.match(data, at + column, end)
-                    if cell and data[at + column - 1 : at + column] in (b" ", b"\n") and _is_bare_secret(cell[0]):
+                for left, right in columns:
+                    cell = _ALIGNED_NAME.match(data, at + left, end)
+                    if cell and data[at + left - 1 : at + left] in (b" ", b"\n") and _is_bare_secret(cell[0]):
                         yield *cell.span(), "Secret Keyword"
+                    elif at + right <= end and data[at + right : at + right + 1] in (b" ", b"\n", b"\r", b""):
+                        word = data[at + max(0, right - _LONGEST_WORD) : at + right].rpartition(b" ")[2]
+                        if word and at + right - len(word) <= at + left and _is_bare_secret(word):
+                            yield at + right - len(word), at + right, "Secret Keyword"
                 at = end + 1
 
     def _is_aligned(self, name: bytes) -> bool:
@@ -777,7 +789,8 @@ def _is_made_up(value: bytes) -> bool:
         return False
     if len(value) > _LONGEST_OF_WORDS or not _OF_WORDS.fullmatch(value):
         return True
-    return 3 * len(_WORD_IN_IT.findall(value)) > len(value)  # so many of them are too short to be words
+    words = _WORD_IN_IT.findall(value)
+    return 3 * len(words) > len(value) or any(map(_UNSPEAKABLE.search, words))
 
 
 def _is_folder(data: bytes, start: int) -> bool:
