@@ -93,6 +93,12 @@ def mixed_log(rng: random.Random) -> bytes:
     return _lines(rng, line, 50)
 
 
+def angles(rng: random.Random) -> bytes:
+    """Words in the brackets of XML, as some logs and chats have them."""
+    form = rng.choice(["<Tue Nov 17 23:{n:02}:00 UTC 2026> <INFO> {m}", "<{w}> {m}", "<{w} {n}> <Info> <{w}> {m}"])
+    return _lines(rng, lambda n: form.format(n=n % 60, w=rng.choice(_WORDS), m=_say(rng)), 50)
+
+
 def zones(rng: random.Random) -> bytes:
     """A log by local time, of several zones or over the end of summer time."""
     form = rng.choice(["{:%Y-%m-%dT%H:%M:%S%z} INFO", "{:%Y-%m-%d %H:%M:%S %z} [INFO]", '1.2.3.4 - - [{:%d/%b/%Y:%H:%M:%S %z}] "GET / HTTP/1.1" 200'])  # fmt: skip
@@ -233,7 +239,7 @@ def page(rng: random.Random) -> bytes:
 
 
 def markdown(rng: random.Random) -> bytes:
-    parts = ["# Title\n"]
+    parts, is_nested = ["# Title\n"], rng.random() < 0.5
     for n in range(rng.randrange(4, 120)):
         parts.append(
             rng.choice(
@@ -246,6 +252,7 @@ def markdown(rng: random.Random) -> bytes:
                     f"{_say(rng)} `[a](b)`\n",
                     "<!-- x -->\n\n    # code\n",
                     "~~~\n# no\n~~~\n",
+                    *(["- one\n\n      ```sh\n      # no\n      ```\n", "> ```\n> # no\n> ```\n"] if is_nested else []),
                 ]
             )
         )
@@ -619,7 +626,7 @@ def aligned(dice: random.Random) -> bytes:
 
 MADE: dict[str, Make] = {
     "table": table, "aligned": aligned, "open quote": open_quote, "no header": no_header,
-    "log": log, "mixed log": mixed_log, "zones": zones, "hours": hours, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
+    "log": log, "mixed log": mixed_log, "angles": angles, "zones": zones, "hours": hours, "syslog": syslog, "access log": access_log, "traces": traces, "addresses": addresses, "prose": prose,
     "shapes": shapes, "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report,
     "wrapped": wrapped, "history": history, "one line": one_line_history, "objects": objects, "graph": graph, "made": made, "maven": maven, "gradle": gradle, "build": build, "tap": tap, "sources": sources, "records": records,
     "ndjson": ndjson, "yaml": yaml, "toml": toml, "metrics": metrics, "sql": sql, "script": script,

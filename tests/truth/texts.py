@@ -171,8 +171,10 @@ def _markdown(output: Output) -> tuple[list[tuple[int, str]], int, int]:
 def markdown_has_as_many(found: re.Match[str], output: Output) -> None:
     headings, code, tables = output.once(_markdown)
     agrees(found["headings"].replace("no", "0"), len(headings), "headings", exact=small(output))
-    for name, truth in (("code", code), ("tables", tables)):
-        agrees(found[name] or "0", truth, name, exact=small(output))
+    nested = re.search(r"^(?: {4}|\t|>).*(?:```|~~~)", output.text, re.MULTILINE)
+    if found["code"] or not nested:
+        agrees(found["code"] or "0", code, "code", exact=small(output) and not nested)
+    agrees(found["tables"] or "0", tables, "tables", exact=small(output))
 
 
 @claim("markdown", rf"(?P<level>#+) (?P<text>.*?)(?: … (?P<more>{FIGURE}) more like it)? · L(?P<n>{NUMBER})")

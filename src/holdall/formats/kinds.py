@@ -279,6 +279,12 @@ def is_xml(ends: Ends) -> bool:
     return XML.match(ends.head) is not None and end.endswith(b">") and (b"</" in end or b"/>" in end)
 
 
+def may_be_xml(head: bytes) -> bool:
+    """Whether it may be XML that was cut off: some elements end. A log or a chat may have a word in such brackets."""
+    ends = head.count(b"</") + head.count(b"/>")
+    return XML.match(head) is not None and (ends * 4 >= head.count(b"<") or head.lstrip()[:2] in (b"<?", b"<!"))
+
+
 def is_diff(ends: Ends) -> bool:
     if not any(stringzilla.find(ends.head, mark) >= 0 for mark in _DIFF_MARKS):
         return False

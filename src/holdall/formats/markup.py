@@ -209,6 +209,9 @@ _BLOCK = lazy_pattern(
     rb"\r?(?=\n|\Z)"
     rb"|(?P<line>=++|-++)[ \t]*+\r?(?=\n|\Z))"
 )
+_FENCE_INSIDE = lazy_pattern(
+    rb"\n(?: {4}|\t| {0,3}(?:>|[-*+] |\d{1,9}[.)] ))[ \t]{0,40}(?:`{3}|~{3})"
+)  # of a list or a quote
 _CLOSING = lazy_pattern(rb"[ \t]+#+[ \t]*\r?$")
 _NO_PARAGRAPH = lazy_pattern(rb"[|`~#]| {4}|\t|(?:[-*+>]|\d{1,9}[.)])(?:\s|$)|>|<|(?:[-*_][ \t]*){3,}$|---")
 _MARKED = (b"\n#", b"\n```", b"\n~~~", b"\n--", b"\n==", b"\n|")
@@ -283,9 +286,10 @@ def markdown_outline(sample: Sample, room: Room) -> Outline:
         outside, fences, rules = _blocks(data, first=not start)
         number, code, tables = number + len(outside), code + fences, tables + rules
         headings += [(start + at, level, _plain(text)) for at, level, text in outside[: max(0, most - len(headings))]]
+    all_code = not any(map(_FENCE_INSIDE.search, (data for _, data in sample.pieces)))
     counts = [
-        f"{figure(times, sample.whole)} {noun}{'' if times == 1 else 's'}"
-        for times, noun in ((code, "code block"), (tables, "table"))
+        f"{figure(times, sample.whole and exact)} {noun}{'' if times == 1 else 's'}"
+        for times, noun, exact in ((code, "code block", all_code), (tables, "table", True))
         if times
     ]
     told = [", ".join([_many(number, sample), *counts])]

@@ -189,7 +189,7 @@ def _plain_makers(sample: Sample, measure: Measure, tool: str) -> list[_Maker]:
     head = sample.head[:_HEADS]
     if _JSON.match(head):
         makers.append(_maker("json_outline:json_outline"))
-    if kinds.XML.match(head):
+    if kinds.may_be_xml(head):
         makers.append(_maker("markup:xml_outline"))
     # A log may speak of what passed and failed without being the report of it.
     makers.append(functools.partial(_maker("reports:report_outline"), only_known=measure.kind == "log"))
