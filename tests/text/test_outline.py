@@ -313,13 +313,21 @@ def test_errors_of_a_compiler_are_listed_with_their_places() -> None:
     build = "cc -c a.c\na.c:3:5: warning: unused 'x'\na.c:9:1: error: expected ';' before '}'\nb.c:1:10: fatal error: no.h: No such file\nmake: *** [a.o] Error 1\n"
     assert text_of(build) == snapshot("""\
 compiler output
-3 errors, 1 warning
+2 errors, 1 warning
 L3 a.c:9:1: error: expected ';' before '}'
 L4 b.c:1:10: fatal error: no.h: No such file
-L5 make: *** [a.o] Error 1
-… 2 more shapes, 2 of them rare (≤ 2 lines):
+… 3 more shapes, 3 of them rare (≤ 2 lines):
+L5 × 1  make: *** [a.o] Error 1
 L2 × 1  a.c:3:5: warning: unused 'x'\
 """)
+
+
+def test_what_a_compiler_did_not_show_is_told_as_at_least() -> None:
+    build = "".join(f"A{n}.java:{n}: error: cannot find symbol\n" for n in range(1, 101))
+    build += (
+        "100 errors\nonly showing the first 100 errors, of 160 total; use -Xmaxerrs if you would like to see more\n"
+    )
+    assert text_of(build).splitlines()[1] == "at least 100 errors, 0 warnings"
 
 
 def test_what_cargo_closes_with_is_no_error_and_no_warning() -> None:
@@ -350,9 +358,9 @@ def test_colours_hide_neither_errors_nor_warnings() -> None:
     told = text_of(build)
     assert told.splitlines()[:4] == [
         "compiler output",
-        "2 errors, 8 warnings",
+        "1 error, 8 warnings",
         "L9 a.c:9:1: error: expected ';'",
-        "L10 make: *** [a.o] Error 1",
+        "8 × a.c:<n>:<n>: warning: unused 'x'",
     ]
     assert "[K" not in told
 

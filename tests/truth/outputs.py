@@ -469,6 +469,7 @@ def build(rng: random.Random) -> bytes:
                 f"cc -c {rng.choice(_WORDS)}{n}.c",
                 f"a{n}.c:{n}:5: warning: unused 'x'",
                 f"b{n}.c:{n}:1: error: expected ';'",
+                f"b{n}.c:{n}:1: error: expected ';'\nmake[1]: *** [Makefile:{n}: b{n}.o] Error 1\nmake: *** [all] Error 2",
                 "ok",
             ]
         ),

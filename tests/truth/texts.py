@@ -250,9 +250,7 @@ _REPORTS = (
 def errors_and_warnings(found: re.Match[str], output: Output) -> None:
     warned = re.compile(r": warning[: ]|^warning[:\[]|  warning  ")
     agrees(found["warnings"], sum(bool(warned.search(line)) for line in output.lines), "warnings", exact=False)
-    wrong = re.compile(
-        r"(?::\d+|\)): (?:fatal )?error\b|^error(?:\[E\d+\])?: |^ +\d+:\d+ +error |^(?:g?make|ninja).*: (?:\*\*\*|build stopped)|^npm ERR!"
-    )
+    wrong = re.compile(r"(?::\d+|\)): (?:fatal )?error\b|^error(?:\[E\d+\])?: |^ +\d+:\d+ +error |^npm ERR!")
     agrees(found["errors"], sum(bool(wrong.search(line)) for line in output.lines), "errors", exact=False)
 
 

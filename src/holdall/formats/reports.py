@@ -186,11 +186,16 @@ DIAGNOSTIC = lazy_pattern(
 BUILD_SIGNS = (b": error", b"\nerror: ", b"\nerror[E", b": *** ", b"  error  ", b": fatal error", b"npm ERR!")
 WARNING_SIGNS = (b": warning: ", b": warning ", b"\nwarning: ", b"\nwarning[", b"  warning  ")
 RUST = lazy_pattern(rb"(?m)^(?:error|warning)\[E\d|^ {1,8}--> |^ {1,4}(?:Compiling|Checking|Finished) ")
-CLOSING = lazy_pattern(rb"error: (?:could not compile |aborting due to )")
+CLOSING = lazy_pattern(
+    rb"error: (?:could not compile |aborting due to )"
+    rb"|(?:g?make|ninja)(?:\[\d+\])?: (?:\*\*\* (?:\[[^\n]{1,300}\] Error |Waiting for )|build stopped)"
+)
 SUMMED_UP = lazy_pattern(
     rb"(?m)^warning: (?:`[^`\n]{1,200}` [^\n]{0,200}generated \d+ warnings?|\d+ warnings? emitted)"
 )
-"""What cargo writes, and how it closes: with the number of its errors and warnings, which is none of them."""
+"""What cargo writes, and how it closes: with the number of its errors and warnings, which is none of them. Nor is what
+make says when a command of its own has failed, at each of its levels."""
+_CUT_SHORT = lazy_pattern(rb"\nonly showing the first \d+ (errors|warnings), of \d+ total")  # javac
 STATUSES = (b"PASSED", b"FAILED", b"ERROR", b"SKIPPED", b"XFAIL", b"XPASS", b"WARNING")
 
 
@@ -319,8 +324,9 @@ def _build(sample: Sample, *, is_one: bool = False) -> _Found | None:
         return None  # many programs say `error: …`
     failures = [(at, places[at][0].strip()) for at in sorted(places)]
     failures = [one for one in failures if not CLOSING.match(one[1])] or failures
-    mark = "" if sample.whole and complete else "at least "
-    about = _warnings(sample)
+    more = _CUT_SHORT.findall(sample.tail[-_SIGNS_IN:])
+    mark = "" if sample.whole and complete and b"errors" not in more else "at least "
+    about = _warnings(sample, all_shown=b"warnings" not in more)
     names = (("rust", "cargo build"), ("lint", "lint output"), ("text", "compiler output"), ("make", "make output"))
     label = next((label for kind, label in names if kind in kinds), "build output")
     found = _Found(
@@ -349,10 +355,10 @@ def _made(sample: Sample) -> _Found | None:
     return _Found("make output", [cut(_text(last[-1]["totals"]), 160), _warnings(sample)], [], noun="error")
 
 
-def _warnings(sample: Sample) -> str:
+def _warnings(sample: Sample, *, all_shown: bool = True) -> str:
     exact, number = _count_lines(WARNING_SIGNS, sample)
     number -= sum(len(SUMMED_UP.findall(data)) for _, data in sample.pieces)
-    return f"{'' if exact else 'at least '}{plural(number, 'warning')}"
+    return f"{'' if exact and all_shown else 'at least '}{plural(number, 'warning')}"
 
 
 def _lines_having(sign: bytes, sample: Sample) -> str:
