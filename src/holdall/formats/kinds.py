@@ -239,10 +239,12 @@ def is_binary(ends: Ends) -> bool:
         return True
     if ends.valid:
         return False
-    # Text in another encoding, or with a few stray bytes, is still text: only a flood of them makes it binary.
+    # Text in another encoding, or with a few stray bytes, is still text: only a flood of them makes it binary. In a text
+    # with many accents, as of Latin-1, they are more, and no other sign is one that no text has.
     sample = head[:8192]
-    stray = sample.decode("utf-8", "replace").count("\ufffd") + sum(byte < 9 or 13 < byte < 27 for byte in sample)
-    return stray * 10 > len(sample)
+    stray = sample.decode("utf-8", "replace").count("\ufffd")
+    others = sum(byte < 9 or 13 < byte < 27 for byte in sample)
+    return (stray + others) * 10 > len(sample) if others else stray * 10 > 3 * len(sample)
 
 
 def is_blank(ends: Ends) -> bool:

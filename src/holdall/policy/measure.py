@@ -46,7 +46,9 @@ def of_origin(measure: Measure, origin: Origin, notes: Sequence[str] = ()) -> Me
         why = "its tool's secrets are masked, and in there they could not be"
         closed = f"{_CLOSED}{measure.kind}) and not opened: {why}"
         measure, notes = replace(measure, kind="binary"), (*notes, closed)
-    elif origin.read_as and not format_of(measure.kind).is_binary:
+    elif origin.read_as and format_of(measure.kind).is_binary:
+        notes = (*notes, f"it is {measure.kind}, not text, and is not read as {origin.read_as}")
+    elif origin.read_as:
         measure = replace(measure, kind=origin.read_as)
     return replace(measure, notes=(*measure.notes, *notes)) if notes else measure
 
