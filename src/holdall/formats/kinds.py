@@ -239,8 +239,8 @@ def is_binary(ends: Ends) -> bool:
         return True
     if ends.valid:
         return False
-    # Text in another encoding, or with a few stray bytes, is still text: only a flood of them makes it binary. In a text
-    # with many accents, as of Latin-1, they are more, and no other sign is one that no text has.
+    # Text in another encoding, or with a few stray bytes, is still text: only a flood of them makes it binary. In one
+    # with many accents, as of Latin-1, they are more, and there is no sign that no text has.
     sample = head[:8192]
     stray = sample.decode("utf-8", "replace").count("\ufffd")
     others = sum(byte < 9 or 13 < byte < 27 for byte in sample)
