@@ -930,6 +930,23 @@ async def test_events_wake_whoever_listens_each_exactly_once(tmp_path: Path) -> 
         assert seen == ["running", "ended"]
 
 
+@requirement("api:events")
+async def test_events_of_before_the_end_come_before_it(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    async def listen() -> None:
+        async for event in bag.events():
+            seen.append(event.tool)
+
+    async with opened(tmp_path) as bag:
+        listening = asyncio.ensure_future(listen())
+        await asyncio.sleep(0)
+        for number in range(5):
+            await bag.take("small", tool=f"t{number}")
+    await asyncio.wait_for(listening, 30)
+    assert seen == [f"t{number}" for number in range(5)]
+
+
 async def test_what_is_not_found_in_a_running_call_is_told_with_that_it_runs(tmp_path: Path) -> None:
     async with opened(tmp_path) as bag:
         writer = await bag.jobs.begin(tool="export")

@@ -124,7 +124,9 @@ class Background:
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
         self._streams[queue] = asyncio.get_running_loop()
         try:
-            while not (self._core.is_closed or self._core.is_left) and (event := await queue.get()) is not None:
+            if self._core.is_closed or self._core.is_left:
+                return
+            while (event := await queue.get()) is not None:  # those of before the end come before it
                 yield event
         finally:
             self._streams.pop(queue, None)
