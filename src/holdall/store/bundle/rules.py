@@ -39,7 +39,7 @@ _AT_ONCE = 4096  # bytes that are looked at by all rules at once
 FOUND_BEFORE = "Found elsewhere"
 _VARIABLE = "a variable"
 
-_KEY = lazy_pattern(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY = lazy_pattern(rb"-----BEGIN (?:[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----")
 _KEY_END = b"-----END"
 _LONGEST_BEFORE = 1024  # on its line
 _LONGEST_KEY = 64 * 1024  # with what stands before its lines
@@ -122,7 +122,7 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Authorization Header", r"(?i)authorization[\\\"']*\s*[:=]\s*[\\\"']*(?:[a-z]+\s+)?([A-Za-z0-9._~+/=:-]{8,})"),
     (
         "Authorization Header",
-        r"(?i)(?:authorization[\\\"']*\s*[:=][^\r\n]*\b|x-amz-)signature=\\*\"?([A-Za-z0-9%+/=]{16,})",
+        r"(?i)(?:authorization[\\\"']*\s*[:=][^\r\n]*\b|x-(?:amz|goog)-)signature=\\*\"?([A-Za-z0-9%+/=]{16,})",
     ),
     ("Bearer Token", r"(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})"),
     ("Cookie", r"(?i)\b(?:set-)?cookie[\\\"']*\s*:\s*[\\\"']*([^\r\n\"'\\]{8,})"),
@@ -151,9 +151,19 @@ _OWN: tuple[tuple[str, str], ...] = (
             r"|pscale_(?:tkn|oauth|pw)_[A-Za-z0-9_.=-]{32,}|CFPAT-[A-Za-z0-9_-]{43}|key-[a-f0-9]{32}"
             r"|tskey-[a-z]{2,20}-[A-Za-z0-9-]{20,}|pul-[a-f0-9]{40}|v[1-4]\.local\.[A-Za-z0-9_-]{40,}"
             r"|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|glc_[A-Za-z0-9+/=]{40,}|NRAK-[A-Z0-9]{27}|ory_[a-z]{2}_[A-Za-z0-9_-]{32,}"
-            r"|[A-Za-z0-9_~.]{3}[78]Q~[A-Za-z0-9_.~-]{31,34})"
+            r"|[A-Za-z0-9_~.]{3}[78]Q~[A-Za-z0-9_.~-]{31,34}"
+            r"|lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}|pcsk_[A-Za-z0-9]{5,10}_[A-Za-z0-9]{50,}|fc-[a-f0-9]{32}"
+            r"|re_[A-Za-z0-9]{8}_[A-Za-z0-9]{22,}|jina_[A-Za-z0-9_-]{50,}|e2b_[a-f0-9]{40}|apify_api_[A-Za-z0-9]{30,}"
+            r"|tgp_v1_[A-Za-z0-9_-]{40,}|sk_[a-f0-9]{48}|csk-[A-Za-z0-9]{40,}|sntry[su]_[A-Za-z0-9+/=_]{40,}"
+            r"|nfp_[A-Za-z0-9]{36,}|dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9._-]{40,}|ops_eyJ[A-Za-z0-9+/=_-]{80,}"
+            r"|sq0(?:atp|csp)-[A-Za-z0-9_-]{22,}|(?:pat-(?:na|eu)[0-9]|HRKU)-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"
+            r"|xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}|fo1_[A-Za-z0-9_-]{40,}|fm[12]_[A-Za-z0-9+/=_-]{60,}"
+            r"|[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}|sgp_(?:[a-f0-9]{16}_)?[a-f0-9]{40}|napi_[A-Za-z0-9]{50,}"
+            r"|sb_secret_[A-Za-z0-9_-]{30,}|xox[cd]-[A-Za-z0-9%-]{40,}|sq[up]_[a-f0-9]{40}|sha256~[A-Za-z0-9_-]{43})"
         ),
     ),
+    ("Webhook Secret", r"\bdiscord(?:app)?\.com/api/webhooks/[0-9]{10,25}/([A-Za-z0-9_-]{60,})"),
+    ("Password of a network", r":[ \t]*(?:PSK|XAUTH|EAP)[ \t]+\"([^\"\n]{3,})\""),
     ("Shared Access Signature", r"[?&]sig=([A-Za-z0-9%_.~+/=-]{20,})"),
     ("Token", r"(?i)token[\\\"'`]*\s*(?:=>|[:=])\s*[\\\"'`]*([A-Za-z0-9._~+/=-]{16,})"),
     (
@@ -179,14 +189,6 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Password in a flag", r"(?i)\bConvertTo-SecureString\s+(?:-String\s+)?[\"']([^\"'\n]{3,})[\"']"),
     ("NPM tokens", r"(?:^|[:\s])_auth=\"?([A-Za-z0-9+/]{12,}={0,2})"),
     ("NPM tokens", r":_authToken[ \t]+\"?([^\s\"'$][^\s\"']{7,})"),
-    ("Password in a command", r"\becho\s+(?:-n\s+)?[\"']?([^\s\"'|$<]{3,})[\"']?\s*\|[^|\n]{1,200}--password-stdin\b"),
-    ("Password in a command", r"\becho\s+[\"']?[\w.-]+:([^\s\"'|$<]{3,})[\"']?\s*\|\s*(?:sudo\s+)?chpasswd\b"),
-    ("Password in a command", r"\baws configure set (?:\S+\.)?aws_(?:secret|session)_\w+ [\"']?([^\s\"'$<]{8,})"),
-    ("Password in a command", r"(?i)\bsqlplus\s+(?:-\S+\s+)*[\"']?[\w.]+/([^\s\"'@/$<]{3,})@"),
-    ("Password in a command", r"\bmysqladmin\s[^\n|;&]{0,200}?\spassword\s+[\"']?([^\s\"'$<]{3,})"),
-    ("Password in a command", r"\brabbitmqctl\s+(?:add_user|change_password)\s+\S+\s+[\"']?([^\s\"'$<]{3,})"),
-    ("Password in a command", r"\b(?:vault|cargo)\s+login\s+(?:token=)?([A-Za-z0-9._-]{20,})"),
-    ("Password in a command", r"\bgh\s+secret\s+set\s[^\n|;&]{0,200}?\s(?:--body|-b)[ =]?[\"']?([^\s\"'$<]{3,})"),
     ("Password of Redis", r"(?i)\bconfig\s+set\s+(?:requirepass|masterauth)\s+[\"']?([^\s\"']{3,})"),
     (  # with a blank behind its name
         "Variable",
@@ -273,6 +275,17 @@ _FLAGS: tuple[tuple[str, str], ...] = (
         r"\s-p[ =]?[\"']?([^\s\"']{3,})",
     ),
 )
+# One pattern, as texts that have none of them are looked through by each that there is.
+_COMMANDS: tuple[str, ...] = (
+    r"\becho\s+(?:-n\s+)?[\"']?([^\s\"'|$<]{3,})[\"']?\s*\|[^|\n]{1,200}--password-stdin\b",
+    r"\becho\s+[\"']?[\w.-]+:([^\s\"'|$<]{3,})[\"']?\s*\|\s*(?:sudo\s+)?chpasswd\b",
+    r"\baws configure set (?:\S+\.)?aws_(?:secret|session)_\w+ [\"']?([^\s\"'$<]{8,})",
+    r"\bsqlplus\s+(?:-\S+\s+)*[\"']?[\w.]+/([^\s\"'@/$<]{3,})@",
+    r"\bmysqladmin\s[^\n|;&]{0,200}?\spassword\s+[\"']?([^\s\"'$<]{3,})",
+    r"\brabbitmqctl\s+(?:add_user|change_password)\s+\S+\s+[\"']?([^\s\"'$<]{3,})",
+    r"\b(?:vault|cargo)\s+login\s+(?:token=)?([A-Za-z0-9._-]{20,})",
+    r"\bgh\s+secret\s+set\s[^\n|;&]{0,200}?\s(?:--body|-b)[ =]?[\"']?([^\s\"'$<]{3,})",
+)
 _SEPARATORS = (b"\n", b"|", b";", b"&")
 # These are words of any sentence: what they find counts only if it is no word itself.
 _IN_SENTENCES: tuple[tuple[str, str], ...] = (
@@ -353,13 +366,14 @@ class Rules:
     def __init__(self) -> None:
         self.left_out: list[str] = []  # rules of theirs that RE2 cannot run
         self._rules = [_Rule(kind, _compiled(pattern), is_ours=True) for kind, pattern in (*_OWN, *_IN_SENTENCES)]
+        self._rules.append(_Rule("Password in a command", _compiled("|".join(_COMMANDS)), is_ours=True))
         self._rules += [_Rule(_MADE_UP, _compiled(pattern), is_ours=True) for pattern in _LABELLED]
         self._rules += [_Rule(kind, _compiled(pattern)) for kind, pattern in self._theirs()]
         words = "|".join((*keyword.DENYLIST, *_WORDS)).replace("_?", "[_-]?")
         # A name, perhaps in quotes; a sign between; then the quote that the value begins with, or the value itself.
         self._assigned = _compiled(
-            rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?\]?[ \t]{{0,20}}(?:=>|:=|={{1,3}}|:|%3[adAD])[ \t]{{0,20}}@?"
-            r"(?:([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{0,}))"
+            rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?(?:\]|%5[dD])?[ \t]{{0,20}}(?:=>|:=|={{1,3}}|:|%3[adAD])"
+            r"[ \t]{0,20}@?(?:([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{0,}))"
         )
         # A variable of the environment: its value ends with the line, whatever signs it has.
         # In YAML: as the value of such a name, and on the line behind it.
@@ -382,6 +396,8 @@ class Rules:
             rf"(?i)(?:{words})[\w-]{{0,40}}{quot}\s*[:=]\s*{quot}([^\n]{{3,}}?){quot}",
             rf"(?i)(?:{words})[\w-]{{0,40}}%22(?:%20|\+)?%3a(?:%20|\+)?%22([^\s\"']{{3,}}?)%22",
             rf"(?i)(?:{words})\w{{0,40}}[ \t]*=[ \t]*\[\[([^\n]{{3,}}?)\]\]",  # Lua
+            rf"(?i)(?:{words})\w{{0,40}}[ \t]*=[ \t]*\"[^\"\n]*\"[ \t]*->[ \t]*\"([^\"\n]{{3,}})\"",  # Terraform
+            rf"(?i)(?:{words})\w{{0,20}}[ \t]*=[ \t]*N'([^'\n]{{3,}})'",
             rf"(?i)<key>{near}</key>\s*<string>([^<]{{3,}})</string>",
             (
                 rf"(?i)content-disposition:\s*form-data;[^\r\n]*\bname=\"{near}\"[^\r\n]*"
@@ -414,12 +430,16 @@ class Rules:
             rf"(?i){label}:?(?:\*\*|__|</{tag}\s*)[ \t]*:?{_MARKS}([^\s<>`|*\"']{{6,}})",
             rf"(?i){label}:[ \t]*(?:\*\*|__|<{tag})([^\s<>`*]{{6,}})",
         )
+        in_code = (  # what is taken if there is none; what may be none
+            rf"(?i)(?:{words})\w{{0,40}}[\"')\]]{{0,3}}[ \t]*(?:\|\||\?\?|\bor\b)[ \t]*[\"']([^\"'\n]{{6,}})[\"']",
+            rf"(?i)(?:{words})\w{{0,40}}[\"']?[ \t]*[:=][ \t]*(?:Some|Optional|SecretStr)\([\"']?([^\s\"'()]{{6,}})",
+        )
         # A name and its value in two columns, whatever stands above.
         two = (
             rf"(?i)^[ \t]*\"?[\w-]{{0,40}}(?:{words}|[_-]token)[\w-]{{0,20}}\"?(?:[,;]|\t+| {{2,}})"
             r"[ \t]*\"?([^\s,;\"|]{6,})\"?[ \t\r]*$"
         )
-        self._rules += [_Rule(_MADE_UP, _compiled(one), is_ours=True) for one in (*in_documents, two)]
+        self._rules += [_Rule(_MADE_UP, _compiled(one), is_ours=True) for one in (*in_documents, *in_code, two)]
         # Names with nothing behind them but, in YAML, the sign of a block; of columns with blanks between; of SQL.
         self._above = _compiled(
             rf"(?i)^([ \t]*(?:-[ \t]+)?)[\"']?[\w.-]{{0,60}}(?:{words})[\w.-]{{0,40}}[\"']?{blank}:"
@@ -461,7 +481,7 @@ class Rules:
         found = [*_whole_characters(data, self._of_bytes(data, self.find)), *wide]
         if b"&" in data and (escapes := [(*one.span(), _unescaped(one[0])) for one in _IN_MARKUP.finditer(data)]):
             found += _reread(data, escapes, self._as_it_is)
-        if b'""' in data and (cells := _quoted_cells(data)):
+        if b'""' in data and _DOUBLED_VALUE.search(data) and (cells := _quoted_cells(data)):
             found += _reread(data, cells, self._as_it_is)
         return found
 
