@@ -100,7 +100,7 @@ _PYTHON, _GROUP = b"Traceback (most recent call last):", b"+ Exception Group "
 _BEGINS = lazy_pattern(re.escape(_PYTHON) + rb"(?:\x1b\[[\d;]{0,20}m)?\r?\n[^\n]{0,400}?\bFile .{0,20}\"")
 _FILE = lazy_pattern(rb'File "(?P<file>[^"\n]{1,300})", line (?P<line>\d+)(?:, in (?P<name>[^\n]{1,100}))?')
 _AT = lazy_pattern(rb"[ \t]{1,16}at (?P<frame>[^\n]{1,300})")
-_BLOCK = lazy_pattern(rb"(?:(?:[ \t]{1,16}(?:at |\.\.\. \d|Caused by: )|Caused by: )[^\n]{0,2000}(?:\n|\Z)){1,120}")
+_BLOCK = lazy_pattern(rb"(?:(?:[ \t]{1,16}(?:at |\.\.\. \d|Caused by: )|Caused by: )[^\n]{0,2000}(?:\n|\Z)){1,2000}")
 _GO_FRAME = lazy_pattern(rb"\n\t(?P<frame>\S+\.go:\d+)")
 _THROWN = lazy_pattern(rb"\b[\w.$]{0,200}(?:Exception|Error|Throwable|Failure)\b[^\n]{0,300}")
 
