@@ -122,7 +122,8 @@ def _levels(output: Output) -> list[str]:
     times = output.once(_times)
     if not any(times):
         return [*map(level_of, output.lines)]
-    first = re.compile(rf"[\[<(]?(?:level=)?({'|'.join(_LEVELS)})\b(?![-])", re.IGNORECASE)
+    names = "|".join(_LEVELS)
+    first = re.compile(rf"(?:[\[<(]?(?={names})|[\[<(]|level=)((?i:{names}))\b(?![-])")
     lines = zip(output.lines, times, strict=True)
     return [
         level_of(line) if time else found[1].upper() if (found := first.match(line)) else "" for line, time in lines

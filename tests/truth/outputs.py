@@ -80,7 +80,17 @@ def log(rng: random.Random) -> bytes:
 def mixed_log(rng: random.Random) -> bytes:
     """With paths of any length before the level, beside lines of another program without times."""
     paths = [f"/opt/{'deep/' * rng.randrange(40)}{name}.py" for name in rng.sample(_WORDS, 3)]
-    other = rng.choice(["{l} {m}", "[{l}] {m}", "level={s} msg={m}", "worker {l} {m}", "    {l} {m}", "{m}"])
+    other = rng.choice(
+        [
+            "{l} {m}",
+            "[{l}] {m}",
+            "level={s} msg={m}",
+            "worker {l} {m}",
+            "    {l} {m}",
+            "{s}: {m}",
+            "Error: {m}\n    at {m}",
+        ]
+    )
 
     def line(n: int) -> str:
         level = rng.choice(["INFO", "INFO", "ERROR"])

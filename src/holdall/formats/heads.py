@@ -63,8 +63,9 @@ _LEVEL = lazy_pattern(
     rf"|(?:(?<=[\[<])|(?<=level=)|(?<=level=\")|(?<=severity=)|(?<=severity=\")|(?<=^))(?i:(?P<any>{_NAMES}))(?![\w-]))",
     re.ASCII,
 )
-_BEGINS_WITH_LEVEL = lazy_pattern(
-    rf"[\[<(]?(?:level=\"?|severity=\"?)?(?i:(?P<any>{_NAMES}))(?=[\s:\]>)|,\"]|\Z)".encode(), re.ASCII
+_BEGINS_WITH_LEVEL = lazy_pattern(  # in capitals, unless it is marked: `Error: …` is what was thrown
+    rf"(?:[\[<(]?(?P<upper>{_NAMES})|(?:[\[<(]|(?:level|severity)=\"?)(?i:(?P<any>{_NAMES})))(?=[\s:\]>)|,\"]|\Z)".encode(),
+    re.ASCII,
 )
 _REST_OF_LINE = lazy_pattern(rb"\s|Caused by: |Traceback \(most recent|[\w.$]{0,200}(?:Error|Exception)\b", re.ASCII)
 _BEHIND_TIME = lazy_pattern(  # in small letters, many write it there with nothing around it
@@ -330,7 +331,7 @@ class _Beginnings:
         others: list[bytes] = []
         for key, number in self._rests.items():
             if level := _BEGINS_WITH_LEVEL.match(key):
-                found[level["any"].decode().upper()] += number
+                found[level[level.lastgroup or 0].decode().upper()] += number
             elif exact and not _REST_OF_LINE.match(key):
                 others.append(key)
         del found[""]
