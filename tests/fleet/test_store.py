@@ -13,8 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import obstore
 import psycopg
 import pytest
+from obstore.exceptions import GenericError
 from psycopg import errors
 
 from holdall import Holdall, Settings
@@ -26,7 +28,7 @@ from holdall.store.fleet import cache, database, objects, schema, upkeep
 from holdall.store.fleet import writer as writers
 from holdall.store.fleet.store import FleetStore
 from holdall.store.opening import open_store, shown
-from holdall.store.protocol import Quota
+from holdall.store.protocol import Quota, SessionInfo
 from holdall.values.errors import (
     BadSetting,
     OutputDamaged,
@@ -583,6 +585,125 @@ def test_removed_bytes_are_gone_from_the_bucket_and_from_every_cache_at_its_next
         there.open(facts)
     reader.close()
     assert fleet.intents() == 0
+
+
+@pytest.fixture
+def in_folder(fleet_place: Place, tmp_path: Path) -> Iterator[tuple[Fleet, Path]]:
+    """A fleet whose objects are in a folder."""
+    folder = tmp_path / "objects"
+    folder.mkdir(mode=0o700)
+    with contextlib.closing(Fleet(fleet_place._replace(objects=folder.as_uri()), tmp_path)) as found:
+        yield found, folder
+
+
+def _in_segments(store: FleetStore, session: SessionInfo, *parts: bytes) -> Facts:
+    writer = store.begin(session, Origin())
+    for part in parts:
+        writer.write(part)
+        writer.flush()
+    return writer.finish()
+
+
+@requirement("fleet:removed-everywhere")
+@pytest.mark.parametrize("way", ["handles", "session", "expiry"])
+def test_bytes_in_a_folder_go_also_where_they_were_written_bit_by_bit(
+    in_folder: tuple[Fleet, Path], monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    fleet, folder = in_folder
+    store = fleet.host()
+    session = store.open_session("s")
+    kept = [_in_segments(store, session, b"joined", b" at the end")]
+    with monkeypatch.context() as apart:
+        apart.setattr(store, "joined", _forgotten)
+        kept.append(_in_segments(store, session, b"never", b" joined"))
+    (object,) = fleet.sql("SELECT object::text FROM holdall_outputs WHERE parts = 2")[0]
+    for name in (f"{objects.segment_of(object, 2)}#1", f"{objects.name_of(object)}#1"):
+        (folder / name).write_bytes(b"as a writer leaves it that is killed")
+    kept += [keep(store, session, f"put {number}") for number in range(6)]
+    match way:
+        case "handles":
+            assert store.remove(session, kept).left == ""
+        case "session":
+            assert store.remove_session(session).left == ""
+        case _:
+            assert store.expire(session, kept, "for a test") == sum(facts.measure.bytes for facts in kept)
+            assert store.sweep(thorough=True).left == ""
+    assert [one.name for one in folder.rglob("*") if one.name != "holdall-store" and len(one.name) > 2] == []
+    assert fleet.intents() == 0
+
+
+@requirement("fleet:removal-told")
+@pytest.mark.parametrize("way", ["handles", "session", "expiry", "gc"])
+def test_an_object_that_cannot_be_removed_stays_doomed_is_told_and_stops_no_other(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, way: str
+) -> None:
+    store = fleet.host()
+    session = store.open_session("s", retention=Retention(days=1e-9) if way == "gc" else None)
+    kept = [keep(store, session, f"secret {number}") for number in range(5)]
+    rows = fleet.sql("SELECT object::text FROM holdall_outputs ORDER BY object")
+    stuck, *others = [row[0] for row in rows]  # the first that is tried
+    delete = obstore.delete
+
+    def refused(bucket: Any, names: Any) -> None:
+        if any(stuck in name for name in names):
+            raise GenericError(f"DeleteObjects request failed for key {stuck}: Access Denied (code: AccessDenied)")
+        delete(bucket, names)
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(obstore, "delete", refused)
+        match way:
+            case "handles":
+                removed = store.remove(session, kept)
+                freed, told = removed.freed_bytes, removed.left
+            case "session":
+                removed = store.remove_session(session)
+                freed, told = removed.freed_bytes, removed.left
+            case "expiry":
+                freed, told = store.expire(session, kept, "for a test"), ""
+            case _:
+                swept = store.sweep(thorough=True)
+                freed, told = swept.freed_bytes, swept.left
+                assert len(swept.expired) == 5
+        (logged,) = caplog.messages
+        assert told in (logged, "")
+        assert logged == (
+            f"1 object that no output names any more could not be removed: the objects in {store.objects.home} failed "
+            "while removing objects: it refuses the credentials, or they may not do that. The bytes are still there; "
+            "`holdall gc` tries again."
+        )
+        assert freed == 4 * len("secret 0")
+        assert [store.objects.length(objects.name_of(one)) for one in others] == [None] * 4
+        assert store.objects.length(objects.name_of(stuck)) == len("secret 0")
+        assert fleet.sql("SELECT object::text, doomed FROM holdall_intents") == [(stuck, True)]
+        again = store.sweep(thorough=True)
+        assert (again.leftovers, again.freed_bytes, again.left) == ((), 0, logged)
+    swept = store.sweep(thorough=True)
+    assert (swept.leftovers, swept.freed_bytes, swept.left) == ((objects.name_of(stuck),), len("secret 0"), "")
+    assert (store.objects.length(objects.name_of(stuck)), fleet.intents()) == (None, 0)
+
+
+def test_a_sweep_gets_past_any_number_of_objects_that_cannot_be_removed_and_ends_where_the_bucket_is_away(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = fleet.host()
+    fleet.sql("INSERT INTO holdall_intents (object, principal, doomed) "
+              "SELECT gen_random_uuid(), %s, true FROM generate_series(1, 7)", store.principal)  # fmt: skip
+    monkeypatch.setattr(upkeep, "_AT_ONCE", 2)
+    tried: list[str] = []
+
+    def away(object: str) -> None:
+        tried.append(object)
+        raise StoreFault("the bucket is away.")
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(store.objects, "remove_object", away)
+        assert store.sweep(thorough=True).left.startswith("7 objects ")
+        assert len(tried) == 7
+        refusing.setattr(upkeep, "RETRY_SECONDS", 0)
+        tried.clear()
+        assert store.sweep(thorough=True).left.startswith("7 objects ")
+        assert tried == [], "no time is left for it"
+    assert len(store.sweep(thorough=True).leftovers) == 7
 
 
 def _cached(store: FleetStore, object: str) -> list[str]:

@@ -108,6 +108,42 @@ def test_every_command_of_upkeep_works_on_what_another_host_kept(hosts: Hosts, t
     assert "removed on request" in hosts.run("a", "-s", "t", "cat", second, code=3).err
 
 
+@requirement("fleet:removal-told")
+@pytest.mark.anyio
+async def test_rm_forget_and_gc_say_that_bytes_are_still_there(
+    fleet_place: Place, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "objects"
+    folder.mkdir(mode=0o700)
+    hosts = Hosts(fleet_place._replace(objects=folder.as_uri()), tmp_path)
+    handles = [hosts.run("a", "--json", "put", stdin=f"secret {at}".encode()).json["handle"] for at in range(4)]
+    in_the_way: list[Path] = []
+    for handle in handles[:3]:
+        ((object,),) = hosts.sql(f"SELECT object::text FROM holdall_outputs WHERE handle = '{handle}'")
+        file = folder / object[:2] / object
+        file.rename(folder / "aside")
+        in_the_way.append(file / "a folder" / "of somebody")
+        in_the_way[-1].mkdir(parents=True)
+        (folder / "aside").rename(file / "00000000")
+    told = "that no output names any more could not be removed: the objects in file://"
+    ran = hosts.run("a", "rm", handles[0], code=3)
+    assert f"1 object {told}" in ran.err
+    assert "1 output removed: freed 0 B" in ran.err
+    assert f"1 object {told}" in hosts.run("b", "gc", code=3).err
+    async with hosts.opened("b") as bag:
+        removed = await bag.forget(handles[1])
+    assert caplog.messages == [removed.left]
+    assert f"2 objects {told}" in removed.left
+    ran = hosts.run("b", "--json", "rm", "--session", "s", code=3)
+    assert (f"3 objects {told}" in ran.json["left"], ran.json["freed_bytes"]) == (True, len("secret 3"))
+    for path in in_the_way:
+        path.rmdir()
+        path.parent.rmdir()
+    gc = hosts.run("a", "--json", "gc").json
+    assert (gc["left"], len(gc["leftovers"]), gc["freed_bytes"]) == ("", 3, 3 * len("secret 0"))
+    assert [path for path in folder.rglob("*") if path.is_file() and path.name != "holdall-store"] == []
+
+
 @requirement("fleet:upkeep")
 def test_doctor_tries_the_store_and_leaves_nothing_that_is_listed(hosts: Hosts) -> None:
     hosts.run("a", "put", stdin=LOG.encode())

@@ -133,7 +133,8 @@ class Care:
                 journal.record("removed", outputs=len(done[-1].removed), bytes=done[-1].freed_bytes)
                 journal.flush()
         every_one = tuple(facts for one in reversed(done) for facts in one.removed)
-        return family, Removal(every_one, sum(one.freed_bytes for one in done))
+        # The last removal has tried again what those before it had left.
+        return family, Removal(every_one, sum(one.freed_bytes for one in done), left=done[-1].left)
 
     async def verify(self, *, only_this_session: bool = False, progress: Progress | None = None) -> Sequence[Verdict]:
         """Read every kept byte again and compare every hash."""

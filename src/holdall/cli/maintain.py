@@ -68,9 +68,10 @@ async def gc(
                 "leftovers": list(swept.leftovers),
                 "freed_bytes": swept.freed_bytes,
                 "held": [{"session": name, "why": why} for name, why in swept.held],
+                "left": swept.left,
             }
         )
-        return 0
+        return FAULT if swept.left else 0
     for name, why in swept.held:
         show.about(f"session {one_line(name, 40)}: {why}")
     for name, facts in swept.expired:
@@ -82,7 +83,7 @@ async def gc(
         f"{plural(len(swept.expired), 'expired output')}, {plural(len(swept.leftovers), 'left-over file')}: "
         f"{verb} {size(swept.freed_bytes)}"
     )
-    return 0
+    return FAULT if swept.left else 0  # what is left was said in the log
 
 
 @command(app)
@@ -127,8 +128,8 @@ async def rm(
             {"handle": facts.handle, "still_held_by": removed.still_held.get(facts.handle, ())}
             for facts in removed.removed
         ]
-        show.as_json({"sessions": names, "removed": rows, "freed_bytes": removed.freed_bytes})
-        return 0
+        show.as_json({"sessions": names, "removed": rows, "freed_bytes": removed.freed_bytes, "left": removed.left})
+        return FAULT if removed.left else 0
     for facts in removed.removed:
         holders = ", ".join(removed.still_held.get(facts.handle, ()))
         print(
@@ -137,7 +138,7 @@ async def rm(
         )
     of = "" if handles else f" of {plural(len(names), 'session')}"
     show.about(f"{plural(len(removed.removed), 'output')}{of} removed: freed {size(removed.freed_bytes)}")
-    return 0
+    return FAULT if removed.left else 0  # what is left was said in the log
 
 
 @command(app, session=OneSession)

@@ -103,6 +103,7 @@ class Sweep:
     freed_bytes: int = 0
     dry_run: bool = False
     held: tuple[tuple[str, str], ...] = ()  # session name, and why what is over there could not go
+    left: str = ""  # that bytes which nobody can name any more are still there, and why
 
 
 @record
@@ -110,11 +111,13 @@ class Removal:
     """What was removed on request.
 
     `still_held` names, for each of them, the outputs of the session that have the same bytes: these stay with the last.
+    `left` says that bytes which nobody can name any more are still there, and why; `gc` tries again.
     """
 
     removed: tuple[Facts, ...] = ()  # as they are now: tombstones
     freed_bytes: int = 0
     still_held: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    left: str = ""
 
 
 @record

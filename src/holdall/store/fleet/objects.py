@@ -6,6 +6,7 @@ the provider or of obstore leaves this module. Every request has a deadline.
 """
 
 import contextlib
+import itertools
 import os
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -148,8 +149,14 @@ class Objects:
     def remove(self, names: Sequence[str]) -> None:
         """Those that are there."""
         for start in range(0, len(names), 1000):
-            with self._explained("removing objects"), contextlib.suppress(FileNotFoundError):
-                obstore.delete(self._store, list(names[start : start + 1000]))
+            piece = list(names[start : start + 1000])
+            with self._explained("removing objects"):
+                try:
+                    obstore.delete(self._store, piece)
+                except FileNotFoundError:  # where each is a request of its own, it ends those behind it
+                    for name in piece:
+                        with contextlib.suppress(FileNotFoundError):
+                            obstore.delete(self._store, name)
 
     def below(self, object: str) -> Iterator[str]:
         """The names of an object's segments, whoever wrote them."""
@@ -186,7 +193,11 @@ class Objects:
 
     def remove_object(self, object: str) -> None:
         """It, and all of its segments."""
-        self.remove([*self.below(object), name_of(object)])
+        if self._folder:
+            with self._explained("removing objects"):
+                _remove_from_folder(os.path.join(self._folder, name_of(object)))
+        else:
+            self.remove([*self.below(object), name_of(object)])
 
     @contextlib.contextmanager
     def _explained(self, doing: str) -> Generator[None]:
@@ -209,6 +220,25 @@ def _check_folder(path: str) -> None:
     for folder, link in way_to(path):
         if other_writer(folder, os.stat(folder), owners) or (link and os.lstat(link).st_uid not in owners):
             raise StoreUnsafe(f"others can put another folder in the place of {path}: they can write to {folder}.")
+
+
+def _remove_from_folder(path: str) -> None:
+    """Segments are in a folder of that name, which is no object to the library; nor is what a killed writer had begun,
+    which has a number behind its name."""
+    for number in itertools.count():
+        one = f"{path}#{number}" if number else path
+        if os.path.isdir(one) and not os.path.islink(one):
+            for name in os.listdir(one):
+                with contextlib.suppress(FileNotFoundError):  # another sweep
+                    os.unlink(os.path.join(one, name))
+            with contextlib.suppress(FileNotFoundError):
+                os.rmdir(one)
+            continue
+        try:
+            os.unlink(one)
+        except FileNotFoundError:
+            if number:
+                return
 
 
 def _at_most(pieces: Iterable[Any], length: int) -> bytes:
@@ -247,7 +277,11 @@ def _fault(problem: Exception, doing: str, home: str) -> StoreFault:
         why = "there are no credentials for it in the environment"
     elif status == "507" or re.search("QuotaExceeded|InsufficientStorage|No space left", text):
         kind, why = StoreFull, "it is full: raise its quota or make room (`holdall gc`, `holdall rm`)"
-    elif isinstance(problem, PermissionDeniedError | UnauthenticatedError) or status in ("401", "403"):
+    elif (
+        isinstance(problem, PermissionDeniedError | UnauthenticatedError | PermissionError)
+        or status in ("401", "403")
+        or "AccessDenied" in text  # of one object among many, in an answer that is none of refusal
+    ):
         why = "it refuses the credentials, or they may not do that"
     elif isinstance(problem, FileNotFoundError) or status == "404":
         why = "there is no such bucket or folder"

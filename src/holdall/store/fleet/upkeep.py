@@ -1,40 +1,49 @@
 """Upkeep of the fleet's store: expiry and removal, what killed writers left, verification.
 
 Rows go first, then objects: a transaction leaves tombstones and marks the objects that nobody names any more as doomed;
-after its commit they are removed, and their marks last. Whatever is killed in between is carried out by the next sweep.
+after its commit they are removed, and their marks last. Whatever is killed in between, and whatever the bucket does not
+remove, is carried out by the next sweep; who asked for it is told.
 Two that sweep at once do each other no harm.
 """
 
 import contextlib
+import logging
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import LiteralString
 
 from holdall.store import records
-from holdall.store.fleet.database import Connection
-from holdall.store.fleet.objects import name_of, object_in, segment_of
+from holdall.store.fleet.database import Connection, Row
+from holdall.store.fleet.objects import RETRY_SECONDS, name_of, object_in, segment_of
 from holdall.store.fleet.pulse import ALIVE
 from holdall.store.fleet.rows import COLUMNS, FleetRows, Loaded
 from holdall.store.fleet.session_rows import JOIN_LOGS, LOGS_AT_ONCE
 from holdall.store.protocol import Progress, Removal, SessionInfo, Sweep, Verdict
 from holdall.store.totals import bad_lines, is_over, prove
+from holdall.text.numbers import plural
 from holdall.values.errors import HoldallError, OutputDamaged, OutputInUse, OutputMissing, StoreFault
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK, BlockTable
 
+_LOG = logging.getLogger("holdall")
 _EVERY_SECONDS = 86_400.0
 _STRAY_SECONDS = 86_400.0
 _PIECE = 128  # blocks that are read at a time
+_AT_ONCE = 1000  # objects
+_FIRST = "00000000-0000-0000-0000-000000000000"
 
 _DOOM: LiteralString = """INSERT INTO holdall_intents (object, principal, doomed, bytes)
-SELECT DISTINCT one, %(principal)s, true, 0::bigint FROM unnest(%(objects)s::uuid[]) one
+SELECT one, %(principal)s, true, size FROM unnest(%(objects)s::uuid[], %(sizes)s::bigint[]) AS named (one, size)
 WHERE NOT EXISTS (SELECT 1 FROM holdall_outputs o WHERE o.object = one)
 ON CONFLICT (object) DO UPDATE SET doomed = true RETURNING object::text"""
 _UNDOOM: LiteralString = """WITH gone AS (DELETE FROM holdall_segments WHERE principal = %(principal)s
     AND object = ANY(%(objects)s))
 DELETE FROM holdall_intents WHERE principal = %(principal)s AND doomed AND object = ANY(%(objects)s)"""
 _DEAD: LiteralString = f"""FROM holdall_intents i LEFT JOIN holdall_leases l ON l.id = i.lease
-WHERE i.principal = %(principal)s AND (i.doomed OR NOT {ALIVE}) ORDER BY i.object LIMIT 1000"""
+WHERE i.principal = %(principal)s AND (i.doomed OR NOT {ALIVE}) AND i.object > %(after)s
+ORDER BY i.object LIMIT %(most)s"""
 _LEFT: LiteralString = f"""SELECT i.object::text, i.bytes, i.doomed,
 EXISTS (SELECT 1 FROM holdall_outputs o WHERE o.object = i.object AND o.state = 'running'),
 (SELECT max(o.parts) FROM holdall_outputs o WHERE o.object = i.object) {_DEAD}"""
@@ -72,19 +81,53 @@ ON CONFLICT (principal) DO UPDATE SET at = excluded.at"""
 # Objects
 
 
-def doom(store: FleetRows, connection: Connection, objects: Collection[str]) -> list[str]:
+class Removing:
+    """Removes each, also where another one cannot be removed; until it is plain that the bucket is away."""
+
+    def __init__(self) -> None:
+        self.left: set[str] = set()
+        self._why, self._seconds = "", 0.0
+
+    def each(self, remove: Callable[[str], None], names: Sequence[str]) -> None:
+        for name in names:
+            began = time.monotonic()
+            try:
+                if self._seconds < RETRY_SECONDS:
+                    remove(name)
+                    self.left.discard(name)
+                    continue
+            except StoreFault as problem:
+                self._why = str(problem)
+                self._seconds += time.monotonic() - began
+            self.left.add(name)
+
+    def told(self) -> str:
+        """What is left, and why: for who asked, and in the log. Empty where all is gone."""
+        if not self.left:
+            return ""
+        what = f"{plural(len(self.left), 'object')} that no output names any more could not be removed"
+        told = f"{what}: {self._why} The bytes are still there; `holdall gc` tries again."
+        _LOG.warning("%s", told)
+        return told
+
+
+def doom(
+    store: FleetRows, connection: Connection, objects: Collection[str], sizes: Mapping[str, int] | None = None
+) -> list[str]:
     """Mark those that no output names as to be removed. From the commit on nobody can name them."""
-    values = {"principal": store.principal, "objects": list(objects)}
+    found = {object: (sizes or {}).get(object, 0) for object in objects}
+    values = {"principal": store.principal, "objects": list(found), "sizes": list(found.values())}
     return [row[0] for row in connection.execute(_DOOM, values).fetchall()]
 
 
-def carry_out(store: FleetRows, objects: Sequence[str]) -> None:
+def carry_out(store: FleetRows, objects: Sequence[str], removing: Removing | None = None) -> None:
     """Remove objects that are doomed, here and in the cache. What cannot be removed now is left for the next sweep."""
+    removing = removing or Removing()
     store.cache.forget(list(objects))
-    with contextlib.suppress(StoreFault):
-        for object in objects:
-            store.objects.remove_object(object)
-        store.database.rows("removing objects", _UNDOOM, {"principal": store.principal, "objects": list(objects)})
+    removing.each(store.objects.remove_object, objects)
+    gone = [object for object in objects if object not in removing.left]
+    with contextlib.suppress(StoreFault):  # then the next sweep finds nothing to remove
+        store.database.rows("removing objects", _UNDOOM, {"principal": store.principal, "objects": gone})
 
 
 def abandon(store: FleetRows, object: str) -> None:
@@ -97,16 +140,23 @@ def abandon(store: FleetRows, object: str) -> None:
 
 
 def expire(store: FleetRows, session: SessionInfo, outputs: Sequence[Facts], rule: str) -> int:
+    removing = Removing()
+    freed = _expire(store, session, outputs, rule, removing)
+    removing.told()
+    return freed
+
+
+def _expire(store: FleetRows, session: SessionInfo, outputs: Sequence[Facts], rule: str, removing: Removing) -> int:
     handles = {facts.handle for facts in outputs if facts.session == session.id}
 
-    def work(connection: Connection) -> tuple[list[str], int]:
+    def work(connection: Connection) -> dict[str, int]:
         version = store.changed(connection, session.id)
         going = [
             one for one in store.survey(session, connection)
             if one.handle in handles and isinstance(one.facts, Facts) and one.state not in ("expired", "running")
         ]  # fmt: skip
         if not going:
-            return [], 0
+            return {}
         now = store.clock()
         for one in going:
             store.rewrite(connection, records.expired(store.readable(one), rule, now), BlockTable(), None, 0, version)
@@ -115,15 +165,15 @@ def expire(store: FleetRows, session: SessionInfo, outputs: Sequence[Facts], rul
         store.erase(connection, session, {one.handle for one in going})
         return _doomed(store, connection, going)
 
-    objects, freed = store.database.run("removing an output", work, again=True)
-    carry_out(store, objects)
-    return freed
+    sizes = store.database.run("removing an output", work, again=True)
+    carry_out(store, list(sizes), removing)
+    return _freed(sizes, removing)
 
 
 def remove(store: FleetRows, session: SessionInfo, handles: Sequence[str] | None) -> Removal:
     """Tombstones in place of outputs, or of all, and nothing left of what they held."""
 
-    def work(connection: Connection) -> tuple[Removal, list[str]]:
+    def work(connection: Connection) -> tuple[Removal, dict[str, int]]:
         version = store.changed(connection, session.id)
         rows = store.survey(session, connection)
         going = [one for one in rows if handles is None or one.handle in handles]
@@ -145,27 +195,34 @@ def remove(store: FleetRows, session: SessionInfo, handles: Sequence[str] | None
             _remove_logs(store, connection, session)
         else:
             store.erase(connection, session, {one.handle for one in going})
-        objects, freed = _doomed(store, connection, going)
+        sizes = _doomed(store, connection, going)
         gone = {one.handle for one in going}
         held = {
             one.handle: tuple(other.handle for other in rows if other.object == one.object and other.handle not in gone)
             for one in going if one.object is not None
         }  # fmt: skip
-        return Removal(tuple(stones), freed, {handle: others for handle, others in held.items() if others}), objects
+        return Removal(tuple(stones), 0, {handle: others for handle, others in held.items() if others}), sizes
 
-    removed, objects = store.database.run("removing an output", work, again=True)
+    removed, sizes = store.database.run("removing an output", work, again=True)
     doomed: LiteralString = (
         "SELECT object::text FROM holdall_intents WHERE principal = %(principal)s AND doomed LIMIT 1000"
     )
-    left = store.database.rows("removing objects", doomed, {"principal": store.principal})
-    carry_out(store, sorted({*objects, *(row[0] for row in left)}))  # also segments that were joined
-    return removed
+    found = store.database.rows("removing objects", doomed, {"principal": store.principal})
+    older = sorted(row[0] for row in found if row[0] not in sizes)  # also segments that were joined
+    removing = Removing()
+    carry_out(store, [*sizes, *older], removing)
+    return replace(removed, freed_bytes=_freed(sizes, removing), left=removing.told())
 
 
-def _doomed(store: FleetRows, connection: Connection, going: Sequence[Loaded]) -> tuple[list[str], int]:
+def _freed(sizes: Mapping[str, int], removing: Removing) -> int:
+    return sum(size for object, size in sizes.items() if object not in removing.left)
+
+
+def _doomed(store: FleetRows, connection: Connection, going: Sequence[Loaded]) -> dict[str, int]:
+    """The objects that go with these outputs, and how long they are."""
     sizes = {one.object: one.facts.measure.bytes for one in going if one.object and isinstance(one.facts, Facts)}
-    objects = doom(store, connection, [one.object for one in going if one.object])
-    return objects, sum(sizes.get(object, 0) for object in objects)
+    objects = doom(store, connection, [one.object for one in going if one.object], sizes)
+    return {object: sizes.get(object, 0) for object in objects}
 
 
 def _forget_notes(
@@ -200,7 +257,7 @@ def due(store: FleetRows) -> bool:
 
 def sweep(store: FleetRows, current: Callable[[Loaded], Facts], *, dry_run: bool, thorough: bool) -> Sweep:
     """A few statements, and one for each session in which something goes. `current` ends what was interrupted."""
-    now = store.clock()
+    now, removing = store.clock(), Removing()
     values = {"principal": store.principal, "lease_seconds": store.lease_seconds}
     if not dry_run:
         store.database.rows("sweeping", _SWEPT, {**values, "now": now})
@@ -212,15 +269,17 @@ def sweep(store: FleetRows, current: Callable[[Loaded], Facts], *, dry_run: bool
     freed = _would_free(store, going) if dry_run else 0
     for session, over in () if dry_run else going:
         facts = [store.readable(one) for one in over]
-        freed += expire(store, session, facts, f"kept for {session.retention.told}")
-    leftovers, more = _sweep_intents(store, dry_run=dry_run)
+        freed += _expire(store, session, facts, f"kept for {session.retention.told}", removing)
+    leftovers, more = _sweep_intents(store, removing, dry_run=dry_run, thorough=thorough)
     if not dry_run:
         for statement in (_FORGET_CLAIMS, _FORGET_LEASES):
             store.database.rows("sweeping", statement, values)
         while len(store.database.rows("sweeping", JOIN_LOGS, values)) == LOGS_AT_ONCE:
             pass
-    strays, stray_bytes = _sweep_strays(store, dry_run=dry_run) if thorough else ([], 0)
-    return Sweep(tuple(expired), (*leftovers, *strays), freed + more + stray_bytes, dry_run)
+    strays, stray_bytes = _sweep_strays(store, removing, dry_run=dry_run) if thorough else ([], 0)
+    return Sweep(
+        tuple(expired), (*leftovers, *strays), freed + more + stray_bytes, dry_run, left=removing.told()
+    )  # fmt: skip
 
 
 def _over(store: FleetRows, now: float) -> list[tuple[SessionInfo, list[Loaded]]]:
@@ -249,7 +308,7 @@ def _would_free(store: FleetRows, going: Sequence[tuple[SessionInfo, list[Loaded
     return sum(sizes[object] for object, count in found if count == names[object])
 
 
-def _sweep_strays(store: FleetRows, *, dry_run: bool) -> tuple[list[str], int]:
+def _sweep_strays(store: FleetRows, removing: Removing, *, dry_run: bool) -> tuple[list[str], int]:
     """Objects that nobody intends or names: a crash of the database can lose an intent, which nobody waits for.
 
     An intent is there before its object, and goes in the transaction that makes the row. So an object that has neither
@@ -271,30 +330,49 @@ def _sweep_strays(store: FleetRows, *, dry_run: bool) -> tuple[list[str], int]:
             now = store.objects.clock()
         stray = [one for one, object in ours.items() if object in unnamed and now and one.at < now - _STRAY_SECONDS]
         if not dry_run:
-            store.objects.remove([one.name for one in stray])
+            try:
+                store.objects.remove([one.name for one in stray])
+            except StoreFault:
+                removing.each(lambda name: store.objects.remove([name]), [one.name for one in stray])
+                stray = [one for one in stray if one.name not in removing.left]
         gone += [one.name for one in stray]
         freed += sum(one.size for one in stray)
     return gone, freed
 
 
-def _sweep_intents(store: FleetRows, *, dry_run: bool) -> tuple[list[str], int]:
+def _sweep_intents(store: FleetRows, removing: Removing, *, dry_run: bool, thorough: bool) -> tuple[list[str], int]:
     """What killed writers, imports and removals left: of those whose lease is over, and no others."""
-    values = {"principal": store.principal, "lease_seconds": store.lease_seconds}
+    values = {"principal": store.principal, "lease_seconds": store.lease_seconds, "most": _AT_ONCE}
     if not dry_run:
         store.database.rows("sweeping", _UNSTAGE, values)
-    found = store.database.rows("sweeping", _LEFT, values)
-    left = {object: size for object, size, is_doomed, _, parts in found if is_doomed or parts is None}
-    if dry_run:
-        return [name_of(object) for object in left], sum(left.values())
-    with contextlib.suppress(StoreFault):
-        for object, _, is_doomed, is_running, parts in found:
-            if not is_doomed and parts is not None and not is_running:
-                _remove_stray_segments(store, object, parts)
+    leftovers: list[str] = []
+    freed, after = 0, _FIRST
+    while True:
+        found = store.database.rows("sweeping", _LEFT, {**values, "after": after})
+        going = {object: size for object, size, is_doomed, _, parts in found if is_doomed or parts is None}
+        if not dry_run:
+            _sweep_found(store, found, going, removing)
+        leftovers += [name_of(object) for object in going if object not in removing.left]
+        freed += _freed(going, removing)
+        if not thorough or len(found) < _AT_ONCE:
+            return leftovers, freed
+        after = found[-1][0]
+
+
+def _sweep_found(store: FleetRows, found: Sequence[Row], going: dict[str, int], removing: Removing) -> None:
+    """Those that somebody has taken up meanwhile are taken out of `going`."""
+    values = {"principal": store.principal, "lease_seconds": store.lease_seconds}
+    kept = {
+        object: parts for object, _, is_doomed, is_running, parts in found
+        if not is_doomed and parts is not None and not is_running
+    }  # fmt: skip
+    removing.each(lambda object: _remove_stray_segments(store, object, kept[object]), list(kept))
     fresh = [object for object, _, is_doomed, _, parts in found if not is_doomed and parts is None]
-    doomed = store.database.rows("sweeping", _DOOM_DEAD, {**values, "objects": fresh})
-    gone = [object for object in left if object not in fresh or (object,) in doomed]
-    carry_out(store, gone)
-    return [name_of(object) for object in gone], sum(left[object] for object in gone)
+    doomed = {row[0] for row in store.database.rows("sweeping", _DOOM_DEAD, {**values, "objects": fresh})}
+    for object in fresh:
+        if object not in doomed:
+            del going[object]
+    carry_out(store, list(going), removing)
 
 
 def _remove_stray_segments(store: FleetRows, object: str, parts: int) -> None:
