@@ -567,7 +567,17 @@ def test_a_value_without_quotes_is_masked_to_its_end(where: str, value: str) -> 
     assert _masked(form.format(value)) == form.format("*" * len(value))
 
 
-@pytest.mark.parametrize("value", ["Q<OcMQ]!ulcfrid;!x", "SJ)uQFt*A0ArrugR[", "w;x1jqw=h6E^%E_hhur", "x<Zk2(Pw,9L^{"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Q<OcMQ]!ulcfrid;!x",
+        "SJ)uQFt*A0ArrugR[",
+        "w;x1jqw=h6E^%E_hhur",
+        "x<Zk2(Pw,9L^{",
+        "4S{<]29Q</RS{.di9p",
+        "(rKo!YwgMl4hS^",
+    ],
+)
 @pytest.mark.parametrize("where", [one for one in BARE if "{{" not in BARE[one]] + ["an error"])
 @requirement("bundle:redaction-recall")
 def test_a_password_that_was_made_by_a_generator_is_masked_whatever_signs_are_in_it(where: str, value: str) -> None:

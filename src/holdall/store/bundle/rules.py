@@ -91,11 +91,11 @@ _GOES_ON = lazy_pattern(rb"[^\s\"'`<>\\,;|&(){}\[\]]*+")
 _WORDS_AROUND = lazy_pattern(rb"[\s\"'`]")
 _AFTER_VALUE = lazy_pattern(  # another name of an address or a connection string; a comment; a tag; an escape
     rb"&(?=[\w.%\[\]-]{1,60}=)|[;,](?=\s*+(?:[A-Za-z][a-z]++(?:[A-Z_. -]++[a-z]++)*+|[A-Z_]{2,60}+)[0-9]?=)"
-    rb"|&amp;(?=[\w.-]{1,60}=)|[,;]?\s++(?:#|//\s)|[,;]\s|</[A-Za-z]|<[a-z]{1,10}+(?:\s[^<>]*+)?/?>|\\+[nrt\"']"
+    rb"|&amp;(?=[\w.-]{1,60}=)|[,;]?\s++(?:#|//\s)|[,;]\s|</[A-Za-z][\w:.-]*+>|<[a-z]{1,10}+(?:\s[^<>]*+)?/?>|\\+[nrt\"']"
 )
 _CALL = lazy_pattern(rb"[A-Za-z_$][\w.$:]*+[(\[].*[)\]](?:[.?!]\w+)*[ \t\r,;:]*")
 _CODE_OR_WORDS = lazy_pattern(
-    rb"(?:(?=\S*+\s).*|[\w.$:>-]*+)[({\[]++|[({\[<].*[)}\]>]"
+    rb"(?:(?=\S*+\s).*|[\w.$:>-]*+)[({\[]++|\(.*\)|\{.*\}|\[.*\]|<.*>"
     rb"|(?:await|new|not|lambda|return|yield|func|function|async|typeof|!\w+)\s.*"
     rb"|(?:.*\s)?(?:={1,3}|!=|\+|\|{1,2}|&&|[?<>]|->|=>|if|else|or|and|the|an?|is|are|was|be|of|to|for|from|must|should|can"
     rb"|will|your|with|not|has|have|in|on|by|at|it|as|when|use|see)(?:\s.*)?",
@@ -765,7 +765,9 @@ def _end_of_bare(data: bytes, name: int, start: int, end: int) -> int:
     begin = data.rfind(b"\n", max(0, name - _LONGEST_BEFORE), name) + 1 or max(0, name - _LONGEST_BEFORE)
     before, between = data[begin:name].rstrip(_OF_A_NAME), data[name:start].rstrip(b" \t@")
     quote = before[-1:]
-    if between[-1:] == b">" or between[-2:] in (b"==", b":="):
+    if (between[-1:] == b">" or between[-2:] in (b"==", b":=")) and (
+        data[start - 1 : start] in b" \t" or not _is_made_up(_WORDS_AROUND.split(line, 1)[0])
+    ):
         return as_told
     if quote in (b'"', b"'", b"`") and quote not in between and (closing := line.find(quote)) >= 0:
         line = line[:closing]
