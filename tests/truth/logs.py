@@ -57,7 +57,7 @@ def _part(digits: str | None) -> float:
     return float(f"0.{digits}") if digits else 0.0
 
 
-_BEFORE = (re.compile(r"[\s\[(]{0,6}(?:<\d+>)?(?=\d|[A-Z][a-z]{2}[ ,])"), re.compile(r"\S+ \S+ \S+ \["))
+_BEFORE = (re.compile(r"[\s\[(]{0,6}(?:<\d+>|<)?(?=\d|[A-Z][a-z]{2}[ ,])"), re.compile(r"\S+ \S+ \S+ \["))
 
 
 def _time_of(line: str) -> tuple[float, ...] | None:
