@@ -94,7 +94,9 @@ def program_of(line: str) -> str:
     return re.sub(r"(?:\[\d+\])?(?: \([^)]*\))?$", "", found[2]).removeprefix("-- ") if found else ""
 
 
-@claim(_LABEL, r"(?P<about>at least )?(?P<rest>.*(?:→| · |[A-Z]+ (?:[\d,]+|~\d+ %)|\d programs?: |status ).*)")
+@claim(
+    _LABEL, r"(?!L[\d,]+ )(?P<about>at least )?(?P<rest>.*(?:→| · |[A-Z]+ (?:[\d,]+|~\d+ %)|\d programs?: |status ).*)"
+)
 def the_summary_of_a_log(found: re.Match[str], output: Output) -> None:
     exact = small(output)
     if found["about"] and exact:
