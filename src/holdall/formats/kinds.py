@@ -244,7 +244,8 @@ def is_binary(ends: Ends) -> bool:
     sample = head[:8192]
     stray = sample.decode("utf-8", "replace").count("\ufffd")
     others = sum(byte < 9 or 13 < byte < 27 for byte in sample)
-    return (stray + others) * 10 > len(sample) if others else stray * 10 > 3 * len(sample)
+    is_long = len(sample) >= 64  # of less nothing can be told by its share
+    return (stray + others) * 10 > len(sample) if others or not is_long else stray * 10 > 3 * len(sample)
 
 
 def is_blank(ends: Ends) -> bool:
