@@ -680,7 +680,9 @@ def _imports(source: bytes, package: Sequence[str]) -> list[str]:
     """
     names: list[str] = []
     text = source.decode(_coding(source) or "utf-8", "replace")
-    text = _GOES_ON.sub("", unicodedata.normalize("NFKC", text))  # Python reads names as NFKC writes them
+    # Python reads names as NFKC writes them. What becomes many signs is in no name, and would become all the memory.
+    wide = {ord(sign): " " for sign in set(text) if not sign.isascii() and not f"a{sign}".isidentifier()}
+    text = _GOES_ON.sub("", unicodedata.normalize("NFKC", text.translate(wide) if wide else text))
     effort = 4 * len(text) + 10_000
     for found in _IMPORT.finditer(text):
         start, listed = found.groups("")

@@ -247,6 +247,20 @@ async def test_the_mark_in_letters_of_full_width_is_the_mark(tmp_path: Path, fir
         assert isinstance(taken, Kept)
 
 
+@pytest.mark.parametrize("before", [2**18 - 3, 2**18 + 2**14 - 2, 5 * 2**18])
+async def test_the_mark_is_found_across_the_pieces_that_a_long_text_is_looked_at_in(
+    tmp_path: Path, before: int
+) -> None:
+    async with opened(tmp_path) as bag:
+        mark = bag.core.signature
+        wide = "".join(chr(ord(one) + 0xFEE0) for one in mark)
+        for sign in ("x", "é", "\ufdfa"):  # the last one is eighteen signs for NFKC
+            assert not bag.core.imitates(sign * before + "[]" + sign * 20)
+            assert bag.core.imitates(sign * before + mark + sign * 20)
+            assert bag.core.imitates(sign * before + wide + sign * 20)
+            assert bag.core.imitates(sign * before + mark[:3] + "\u200b" * 60 + mark[3:] + sign * 20)
+
+
 class _NeverCopied(str):
     def __getitem__(self, _: Any) -> str:
         raise AssertionError("a part of it was copied")

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import threading
+import time
 import unicodedata
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterator, Mapping
@@ -58,6 +59,10 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("holdall")
 _SIGN = re.compile(r"\S")  # in place: to copy the rest of a text behind each notice takes the square of its length
+_PIECE, _LONGEST_MARK = (
+    1 << 18,
+    1 << 14,
+)  # signs that are looked at in one go, and that a mark has with all that is hidden in it
 
 # Which model answers questions about outputs: the one of the settings, else the session's own.
 #
@@ -524,13 +529,19 @@ class Core:
         return False
 
     def _reads_as_mark(self, text: str) -> bool:
-        """In other signs that are written alike: full width, mathematical letters."""
-        return not text.isascii() and self._bears_mark(unicodedata.normalize("NFKC", text))
+        """In other signs that are written alike: full width, mathematical letters. Piece by piece: a sign may become
+        eighteen, and no other thread runs meanwhile.
+        """
+        if text.isascii() or not self.signature:
+            return False
+        return any(self._bears_mark(_read_alike(piece)) for piece in _in_pieces(text))
 
     def _bears_mark(self, text: str) -> bool:
         # Most texts lack a sign of it, and to make the pattern takes half as long as to open a session.
         signs = (sign for sign in self.signature if not sign.isalnum())
-        return all(sign in text for sign in signs) and self.marks.search(text) is not None
+        if not all(sign in text for sign in signs):
+            return False
+        return any(self.marks.search(piece) is not None for piece in _in_pieces(text))
 
     @functools.cached_property
     def marks(self) -> re.Pattern[str]:
@@ -646,6 +657,23 @@ class Core:
                 self.store.end_session(self.session)
         if self._is_alone:
             self.shared.close()
+
+
+def _in_pieces(text: str) -> Iterator[str]:
+    """The end of one is in the next as well, for a mark that stands across; between them others may run."""
+    if len(text) <= _PIECE:
+        yield text
+        return
+    for start in range(0, len(text), _PIECE):
+        if start:
+            time.sleep(0)
+        yield text[start : start + _PIECE + _LONGEST_MARK]
+
+
+def _read_alike(piece: str) -> str:
+    """As NFKC writes it, without what becomes a whole phrase."""
+    phrases = {ord(one): " " for one in set(piece) if not one.isascii() and len(unicodedata.normalize("NFKC", one)) > 4}
+    return unicodedata.normalize("NFKC", piece.translate(phrases) if phrases else piece)
 
 
 def _named_by(view: View) -> str:

@@ -19,7 +19,7 @@ _BOOT = "; ".join(
     ("import runpy, sys", "sys.path[:] = sys.argv[2:]", "runpy.run_path(sys.argv[1], run_name='__main__')")
 )
 _MEMORY = 2 * 1024**3
-_PLACE = 120  # characters
+_PLACE = 60  # characters
 _PLAIN = {
     "type", "required", "enum", "const", "title", "description", "default", "examples", "minimum", "maximum",
     "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",

@@ -1523,19 +1523,7 @@ def shorten_by(core: Core, *, both_ends: bool = True) -> Callable[[Cut], object]
 async def _unkept(
     core: Core, prepared: Prepared, fault: HoldallError, decision: Keep, room: int | None, total: int | None = None
 ) -> Unkept:
-    prepared = with_text(prepared)
-    if decision.reason == "mark" or (not prepared.seen and core.imitates(prepared.text)):
-        said = without_mark(prepared.text or "", core.marks)
-        prepared = replace(prepared, text=said, output=prepared.parts.with_text(said) if prepared.parts else said)
-    if decision.reason == "mark":
-        content: object = prepared.output
-    elif prepared.text is None:
-        content = blob_note("binary data", tokens_of(core, prepared), why=str(fault))
-    else:
-        # Of a stream only the beginning is at hand: there are no two ends to show.
-        shorten = shorten_by(core, both_ends=not _is_incomplete(prepared))
-        content = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
-        content = _with_ended(replace(prepared, ended=without_mark(prepared.ended, core.marks)), content)
+    prepared, content = await asyncio.to_thread(_shortened, core, with_text(prepared), fault, decision, room, total)
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
         parts, aside = await keep_beside(core, prepared, parts, changed=True, fault=str(fault))
@@ -1543,6 +1531,23 @@ async def _unkept(
         for facts in aside:
             _record_kept(core, prepared, facts, reason="attachment", content_tokens=0, replaced=True)
     return _told_unkept(core, prepared, fault, content)
+
+
+def _shortened(
+    core: Core, prepared: Prepared, fault: HoldallError, decision: Keep, room: int | None, total: int | None
+) -> tuple[Prepared, object]:
+    """What is shown of it. In a thread: it may be hundreds of megabytes."""
+    if decision.reason == "mark" or (not prepared.seen and core.imitates(prepared.text)):
+        said = without_mark(prepared.text or "", core.marks)
+        prepared = replace(prepared, text=said, output=prepared.parts.with_text(said) if prepared.parts else said)
+    if decision.reason == "mark":
+        return prepared, prepared.output
+    if prepared.text is None:
+        return prepared, blob_note("binary data", tokens_of(core, prepared), why=str(fault))
+    # Of a stream only the beginning is at hand: there are no two ends to show.
+    shorten = shorten_by(core, both_ends=not _is_incomplete(prepared))
+    content: object = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
+    return prepared, _with_ended(replace(prepared, ended=without_mark(prepared.ended, core.marks)), content)
 
 
 def _told_unkept(core: Core, prepared: Prepared, fault: HoldallError, content: object) -> Unkept:

@@ -1542,10 +1542,15 @@ def _other_spellings(columns: Columns, statement: str) -> set[str]:
 def _told(columns: Sequence[tuple[str, str]], allowed: Collection[str]) -> str:
     kinds = dict(columns)
     shown = [name for name in kinds if name in allowed][:_COLUMNS_TOLD]
-    told = [f"{foreign(name)} {foreign(kinds[name], _TYPE_TOLD)}" for name in shown]
+    told = [f"{foreign(name)} {foreign(_short_type(kinds[name]), _TYPE_TOLD)}" for name in shown]
     if left := len(columns) - len(shown):
         told.append(f"… ({left:,} more: DESCRIBE t)")
     return ", ".join(told)
+
+
+def _short_type(kind: str) -> str:
+    """Without the names of members that are no single words: those of many columns could be a text of their own."""
+    return f"{kind.partition('(')[0]}(…)" if '"' in kind else kind
 
 
 def _identity(descriptor: int) -> tuple[int, ...]:

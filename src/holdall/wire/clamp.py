@@ -81,6 +81,7 @@ MARK = "[tool output truncated: "  # how every text of the clamp begins
 _LEAD = "\n\n"
 _ADVICE = "; request smaller chunks (offset/limit) or specific sections]"
 _SHORT = ("\n[truncated]", "[cut]", "…", "")  # for limits that are shorter than a suffix
+_NEAR = 1024  # signs
 _ROOM = 1024  # how far before the end the suffix of an earlier clamp may begin
 _LINES_OF_A_SUFFIX = 3
 
@@ -170,6 +171,8 @@ def cut(text: str, *, max_bytes: int | None, max_lines: int | None, suffix: str,
     head = text if max_lines is None else first_lines(text, max(0, max_lines)).text
     if tag:
         suffix = _tagged(suffix, tag, head if max_bytes is None else head[: max(0, max_bytes)])
+    if max_bytes is not None:  # a character has a byte or more, and where one of several signs ends is near
+        head = head[: max(0, max_bytes) + _NEAR]
     head = _LONE.sub("\ufffd", head)  # as many bytes: what a model reads is valid UTF-8
     if max_bytes is None:
         return head, suffix
