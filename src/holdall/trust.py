@@ -238,6 +238,10 @@ _DECIDING = lazy_pattern(
 )
 
 
+_ELSEWHERE = lazy_pattern(r"(?:-[A-Za-z]*C|--chdir=?)(.*)", re.DOTALL)
+_OWN_FOLDER = lazy_pattern(r"/proc/(?:self|thread-self)/cwd\b")
+
+
 def decides_code(variable: str) -> bool:
     """Whether a variable of this name can say which code runs."""
     return _DECIDING.fullmatch(variable) is not None
@@ -259,7 +263,15 @@ def watched_files(words: Sequence[str], environment: Mapping[str, str], cwd: str
     Python script; code that one of these names by its path. Data is not among them, which changes with each run. An
     absolute path outside of both folders leads to what is installed.
     """
-    return _Watch(words, environment, os.path.realpath(cwd or "."), folder).files()
+    start = os.path.realpath(cwd or ".")
+    if os.path.basename(words[0]) == "env":  # which goes elsewhere first, if it is told to
+        for before, word in itertools.pairwise((*words, "")):
+            place = _ELSEWHERE.fullmatch(before)
+            if place is not None:
+                start = os.path.realpath(os.path.join(start, place[1] or word))
+    # To the server that is its own folder, to us it would be ours.
+    words = [_OWN_FOLDER.sub(lambda _: start, word) for word in words]
+    return _Watch(words, environment, start, folder).files()
 
 
 class _Watch:

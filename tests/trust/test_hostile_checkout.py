@@ -279,6 +279,31 @@ def test_another_working_folder_is_a_new_question(checkout: Checkout, monkeypatc
 
 
 @requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("/proc/self/cwd/server.sh", []),
+        ("sh", ["/proc/self/cwd/server.sh"]),
+        ("env", ["-C", "sub", "./server.sh"]),
+        ("env", ["--chdir=sub", "./server.sh"]),
+        ("/usr/bin/env", ["-Csub", "sh", "./server.sh"]),
+    ],
+)
+def test_what_runs_elsewhere_is_watched_there(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, command: str, arguments: list[str]
+) -> None:
+    for folder in (checkout.folder, checkout.folder / "sub"):
+        folder.mkdir(exist_ok=True)
+        (folder / "server.sh").write_text("#!/bin/sh\n")
+        (folder / "server.sh").chmod(0o755)
+    monkeypatch.chdir(checkout.folder)
+    about = {"command": command, "args": arguments, **({} if "env" in command else {"cwd": "sub"})}
+    parsed = parse_servers(json.dumps({"mcpServers": {"s": about}}), source=checkout.config, environment={})
+    watched = [path for path, _ in parsed.claims.files if path.endswith(".sh")]
+    assert watched == [str(checkout.folder / "sub" / "server.sh")]
+
+
+@requirement("trust:asks-again-when-changed")
 @pytest.mark.parametrize("written", ["a/b/../..", "${PLACE:-a/b}/../.."])
 def test_a_working_folder_is_where_the_kernel_gets_to(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch, written: str

@@ -672,8 +672,10 @@ def _in_pieces(text: str) -> Iterator[str]:
 
 def _read_alike(piece: str) -> str:
     """As NFKC writes it, without what becomes a whole phrase."""
-    phrases = {ord(one): " " for one in set(piece) if not one.isascii() and len(unicodedata.normalize("NFKC", one)) > 4}
-    return unicodedata.normalize("NFKC", piece.translate(phrases) if phrases else piece)
+    for one in set(piece):
+        if not one.isascii() and len(unicodedata.normalize("NFKC", one)) > 4:
+            piece = piece.replace(one, " ")
+    return unicodedata.normalize("NFKC", piece)
 
 
 def _named_by(view: View) -> str:
