@@ -57,6 +57,18 @@ async def test_an_answer_names_the_tools_of_the_dialect_that_continue_it(tmp_pat
         assert "Next: " not in found.text, "it has no tool for that"
 
 
+@pytest.mark.anyio
+@requirement("dialect:own-dialect")
+async def test_a_bind_that_gives_no_ask_is_told(tmp_path: Path) -> None:
+    schema = _schema("id", id="string")
+    tool = Tool("find", "Search.", schema, verb="grep", bind=lambda given: {"handle": given["id"]})  # pyright: ignore
+    async with opened(tmp_path, tools=(tool,)) as bag:
+        with pytest.raises(
+            UsageError, match=r"bind of the tool find gives a dict, not an Ask\(verb, handle, options\)\."
+        ):
+            await bag.call("find", {"id": "k3f9"})
+
+
 # One that fails
 
 

@@ -20,6 +20,7 @@ from holdall.values.errors import BadQuery, OutputDamaged, WorkerFault
 from holdall.values.outputs import Measure
 from holdall.verbs.query import SqlWorker, query_sql
 from holdall.verbs.read import read
+from holdall.wire.answers import further_rows
 from tests.requirements import requirement
 from tests.support import in_effort, reader_of
 from tests.text.strategies import messy_bytes
@@ -798,6 +799,14 @@ def test_the_name_of_a_member_does_not_end_its_own_quotes(ask: Ask) -> None:
             ask(data, "select n.nosuch from t")
         assert str(refused.value).startswith(told)
         assert "so that they are long" not in str(refused.value)
+
+
+@pytest.mark.parametrize("sql", ["describe t", " SUMMARIZE t"])
+def test_what_takes_no_offset_is_gone_on_with_around_it(ask: Ask, sql: str) -> None:
+    data = b"a,b,c,d\n1,2,3,4\n5,6,7,8\n"
+    assert ask(data, sql).offset is None
+    assert further_rows(replace(ask(data, sql), next=2)) == "select * from (the same SQL) OFFSET 2"
+    assert [row[0] for row in ask(data, f"select * from ({sql}) OFFSET 2").rows] == ["c", "d"]
 
 
 def test_random_numbers_are_others_in_each_query(ask: Ask) -> None:

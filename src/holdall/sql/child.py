@@ -819,9 +819,14 @@ def _sorted_by(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield from chosen[number - 1 : number] if number else ()
 
 
+_TAKES_NO_OFFSET = lazy_pattern(r"(?i)\s*+(?:describe|desc|summarize|show)\b")
+
+
 def limits_of(duck: Any, statement: str) -> tuple[int | None, int | None]:
     """The OFFSET that it ends with, 0 for none and None for one that is no plain number, and the LIMIT."""
     node: dict[str, Any] = json.loads(_parsed(duck, statement))["statements"][0]["node"]
+    if _TAKES_NO_OFFSET.match(statement):
+        return None, None
     found = [one for one in node.get("modifiers") or () if str(one.get("type", "")).startswith("LIMIT")]
     if not found:
         return 0, None

@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import Any, cast
 
 from holdall.text.escape import foreign
+from holdall.values.errors import UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.wire.verbs import VERBS, Verb
@@ -177,7 +178,13 @@ class Tool(ToolSpec):
         """What is meant. A null stands for an argument that was left out, as in the strict form."""
         given = {name: value for name, value in arguments.items() if value is not None}
         if self.bind is not None:
-            return self.bind(given)
+            ask: object = self.bind(given)
+            if not isinstance(ask, Ask):
+                given_back = type(ask).__name__
+                raise UsageError(
+                    f"bind of the tool {self.name} gives a {given_back}, not an Ask(verb, handle, options)."
+                )
+            return ask
         handle = str(given.pop("handle", ""))
         return Ask(self.verb if handle or not self.without_handle else self.without_handle, handle, given)
 
