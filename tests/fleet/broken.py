@@ -48,7 +48,7 @@ def lease_by_host_clock() -> None:
 def sweep_without_intent() -> None:
     """Removes every object that no output names, whatever a writer intends."""
 
-    def sweep_everything(store: Any, *, dry_run: bool) -> tuple[list[str], int]:
+    def sweep_everything(store: Any, *_: Any, **__: Any) -> tuple[list[str], int]:
         rows = store.database.rows("sweeping", "SELECT object::text FROM holdall_outputs WHERE object IS NOT NULL", {})
         named = {row[0] for row in rows}
         found: Any = store.objects._store.list()
