@@ -178,7 +178,7 @@ class Tool(ToolSpec):
         """What is meant. A null stands for an argument that was left out, as in the strict form."""
         given = {name: value for name, value in arguments.items() if value is not None}
         if self.bind is not None:
-            ask: object = self.bind(given)
+            ask = cast("object", self.bind(given))  # of whoever wrote the dialect
             if not isinstance(ask, Ask):
                 given_back = type(ask).__name__
                 raise UsageError(
