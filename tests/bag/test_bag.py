@@ -469,7 +469,8 @@ async def test_text_is_read_as_its_caller_says_in_notices_and_sql(tmp_path: Path
         found = await bag.query(kept.handle, sql="select column1, count(*) from t where column1 > '' group by 1")
         assert isinstance(found, Table)
         assert found.rows == ((" two words", 2000),)
-        assert (await bag.keep(bytes(99), kind="csv")).measure.kind == "binary"
+        binary = (await bag.keep(bytes(99), kind="csv")).measure
+        assert (binary.kind, binary.notes) == ("binary", ("it is binary, not text, and is not read as csv",))
         with pytest.raises(UsageError, match=r"kind is one of text, .*; not 'parquet'"):
             await bag.keep(said, kind="parquet")
     async with Holdall.open(session="s1", home=str(tmp_path / "h")) as bag:

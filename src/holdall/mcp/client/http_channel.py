@@ -150,7 +150,7 @@ class Answer:
         return True
 
 
-def _with_id(body: bytes, number: int) -> bytes:
+def _with_id(body: bytearray, number: int) -> bytearray:
     """The same error as an answer to this request, where it has no id: it was refused before that was read. Such a one
     is short, and what is long is not read here, where everybody waits.
     """
@@ -161,7 +161,7 @@ def _with_id(body: bytes, number: int) -> bytes:
     except (ValueError, RecursionError):
         return body
     is_nameless = isinstance(value, dict) and "error" in value and cast("dict[str, Any]", value).get("id") is None
-    return json.dumps({**cast("dict[str, Any]", value), "id": number}).encode() if is_nameless else body
+    return bytearray(json.dumps({**cast("dict[str, Any]", value), "id": number}).encode()) if is_nameless else body
 
 
 # The channel.
@@ -320,7 +320,7 @@ class HttpChannel:
             try:
                 whole = await self._whole(response)
                 size = len(whole)
-                found = await answer.messages(bytearray(_with_id(bytes(whole), answer.number)))
+                found = await answer.messages(_with_id(whole, answer.number))
             except (httpx2.TransportError, httpx2.DecodingError):
                 found, size = [], 0
             if found and "error" in found[0] and found[0]["error"]["data"] is not codec.GARBLED:
