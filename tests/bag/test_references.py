@@ -56,6 +56,20 @@ async def test_a_reference_is_replaced_by_the_text_or_the_typed_value(tmp_path: 
         assert (await bag.counters()).passed_by_reference == 9
 
 
+async def test_two_places_that_are_written_alike_are_two(tmp_path: Path) -> None:
+    async with opened(tmp_path, by_reference=True) as bag:
+        one, two = (await bag.keep("one")).handle, (await bag.keep("two")).handle
+        for arguments in (
+            {"a.b": f"holdall:{one}", "a": {"b": f"holdall:{two}"}},
+            {"a[0]": f"holdall:{one}", "a": [f"holdall:{two}"]},
+            {"": f"holdall:{one}", "it": f"holdall:{two}"},
+        ):
+            taken = await bag.run(lambda **given: given, tool="send", arguments=arguments)
+            assert json.loads(
+                json.dumps(taken.content).replace("one", f"holdall:{one}").replace("two", f"holdall:{two}")
+            ) == (arguments)
+
+
 @requirement("dialect:names-as-listed")
 @pytest.mark.parametrize("dialect", ["holdall", "extract", "async"])
 async def test_a_reference_to_nothing_is_refused_in_the_form_of_the_dialect(tmp_path: Path, dialect: str) -> None:

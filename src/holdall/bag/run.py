@@ -356,7 +356,7 @@ async def passed_outputs(core: Core, arguments: object, tool: str) -> tuple[Pass
     """What the references among `arguments` would bring in; nothing if the tool may have none."""
     if not is_on(core, tool):
         return ()
-    return tuple((await _looked_up(core, arguments)).values())
+    return tuple(await _looked_up(core, arguments))
 
 
 async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, Any] | None, server: str = "") -> Any:
@@ -364,14 +364,15 @@ async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, An
     if not is_on(core, tool):
         return arguments
     found = await _looked_up(core, arguments)
-    new = replaced(arguments, lambda _, where: found[where].value)
+    values = iter(found)  # in their order: two keys may be written alike as a place, as "a.b" and b in a
+    new = replaced(arguments, lambda _, where: next(values).value)
     seconds = min(_SCHEMA_SECONDS, core.settings.query_seconds)
     if found and schema is not None and (problem := await schema_complaint(schema, new, seconds)):
-        advice = "".join(json_advice(one, found[one.where].value) for one in references_in(arguments)[:1])
+        advice = "".join(json_advice(one, found[0].value) for one in references_in(arguments)[:1])
         raise BadReference(
             f"with what its references name, the arguments do not fit the schema of {foreign(tool)}: {problem}{advice}"
         )
-    for one in found.values():
+    for one in found:
         crosses = bool(server) and server != one.server
         crossing: dict[str, Any] = {"server": server, "from_server": one.server} if crosses else {}
         core.journal.record(
@@ -388,23 +389,23 @@ async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, An
     return new
 
 
-async def _looked_up(core: Core, arguments: object) -> dict[str, PassedOutput]:
-    """By their places. The limits are for all of them together: a short list can name the same output many times."""
+async def _looked_up(core: Core, arguments: object) -> list[PassedOutput]:
+    """In their order. The limits are for all of them together: a short list can name the same output many times."""
     references = references_in(arguments)
     if len(references) > _MOST_REFERENCES:
         raise BadReference(f"there are {len(references):,} references; one call may have {_MOST_REFERENCES}.")
-    found: dict[str, PassedOutput] = {}
+    found: list[PassedOutput] = []
     left = core.settings.reference_max_bytes
     with within(core.settings.query_seconds):
         for named in references:
             try:
-                one = found[named.where] = await _look(core, named, left)
+                found.append(await _look(core, named, left))
             except BadReference:
                 raise
             except HoldallError as error:
                 told = with_handles(error, core.shown_handle)
                 raise BadReference(core.issue(f"{named.place}: {plain_refusal(told, Ask('read'))}")) from error
-            left -= one.bytes
+            left -= found[-1].bytes
     return found
 
 
