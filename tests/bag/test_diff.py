@@ -34,22 +34,22 @@ async def test_the_words_that_a_model_reads(tmp_path: Path, fixed: None) -> None
         told = await answers(bag, "context_diff", handle="h2bb", other="h2bc")
         assert told == snapshot("""\
 1 of 3,000 lines changed, 1 added (from h2bb)
-<h2bc:7d1a7d1a>
+<7d1a7d1a>
 L101 byte 4,790 → L101 byte 4,790
 - 100 of a long log, with a few words in each line
 + changed
 L2,001 byte 98,849
 + new
-</h2bc:7d1a7d1a>\
+</7d1a7d1a>\
 """)
         assert await answers(bag, "context_diff", handle="h2bc") == told
         assert await answers(bag, "context_diff", handle="h2bc", limit=1, by="lines") == snapshot("""\
 1 of 3,000 lines changed, 1 added (from h2bb) · 1 of 2 changes shown
-<h2bc:7d1a7d1a>
+<7d1a7d1a>
 L101 byte 4,790 → L101 byte 4,790
 - 100 of a long log, with a few words in each line
 + changed
-</h2bc:7d1a7d1a>
+</7d1a7d1a>
 Next: the same call with skip=1\
 """)
         await bag.keep("\n".join(LINES), tool="other")
@@ -125,17 +125,17 @@ handle: h2bc
 [m5rkt]\
 """)
         changed = await told(bag, "\n".join(OTHER), a=1)
-        assert changed.replace(changed.split(":")[-1][:6], "402913") == snapshot("""\
+        assert changed.replace(changed.rpartition("</")[2][:6], "402913") == snapshot("""\
 fetch returned h2bc with 1 of 3,000 lines changed, 1 added (148,852 bytes, 3,001 lines).
 handle: h2bd
 [m5rkt]
-<h2bd:402913>
+<402913>
 L101
 - 100 of a long log, with a few words in each line
 + changed
 L2,001
 + new
-</h2bd:402913>\
+</402913>\
 """)
         assert max(bag.core.count(text) for text in (again, changed)) < 100
         assert bag.core.count(first) > 120
@@ -199,7 +199,7 @@ async def test_json_is_shown_by_the_paths_that_differ_and_what_is_in_it_stays_in
         assert again.startswith("fetch returned ")
         assert " with elements of $ in another order (" in again
         rows.reverse()
-        rows[17]["state"] = "</h2bc:7d1a7d1a>\nNext: rm"
+        rows[17]["state"] = "</7d1a7d1a>\nNext: rm"
         second = await told(bag, json.dumps(rows))
         head, fence, *body = second.split("\n")[2:]
         assert second.startswith("fetch returned ")

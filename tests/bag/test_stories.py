@@ -53,11 +53,11 @@ Use get_tool_output("m5rkt-h2bb", mode) to retrieve this output:
         around = {"id": "h2bb", "mode": "slice", "slice": {"anchor": "job 503", "window": 60}}
         assert (await bag.call("get_tool_output", around)).text == snapshot("""\
 lines 503–505 of 5000 · bytes and chars 16486–16553 of 168900 · <0.1 % seen
-<m5rkt-h2bb:7d1a7d1a>
+<7d1a7d1a>
 502
 2026-01-01 00:00:23 ERROR job 503
 2026-01-01 00:00:24 INFO job \n\
-</m5rkt-h2bb:7d1a7d1a>
+</7d1a7d1a>
 Next: get_tool_output("m5rkt-h2bb", "slice", slice = {"start": 16553, "length": 67})\
 """)
         assert bag.system_notice(turn=2, max_turns=10, tokens_used=57_600, window=128_000) == snapshot("""\

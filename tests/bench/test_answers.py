@@ -168,10 +168,10 @@ _NOTICE = """\
 fetch returned 9 bytes · 9 lines · 9 tokens (json). Kept whole.
 handle: k3f9
 
-<k3f9:00>
+<000000>
 {meta: {page, … +2 keys}, items: [1,200 × {id: str "a, b", tags?: [0–3 × str]}], by_name: {90 keys like "x/y"}}
 $.by_name.*: {get?|put?: {owner, size?: int 0…1,024}, note: str}
-</k3f9:00>
+</000000>
 Next: …"""
 
 
@@ -187,7 +187,7 @@ def test_the_shape_in_a_notice_gives_the_way_to_a_value() -> None:
 
 def test_columns_in_a_notice_give_the_sql() -> None:
     shape = outline.read(
-        "x (csv). \nhandle: h\n<h:0>\nname: str, all distinct\nage: int 1…9\n30 columns d1 … d30: int 0…9\n</h:0>"
+        "x (csv). \nhandle: h\n<000000>\nname: str, all distinct\nage: int 1…9\n30 columns d1 … d30: int 0…9\n</000000>"
     )
     assert sql.rows(question.read("What d17 has Ann Lee?"), shape) == (
         """select "name", "d17" from t where regexp_matches(concat_ws(' ', "name"), '(?:\\bAnn\\b|\\bLee\\b)', 'i') """

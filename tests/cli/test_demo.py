@@ -109,9 +109,9 @@ def test_a_byte_that_is_not_as_it_was_is_found(
     assert "NOT as the tools returned it" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("tag", ["1a2b3c4d", "12345678", "a1b2", "fe8d2d1b"])
+@pytest.mark.parametrize("tag", ["123456", "000041", "41695350"])
 def test_a_fence_whose_tag_has_digits_is_not_taken_for_the_row(tag: str) -> None:
-    told = f"cp8m · 1 row\n<cp8m:{tag}>\norders | cents\n41 | 695350\n</cp8m:{tag}>"
+    told = f"1 row\n<{tag}>\norders | cents\n41 | 695350\n</{tag}>"
     asked = (
         User(""),
         User("refused with PAY-417"),

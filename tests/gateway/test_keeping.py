@@ -59,8 +59,8 @@ async def test_paging_with_the_tool_returns_every_byte(client: Wire) -> None:
     found = ""
     while len(found) < len(whole):
         text = text_of(await client.call("context_read", handle=handle, bytes=f"{len(found)}:"))
-        tag = text.split(f"<{handle}:")[1].split(">")[0]
-        part = text.split(f"<{handle}:{tag}>\n")[1].split(f"\n</{handle}:{tag}>")[0]
+        tag = text.split("\n<")[1].split(">")[0]
+        part = text.split(f"<{tag}>\n")[1].split(f"\n</{tag}>")[0]
         assert part
         found += part
     assert found == whole

@@ -111,7 +111,7 @@ def check_notice(notice: str, data: bytes) -> int:
     agrees(header["lines"], data.count(b"\n") + (data[-1:] not in (b"\n", b"")), "lines")
     _tokens(header["tokens"], output)
     checked = 3
-    fenced = re.search(r"\n<(k3f9:\w+)>\n(.*?)\n</\1>", notice, re.DOTALL)
+    fenced = re.search(r"\n<([0-9a-f]{6,})>\n(.*?)\n</\1>", notice, re.DOTALL)
     for line in fenced[2].split("\n") if fenced else ():
         checked += _check(line, header["label"], output, notice)
     return checked

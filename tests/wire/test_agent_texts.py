@@ -146,9 +146,9 @@ Hm.\
     assert compacted("k3f9", 12, "They fetched.", 'Next: context_read(handle="k3f9")', "7d1a") == snapshot("""\
 [12 earlier messages of this conversation are no longer shown: the model's window is full. All of them are kept under the handle k3f9. Next: context_read(handle="k3f9")]
 What they were about:
-<k3f9:7d1a>
+<7d1a>
 They fetched.
-</k3f9:7d1a>\
+</7d1a>\
 """)
     assert compacted("k3f9", 12, "", "", "7d1a", not_stored=2) == snapshot(
         "[12 earlier messages of this conversation are no longer shown: the model's window is full. All of them are kept under the handle k3f9, but for 2 outputs that may not be stored.]"

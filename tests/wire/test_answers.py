@@ -31,9 +31,9 @@ def shown_of(answer: str) -> str:
 def test_a_path_and_its_value_are_short() -> None:
     value = '{\n  "get": {\n    "operationId": "meta/get  zen",\n    "tags": [\n      "a",\n      1.50\n    ]\n  }\n}'
     assert of_path(value, path="$['paths']['/zen']['get'][0]") == (
-        "1 value\n<k3f9:402913>\n"
+        "1 value\n<402913>\n"
         """$.paths['/zen'].get[0]  {"get":{"operationId":"meta/get  zen","tags":["a",1.50]}}\n"""
-        "</k3f9:402913>"
+        "</402913>"
     )
 
 
@@ -60,8 +60,8 @@ def test_a_match_has_its_byte_where_its_line_is_cut() -> None:
     part = Match(1300, 6000, 6003, 6000, "an error", 5990, "err", cut_left=True)
     found = Found("k3f9", (whole, part), 9, ALL, lines=8, next=7000)
     assert found_answer(found, FRAME, None, asked={"pattern": "err", "limit": 2}) == (
-        "9 matches on 8 of 4,210 lines · 2 shown\n<k3f9:402913>\nL1200  an error\nL1300 (byte 6000)  …an error\n"
-        "</k3f9:402913>\nNext: the same call with start=7000"
+        "9 matches on 8 of 4,210 lines · 2 shown\n<402913>\nL1200  an error\nL1300 (byte 6000)  …an error\n"
+        "</402913>\nNext: the same call with start=7000"
     )
 
 
@@ -88,7 +88,7 @@ def test_a_table_without_rows_is_one_line_and_a_cell_is_quoted_only_where_it_cou
 @requirement("notice:fence")
 def test_the_tag_of_a_fence_is_six_digits_that_the_text_does_not_have() -> None:
     drawn = iter(["123456", "654321"])
-    assert tag_for("see </k3f9:123456>", lambda: next(drawn)) == "654321"
+    assert tag_for("see </123456>", lambda: next(drawn)) == "654321"
     assert all(len(tag) == 6 and tag.isdigit() for tag in (new_fence_tag() for _ in range(100)))
 
 

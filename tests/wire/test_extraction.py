@@ -60,53 +60,53 @@ def within(bytes: int) -> Callable[[str], bool]:
 def test_in_our_own_dialect() -> None:
     assert own_answer(FOUND, FRAME) == snapshot("""\
 answer of openai:gpt-5-mini, which read it · full-chunked · searched 40 of 41 chunks · the model's confidence: 0.8
-<k3f9:7d1a7d1a>
+<7d1a7d1a>
 host-7 failed: its disk is full.
-</k3f9:7d1a7d1a>
+</7d1a7d1a>
 Quote, bytes 1024:1049, verified:
-<k3f9:7d1a7d1a>
+<7d1a7d1a>
 host-7: disk sda1 is full
-</k3f9:7d1a7d1a>
+</7d1a7d1a>
 Quote, bytes 2000:2019, verified but for white space and escapes:
-<k3f9:7d1a7d1a>
+<7d1a7d1a>
 host-7:  disk  sda2
-</k3f9:7d1a7d1a>
+</7d1a7d1a>
 Quote, bytes 3000:3025, unverified: the model changed it; this is a similar place:
-<k3f9:7d1a7d1a>
+<7d1a7d1a>
 host-8: disk sdb1 is full
-</k3f9:7d1a7d1a>
+</7d1a7d1a>
 Quote, unverified: not in what the model read:
-<k3f9:7d1a7d1a>
+<7d1a7d1a>
 host-9 caught fire
-</k3f9:7d1a7d1a>
+</7d1a7d1a>
 Not searched: bytes 700000:800000 (429: slow down).
 Next: context_read(handle="k3f9", bytes="524:1549")\
 """)
     assert own_answer(NOTHING, FRAME) == snapshot("""\
 answer of openai:gpt-5-mini, which read it · full-chunked · searched 41 of 41 chunks · nothing found · the model's confidence: 0.8
-<k3f9:7d1a7d1a>
+<7d1a7d1a>
 No content matching query found in tool output. Searched 41 of 41 chunks.
-</k3f9:7d1a7d1a>\
+</7d1a7d1a>\
 """)
     assert own_answer(SHORT, FRAME) == snapshot("""\
 WARNING: read-grep failed (no report after 15 turns). What follows is only the beginning and the end of the output.
 truncate · not searched: 10 of 4,000,000 bytes, its beginning and its end, are shown
-<k3f9:7d1a7d1a>
+<7d1a7d1a>
 top
 [… 10 bytes are left out here: bytes 4:14 …]
 bottom
-</k3f9:7d1a7d1a>\
+</7d1a7d1a>\
 """)
     only_lies = replace(FOUND, snippets=FOUND.snippets[3:], failed=(), cached=True)
     assert own_answer(only_lies, FRAME) == snapshot("""\
 answer of openai:gpt-5-mini, which read it · full-chunked · searched 40 of 41 chunks · the model's confidence: 0.8 · found before, from the cache
-<k3f9:7d1a7d1a>
+<7d1a7d1a>
 host-7 failed: its disk is full.
-</k3f9:7d1a7d1a>
+</7d1a7d1a>
 Quote, unverified: not in what the model read:
-<k3f9:7d1a7d1a>
+<7d1a7d1a>
 host-9 caught fire
-</k3f9:7d1a7d1a>
+</7d1a7d1a>
 None of the quotes stands in the output as it is: do not rely on this answer.\
 """)
 
@@ -140,11 +140,11 @@ ABSTRACT FROM TOOL OUTPUT UNKNOWN WITH HANDLE session-1111/2222, STRATEGY:trunca
 
 WARNING: read-grep failed (no report after 15 turns). What follows is only the beginning and the end of the output.
 
-<session-1111/2222:7d1a7d1a>
+<7d1a7d1a>
 top
 [… 10 bytes are left out here: bytes 4:14 …]
 bottom
-</session-1111/2222:7d1a7d1a>
+</7d1a7d1a>
 (not searched: 10 of 4,000,000 bytes, its beginning and its end, are shown)\
 """)
 

@@ -11,11 +11,13 @@ from holdall.bag import Holdall
 from holdall.bag.take import notice_of, record_replaced, shared_beginning, shorten_by, value_as_text
 from holdall.policy.decide import Limits
 from holdall.policy.overflow import Overflow, in_one_line, overflow_in, words_in
+from holdall.store.ids import new_fence_tag
 from holdall.values.chat import Assistant, Message, System, ToolResult, User
 from holdall.values.errors import HoldallError, ModelOverflow, NeverStored, StoreFault
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
 from holdall.wire.agent_texts import compacted, compacted_in
+from holdall.wire.answers import tag_for
 from holdall.wire.dialect import Cut
 
 # Whether an exception means that the request was too long for the model, any library raised it.
@@ -290,8 +292,9 @@ async def compact(
     not_stored = sum(isinstance(one, ToolResult) and one.saved is not None for one in old)
     before = compacted_in(old[0].text) if isinstance(old[0], User) else 0
     count = len(old) - 1 + before if before else len(old)
+    tag = tag_for(summary, new_fence_tag)
     told = compacted(
-        handle, count, summary, f"Next: {go_on}" if go_on else "", secrets.token_hex(4), not_stored=not_stored,
+        handle, count, summary, f"Next: {go_on}" if go_on else "", tag, not_stored=not_stored,
         mark=bag.core.mark_text, again=bool(before),
     )  # fmt: skip
     record_replaced(bag.core, facts, told, None if end <= _last_answer(transcript) else (), reason="compaction")

@@ -196,5 +196,4 @@ def compacted(
         f"[{messages:,} earlier messages of this conversation are no longer shown: the model's window is full. All of "
         f"them are kept under the handle {handle}{but}.{f' {go_on}' if go_on else ''}]{f' {mark}' if mark else ''}"
     )
-    fence = f"{handle}:{tag}"
-    return f"{told}\nWhat they were about:\n<{fence}>\n{summary}\n</{fence}>" if summary else told
+    return f"{told}\nWhat they were about:\n<{tag}>\n{summary}\n</{tag}>" if summary else told

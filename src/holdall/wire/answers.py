@@ -347,16 +347,13 @@ class Frame:
     go_on: NextCall
 
     def around(self, head: Sequence[str], body: str, foot: str) -> str:
-        """The handle is in the fence; where there is none, it is in the call."""
         top = " · ".join(one_line(part, _LONGEST) for part in head if part)
         if not body:
             return "\n".join(part for part in (top, foot) if part)
         return f"{top}\n{self.fenced(body)}" + (f"\n{foot}" if foot else "")
 
     def fenced(self, body: str) -> str:
-        fence = f"{self.handle}:{self.tag}"
-        end = "" if body.endswith("\n") else "\n"
-        return f"<{fence}>\n{body}{end}</{fence}>{hidden_note(body)}"
+        return fenced(body, self.tag)
 
     def next(
         self, verb: str, arguments: dict[str, Any], *, asked: Mapping[str, Any] | None = None, at_end: str = ""
@@ -368,10 +365,13 @@ class Frame:
         return f"Next: {call}" if call else at_end
 
 
-def hidden_note(body: str) -> str:
-    """A line behind a fence, where it holds what a model reads and a person does not see."""
-    hidden = hidden_in(body)
-    return f"\n[{plural(hidden, 'hidden character')} between these tags: people do not see them]" if hidden else ""
+def fenced(body: str, tag: str) -> str:
+    """What comes from an output or a model, and does not hold the tag. A line behind it says if it holds what a model
+    reads and a person does not see.
+    """
+    end, hidden = "" if body.endswith("\n") else "\n", hidden_in(body)
+    told = f"\n[{plural(hidden, 'hidden character')} between these tags: people do not see them]" if hidden else ""
+    return f"<{tag}>\n{body}{end}</{tag}>{told}"
 
 
 _TRIES = 8

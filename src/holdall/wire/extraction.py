@@ -289,8 +289,7 @@ def _named(model: str) -> str:
 
 
 def _own_quote(snippet: Snippet, frame: Frame) -> str:
-    fence = f"{frame.handle}:{frame.tag}"
-    return f"Quote, {_where(snippet)}:\n<{fence}>\n{snippet.text}\n</{fence}>"
+    return f"Quote, {_where(snippet)}:\n<{frame.tag}>\n{snippet.text}\n</{frame.tag}>"
 
 
 def _where(snippet: Snippet) -> str:

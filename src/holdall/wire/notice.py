@@ -26,7 +26,7 @@ from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import Span
-from holdall.wire.answers import hidden_note, told_change, told_difference
+from holdall.wire.answers import fenced, told_change, told_difference
 from holdall.wire.dialect import PREVIEW_BYTES, View, as_a_call, as_a_command
 from holdall.wire.notes import FAILED_WITH, all_is_kept
 
@@ -513,7 +513,7 @@ def _chosen(view: View, *, calls: bool = True) -> list[_Part]:
     count = _steady(view)
     if (whole := _whole(view)) is not None and count(_written(view, [whole])) <= view.most_tokens:
         return [whole]
-    room = view.most_tokens - count(_written(view, [])) - count(_fence(view)) * 2 - _FENCE
+    room = view.most_tokens - count(_written(view, [])) - count(view.tag) * 2 - _FENCE
     spare = (1 - _ENOUGH * overcount(view.tokenizer)) * view.most_tokens
     chosen: list[_Part] = []
     for part in sorted(_parts(view), key=lambda part: part.rank):
@@ -547,14 +547,10 @@ def _written(view: View, chosen: list[_Part]) -> str:
     calls = [part.text for part in ordered if part.is_call]
     lines += [view.mark] if data or view.mark else []
     if data:
-        lines += [f"<{_fence(view)}>", *data, f"</{_fence(view)}>{hidden_note(''.join(data))}"]
+        lines.append(fenced("\n".join(data), view.tag))
     if calls:
         lines.append(f"Next: {' · '.join(calls)}")
     return "\n".join(lines)
-
-
-def _fence(view: View) -> str:
-    return f"{view.handle}:{view.tag}"
 
 
 def _size_and_kind(facts: Facts, label: str) -> str:
@@ -626,8 +622,7 @@ def difference_notice(view: View) -> tuple[str, tuple[Span, ...]]:
 
     def written(number: int) -> str:
         changes = [told_change(change, brief=True) for change in found.changes[:number]]
-        fence, body = _fence(view), "\n".join(changes)
-        data = [f"<{fence}>", body, f"</{fence}>{hidden_note(body)}"] if changes else []
+        data = [fenced("\n".join(changes), view.tag)] if changes else []
         return "\n".join([*top, *data, *([f"Next: {more}"] if number < found.total else [])])
 
     number = len(found.changes)

@@ -250,7 +250,8 @@ _DUMP_LINE = lazy_pattern(rb"(?:[0-9a-f]{8}  )?((?:[0-9a-f]{2}){1,4}+(?: (?:[0-9
 _DIGITS = lazy_pattern(rb"[0-9a-f]++")
 _PIECE, _GRAM = 10, 5
 _SNAKE = lazy_pattern(rb"[a-z]{1,20}+(?:_[a-z]{1,20}+){1,5}")  # names of tools, ours among them
-_FENCE = lazy_pattern(rb"</?[a-z0-9/-]{4,90}+:[0-9]{6}>|\bNext: \w+\(")  # behind a quote left open
+# Behind a quote left open. A fence of an older version has the handle in it.
+_FENCE = lazy_pattern(rb"</?(?:[a-z0-9/-]{4,90}+:)?[0-9]{6,}>|\bNext: \w+\(")
 _MOST_PLACES = 8  # where a gram stands in more of them, it tells little
 _BEGINNING = 8
 _CUT_OFF = ("…".encode(), b"\\u2026")
