@@ -317,6 +317,26 @@ async def test_notices_tell_the_schema_and_their_next_calls_run(tmp_path: Path, 
         assert joined.rows == ((1999,),)
 
 
+@requirement("packed:schema")
+@pytest.mark.anyio
+async def test_next_calls_quote_names_that_are_words_of_sql(tmp_path: Path) -> None:
+    duckdb.sql(f"""copy (select 'x' || i as "order", i as at, i as "end" from range(5000) r(i)) to '{tmp_path}/a'
+        (format parquet)""")
+    with contextlib.closing(sqlite3.connect(tmp_path / "b")) as connection:
+        connection.execute('create table "order" (id, "group")')
+        connection.executemany('insert into "order" values (?, ?)', [(number, "x") for number in range(3_000)])
+        connection.commit()
+    async with opened(tmp_path / "store", max_inline_bytes=100) as bag:
+        for name, told in (("a", 'select "order", "at", "end" from t'), ("b", 'select * from "order"')):
+            taken = await bag.take((tmp_path / name).read_bytes(), tool="fetch")
+            assert isinstance(taken, Kept)
+            assert told in taken.content.replace('\\"', '"')
+            for call in taken.content.split("\nNext: ")[1].split(" · context_query"):
+                sql = call.split('sql="')[1].removesuffix('")').replace('\\"', '"')
+                answer = await bag.call("context_query", {"handle": taken.handle, "sql": sql})
+                assert not answer.is_error, answer.text
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["t", "T", "HANDLE", "handle"])
 async def test_no_table_in_a_file_answers_for_another_output(tmp_path: Path, name: str) -> None:

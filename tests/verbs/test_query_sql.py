@@ -727,6 +727,11 @@ def test_sql_that_does_not_parse_points_at_the_place(ask: Ask) -> None:
         ask(LOG, "selct 1")
 
 
+def test_sql_that_does_not_parse_may_have_a_name_that_needs_quotes(ask: Ask) -> None:
+    with pytest.raises(BadQuery, match='A name that is a word of SQL needs quotes: "order", "at", "end"'):
+        ask(b'[{"at":1}]', "select max(at) from t")
+
+
 @pytest.mark.parametrize(
     "sql", ["select count(*) from t;", "select count(*) from t ; -- done", "/* x */ from t select count(*)"]
 )

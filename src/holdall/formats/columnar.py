@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from holdall.formats.outline import Lead, Outline, Read, Room, Sample, fitted
+from holdall.formats.table import by_value, column
 from holdall.text.escape import foreign
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
@@ -58,10 +59,9 @@ def table_outline(
     lines = [f"{least}{plural(rows, 'row')}{by} · {plural(len(columns), 'column')}:"]
     lines += _told(columns, room.after(lines))
     plain = [name for name, kind in columns if _PLAIN.fullmatch(name) and not kind.endswith(("]", ")", "BLOB"))]
-    leads = [Lead("query", {"sql": f"select {', '.join(plain[:6]) or 'count(*)'} from t limit 3"})]  # noqa: S608 - plain names
+    leads = [Lead("query", {"sql": f"select {', '.join(map(column, plain[:6])) or 'count(*)'} from t limit 3"})]  # noqa: S608
     if texts := [name for name, kind in columns if kind == "VARCHAR" and name in plain]:
-        grouped = f"select {texts[0]}, count(*) from t group by 1 order by 2 desc limit 10"  # noqa: S608
-        leads.append(Lead("query", {"sql": grouped}))
+        leads.append(Lead("query", {"sql": f"{by_value(column(texts[0]))} limit 10"}))
     return Outline(label, fitted(lines, room), not is_all, (), leads=tuple(leads))
 
 
@@ -274,7 +274,7 @@ def sqlite_outline(sample: Sample, room: Room) -> Outline | None:
     more = f", {len(others):,} views and the like" if others else ""
     head = f"SQLite database: {least}{plural(len(with_rows), 'table')}{more}"
     named = [one.name for one in with_rows if _PLAIN.fullmatch(one.name) and one.rows]
-    leads = [Lead("query", {"sql": f"select * from {named[0]} limit 2"})] if named else []  # noqa: S608
+    leads = [Lead("query", {"sql": f"select * from {column(named[0])} limit 2"})] if named else []  # noqa: S608
     if len(tables) > 1:
         leads.append(Lead("query", {"sql": "select type, name, left(sql, 200) as sql from t limit 5"}))
     return Outline("SQLite database", _tables_told(head, with_rows, room), not is_all, (), leads=tuple(leads))

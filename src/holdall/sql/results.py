@@ -63,6 +63,7 @@ _MENDABLE = lazy_pattern(r"Malformed JSON.*(?:surrogate|control character)", re.
 _NUMBER = "(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT|UBIGINT|DOUBLE|DECIMAL|FLOAT)"
 _COMPARED = "JSON is compared as text: write (column->>'$') = 'x', of a member (column->>'$.name') = 'x'."
 _HINTS = (
+    (lazy_pattern(r"syntax error at or near"), 'A name that is a word of SQL needs quotes: "order", "at", "end".'),
     (lazy_pattern(r"UNNEST\(\) can only be applied"), "Of JSON, write unnest(cast(column as json[]))."),
     (lazy_pattern(r"Malformed JSON at byte \d+ of input"), f"{_COMPARED} Of text that is not all: json_valid(column)."),
     (lazy_pattern(r"'json_extract\w*\(\w+, BOOLEAN\)'"), _COMPARED),
