@@ -58,6 +58,42 @@ async def test_calls_run_side_by_side_and_their_content_is_there_at_the_close(tm
         assert not answer.is_error
 
 
+@requirement("api:turn")
+async def test_the_log_says_when_each_call_began_and_what_it_took_not_when_all_had_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+
+    async with opened(tmp_path, clock=lambda: now[0]) as bag:
+        handle = (await bag.keep(LOG)).handle
+
+        async def slow() -> str:
+            await asyncio.wait([one.work for one in quick])
+            now[0] += 30.0
+            return "slow"
+
+        async def quickly(text: str) -> str:
+            return text
+
+        async with bag.turn() as turn:
+            quick = [turn.run(quickly, tool=f"of {len(text)}", arguments={"text": text}) for text in (SMALL, LOG)]
+            quick.append(turn.call("context_grep", {"handle": handle, "pattern": "ERROR"}))
+            quick.append(turn.call("context_grep", {"handle": "none", "pattern": "ERROR"}))
+            turn.run(slow, tool="slow")
+        timed = {
+            (event.kind, event.data.get("name") or event.tool): (event.at - event.seconds, event.seconds)
+            for event in bag.records.events()
+        }
+    assert timed == {
+        ("inline", f"of {len(SMALL)}"): (1000.0, 0.0),
+        ("kept", f"of {len(LOG)}"): (1000.0, 0.0),
+        ("retrieved", "context_grep"): (1000.0, 0.0),
+        ("refused", "context_grep"): (1000.0, 0.0),
+        ("inline", "slow"): (1000.0, 30.0),
+    }
+
+
 @requirement("budget:max-min", "way:decide-room-left", "api:turn")
 async def test_the_room_is_shared_over_all_of_them_not_first_come_first_served(tmp_path: Path) -> None:
     async with opened(tmp_path) as bag:

@@ -19,6 +19,7 @@ from holdall.agent.transcript import Transcript, messages_in
 from holdall.bag import Holdall, Pending
 from holdall.bag import Turn as BagTurn
 from holdall.bag.holdall import use_plain_names
+from holdall.bag.journal import ended_before
 from holdall.bag.take import text_of_result, value_as_text
 from holdall.guard.budget import MIN_ROOM, Budget, PrefixSum
 from holdall.guard.recovery import (
@@ -184,12 +185,6 @@ class _Started:
         self._text = text
         self._is_error = is_error
         self._started_at = time.perf_counter()
-        self._ended = self._started_at
-        if pending is not None:
-            cast("Any", pending.work).add_done_callback(self._stamp)
-
-    def _stamp(self, _: object) -> None:
-        self._ended = time.perf_counter()
 
     def response(self) -> Response:
         if self.members:
@@ -234,10 +229,12 @@ class _Started:
         result = self._pending.result
         handle = result.handle if isinstance(result, Kept | Running | Answer) else ""
         outcome = {Inline: "inline", Kept: "kept", Running: "running", Unkept: "unkept", Answer: "answer"}[type(result)]
-        bag.journal.record(
-            "called", handle=handle, tool=self.call.name, call_id=self.call.id, seconds=self._ended - self._started_at,
-            outcome=outcome, is_error=result.is_error, chars=len(value_as_text(result.content)),
-        )  # fmt: skip
+        with ended_before(self._pending.waited):
+            bag.journal.record(
+                "called", handle=handle, tool=self.call.name, call_id=self.call.id,
+                seconds=self._pending.ended - self._started_at, outcome=outcome, is_error=result.is_error,
+                chars=len(value_as_text(result.content)),
+            )  # fmt: skip
 
 
 def _batched(parts: Sequence[tuple[str, ToolResult]]) -> str:

@@ -8,7 +8,9 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
 from holdall.policy.folds import OF_READERS, WAYS, Counters, Coverage, Ledger
@@ -43,6 +45,24 @@ _ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str
 _TEXT = json.encoder.encode_basestring_ascii
 # When, tool, call id, seconds, chars, and what else its event says, all of it text: an output that was shown whole.
 _Whole = tuple[float, str, str, float, int, Mapping[str, str]]
+
+# How long ago the call ended that events are about: those of a turn are written when all of its calls have ended.
+_AGO: ContextVar[float] = ContextVar("ago", default=0.0)
+
+
+@contextlib.contextmanager
+def ended_before(seconds: float) -> Generator[None]:
+    """Events in this block are about a call that ended so long ago."""
+    token = _AGO.set(seconds)
+    try:
+        yield
+    finally:
+        _AGO.reset(token)
+
+
+def since(started: float) -> float:
+    """What the call took that began then, by `time.perf_counter`."""
+    return max(0.0, time.perf_counter() - started - _AGO.get())
 
 
 class Journal:
@@ -100,7 +120,7 @@ class Journal:
             handle, data = self._of_output(handle, data)
         if self.reader and kind in OF_READERS:
             data["reader"] = self.reader
-        event = Event(self._clock(), kind, handle, tool, call_id, round(seconds, 6), self._by, data)
+        event = Event(self._clock() - _AGO.get(), kind, handle, tool, call_id, round(seconds, 6), self._by, data)
         with self._lock:
             self._fold(event)
             self._waiting.append(event)

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from holdall.bag import streams
 from holdall.bag.core import NO_POLICY, Core, in_thread
+from holdall.bag.journal import since
 from holdall.bag.records import Noticed, announced_key, noticed_key, quoting_key
 from holdall.bag.streams import discard, value_text, with_an_end
 from holdall.formats.registry import format_of
@@ -1441,7 +1442,7 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, ch
         return _told_unkept(core, prepared, fault, prepared.output)
     if not prepared.seen:  # it was counted when it came
         core.journal.record(
-            "inline", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared),
+            "inline", tool=origin.tool, call_id=origin.call_id, seconds=since(prepared.started),
             chars=len(prepared.text or ""), is_error=origin.is_error, **asked_with(core, origin),
         )  # fmt: skip
     return Inline(prepared.output, origin.is_error, origin.traceback)
@@ -1553,7 +1554,7 @@ def _shortened(
 def _told_unkept(core: Core, prepared: Prepared, fault: HoldallError, content: object) -> Unkept:
     origin = prepared.origin
     core.journal.record(
-        "unkept", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared), why=str(fault),
+        "unkept", tool=origin.tool, call_id=origin.call_id, seconds=since(prepared.started), why=str(fault),
         fault=type(fault).__name__, is_error=origin.is_error, **asked_with(core, origin),
     )  # fmt: skip
     return Unkept(content, fault, origin.is_error, origin.traceback)
@@ -1644,7 +1645,7 @@ def _record_kept(
 ) -> None:
     core.journal.record(
         "kept", handle=facts.handle, tool=prepared.origin.tool, call_id=prepared.origin.call_id,
-        seconds=_since(prepared), reason="command" if prepared.at_rest else reason, bytes=facts.measure.bytes,
+        seconds=since(prepared.started), reason="command" if prepared.at_rest else reason, bytes=facts.measure.bytes,
         tokens=facts.measure.tokens, content_tokens=content_tokens,
         replaced=replaced and facts.handle not in prepared.for_text,
         is_error=prepared.origin.is_error, **asked_with(core, prepared.origin), **more,
@@ -1669,10 +1670,6 @@ def record_replaced(core: Core, facts: Facts, text: str, shown: Sequence[Span] |
         shown=[span.as_list() for span in (whole if shown is None else shown)],
     )  # fmt: skip
     note_down(core, facts, text, None)
-
-
-def _since(prepared: Prepared) -> float:
-    return time.perf_counter() - prepared.started
 
 
 def _with_short_traceback(prepared: Prepared) -> Prepared:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch, asked_for, seconds_of, seen_by
+from holdall.bag.journal import since
 from holdall.bag.waits import Background
 from holdall.formats.registry import format_of
 from holdall.store.deadline import Deadline, within
@@ -154,7 +155,7 @@ class ToolCalls:
             about: dict[str, Any] = {"tokens": self._core.count(text), **spans} if shows else {"why": why}
             self._core.journal.record(
                 "retrieved" if shows else "refused", handle=of, tool=facts.origin.tool,
-                seconds=time.perf_counter() - started, name=name, verb=ask.verb, asked=asked_for(given), **about,
+                seconds=since(started), name=name, verb=ask.verb, asked=asked_for(given), **about,
             )  # fmt: skip
 
         if ask.verb == "extract":
@@ -373,7 +374,7 @@ class ToolCalls:
         """`of` is the output that was asked for: what a refusal quotes of it goes when it does."""
         if self._core.mark_text:  # names and cells that a refusal quotes have no fence; handles do not bear it here
             why = without_mark(why, self._core.marks)
-        seconds, short = time.perf_counter() - started, fitting_refusal(why, self._fits(tokens_left))
+        short = fitting_refusal(why, self._fits(tokens_left))
 
         def note() -> None:
             handle = next(iter(self._known_as(of, of.partition(MEMBER)[0])), "") if of else ""
@@ -386,7 +387,7 @@ class ToolCalls:
                 told = {"outputs": " ".join(beside), **told}  # when one of them goes, what is quoted here does too
             # Of a call without a known output nothing is kept that may be from one: it would stay when that goes.
             self._core.journal.record(
-                "refused", handle=handle, seconds=seconds, name=name[:100], verb=verb,
+                "refused", handle=handle, seconds=since(started), name=name[:100], verb=verb,
                 why="" if of and not handle else short[:500], asked=told if handle else {},
             )  # fmt: skip
 

@@ -8,11 +8,14 @@ Sizes are decided at the close: an output that alone would fit may have to be ke
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from holdall.bag.core import Core
+from holdall.bag.journal import ended_before
 from holdall.bag.run import Dispatch, read_call
 from holdall.bag.take import Prepared, prepare, settle, tokens_if_cut, tokens_of
 from holdall.bag.tools import Draft, ToolCalls
@@ -31,9 +34,12 @@ _T = TypeVar("_T")
 class Pending:
     """One call of a turn. What it gave is there when the turn has closed."""
 
-    def __init__(self, name: str, work: Awaitable[Prepared | Draft | Running]) -> None:
+    def __init__(self, name: str, work: "asyncio.Future[Prepared | Draft | Running]") -> None:
         self.name = name
         self.work = work
+        self.ended = 0.0  # by `time.perf_counter`
+        self.waited = 0.0  # seconds after that, for the others of the turn
+        work.add_done_callback(self._stamp)
         self._result: Taken | Answer | None = None
 
     @property
@@ -64,6 +70,9 @@ class Pending:
 
     def settled(self, result: Taken | Answer) -> None:
         self._result = result
+
+    def _stamp(self, _: object) -> None:
+        self.ended = time.perf_counter()
 
 
 class Turn:
@@ -101,6 +110,7 @@ class Turn:
     ) -> Pending:
         """Start it now, as `Holdall.run` does; it runs beside the others, and with `background` beyond the turn."""
         self._check_open()
+        started = time.perf_counter()
         call, arguments = read_call(call, tool, arguments)
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
         core, dispatch = self._core, self._dispatch
@@ -111,7 +121,7 @@ class Turn:
             one = dispatch.dispatch(call, origin, schema, background=background)
             dispatch.jobs.watch(one.job)
             work = dispatch.raced(one)
-        return self._start(tool or "run", self._measured(work, origin))
+        return self._start(tool or "run", self._measured(work, origin, started))
 
     def take(
         self, output: object, *, tool: str = "", arguments: Any = None, call_id: str = "", server: str = ""
@@ -145,9 +155,13 @@ class Turn:
             raise
         await self._settle(done)
 
-    async def _measured(self, work: Awaitable[Prepared | Running | Ended], origin: Origin) -> Prepared | Running:
+    async def _measured(
+        self, work: Awaitable[Prepared | Running | Ended], origin: Origin, started: float
+    ) -> Prepared | Running:
         ended = await work
-        return await prepare(self._core, ended.value, origin) if isinstance(ended, Ended) else ended
+        if isinstance(ended, Ended):
+            ended = await prepare(self._core, ended.value, origin)
+        return ended if isinstance(ended, Running) else replace(ended, started=started)
 
     def _start(self, name: str, work: Any) -> Pending:
         pending = Pending(name, asyncio.ensure_future(work))
@@ -158,19 +172,24 @@ class Turn:
         rooms: list[int | None] = [None] * len(done)
         if self._room is not None:
             rooms = list(share(self._room, [self._want(one) for one in done]))
-        settled = [self._settled(one, room) for one, room in zip(done, rooms, strict=True)]
+        now = time.perf_counter()
+        for pending in self._pending:
+            pending.waited = now - pending.ended
+        each = zip(self._pending, done, rooms, strict=True)
+        settled = [self._settled(one, room, pending.waited) for pending, one, room in each]
         for pending, result in zip(self._pending, await _all_of(settled), strict=True):
             pending.settled(result)
 
-    async def _settled(self, one: Prepared | Draft | Running, room: int | None) -> Taken | Answer:
-        if isinstance(one, Prepared):
-            notice = None if room is None else max(room, _SHORT_NOTICE)
-            return await settle(self._core, one, room=room, notice_room=notice)
+    async def _settled(self, one: Prepared | Draft | Running, room: int | None, waited: float) -> Taken | Answer:
         if isinstance(one, Running):
             return one
-        if room is not None and one.shorter is not None and self._core.count(one.answer.text) > room:
-            one = await one.shorter(room)
-        return one.given()
+        with ended_before(waited):
+            if isinstance(one, Prepared):
+                notice = None if room is None else max(room, _SHORT_NOTICE)
+                return await settle(self._core, one, room=room, notice_room=notice)
+            if room is not None and one.shorter is not None and self._core.count(one.answer.text) > room:
+                one = await one.shorter(room)
+            return one.given()
 
     def _want(self, one: Prepared | Draft | Running) -> Want:
         """The tokens that a call wants: for its whole result, or for the notice in its place."""
