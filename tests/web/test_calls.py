@@ -322,6 +322,43 @@ def test_calls_are_listed_in_the_order_in_which_they_began_and_an_agent_is_one_o
     ]  # fmt: skip
 
 
+def test_a_refusal_a_wait_and_an_agent_that_is_shown_whole_are_one_row_each() -> None:
+    answer = {"outcome": "answer", "is_error": False}
+    events = [
+        Event(1, "retrieved", "k3f9", data={"name": "context_grep", "verb": "grep"}),
+        Event(1, "refused", "k3f9", data={"name": "context_grep", "verb": "grep", "why": "not closed"}),
+        Event(2, "called", tool="context_read", call_id="list", data=answer),
+        Event(2, "called", tool="context_grep", call_id="a", data=answer | {"is_error": True}),
+        Event(2, "called", "k3f9", "context_grep", "b", data=answer),
+        Event(3, "retrieved", data={"verb": "wait", "name": "wait_for_tool_output"}),
+        Event(4, "called", "slow", "wait_for_tool_output", "w", 1.0, data=answer),
+        Event(5, "inline", tool="helper", call_id="c", seconds=0.1, data={"chars": 5}),
+        Event(5, "called", tool="spawn_agent", call_id="c", seconds=2.0, data={"outcome": "inline"}),
+    ]
+    rows, _ = rows_of(events, {}, "", "", None)
+    assert [(row.tool, row.call_id, row.verdict, row.failed, row.seconds) for row in rows[::-1]] == [
+        ("context_grep", "b", "answered", False, 0.0), ("context_grep", "a", "refused", True, 0.0),
+        ("context_read", "list", "answered", False, 0.0), ("wait_for_tool_output", "w", "answered", False, 1.0),
+        ("helper", "c", "shown whole", False, 2.0),
+    ]  # fmt: skip
+
+
+async def test_the_list_of_an_agent_opens_to_what_its_calls_returned(home: Path) -> None:
+    async def page_owner(team: str) -> str:
+        raise ConnectionError(f"pager of {team} refused")
+
+    model = acting([("page_owner", {"team": "sre"})], report())
+    one = agent(home.parent, model, tool("page_owner", page_owner))
+    async with one.open_bag("an agent", "", model) as bag:
+        await run_agent(one, bag, "go")
+        session = bag.session.id
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}/calls?verdict=failed").text
+        (opened,) = re.findall(r'hx-get="([^"]+/step[^"]+)"', page)
+        assert "pager of sre refused" in browser.get(opened.replace("&amp;", "&")).text
+    assert "is not stored" not in page, "the transcript has it"
+
+
 async def test_a_log_of_nonsense_has_a_list_all_the_same(home: Path) -> None:
     async with Holdall.open(home=str(home), session="odd") as bag:
         values: list[Any] = [float("nan"), [], {}, "x", None, True, 1e300, {"a": "<b>"}]

@@ -31,7 +31,7 @@ from holdall.values.events import Event
 from holdall.values.outputs import FAILED, Facts
 from holdall.values.record import record
 from holdall.web.conversation import anchor_of, around, parts_of
-from holdall.web.figures import words_in
+from holdall.web.figures import in_address, words_in
 from holdall.web.output_data import RUNNING, UNTIMED, search
 from holdall.web.state import ViewerState, render, state_of
 
@@ -42,6 +42,7 @@ _LONGEST_SEARCH = 200
 _MOST_INSIDE = 20  # outputs of one answer
 _SECONDS_INSIDE = 2.0  # of one answer, and what the last output takes
 VERDICTS = ("shown whole", "kept", "in the background", "answered", "refused", "not kept", "passed on", "failed")
+_SPAWN = "spawn_agent"
 # Its words may be from an output that is gone: they are in no log.
 _OF_NO_OUTPUT = "it named no output that is kept; which one, and what it asked, is not recorded"
 SORTS = ("newest", "longest", "largest")
@@ -70,6 +71,7 @@ class Row:
     failed: bool = False
     runs: bool = False
     ended: str = "failed"  # how, where it failed
+    opens: str = ""  # of a call of an agent: what its row in the timeline opens to, as an address
 
     @property
     def size(self) -> int:
@@ -102,8 +104,13 @@ def row_of(event: Event) -> Row | None:
     return Row(
         event.at - event.seconds, name[:200], verdict, str(data.get("server") or "")[:200], _arguments(data),
         number(event.seconds), whole(data.get("bytes")), whole(data.get("chars")), whole(data.get("tokens")),
-        event.handle, event.call_id[:200], why[:_SHORT], data.get("is_error") is True,
+        event.handle, event.call_id[:200], why[:_SHORT], data.get("is_error") is True, opens=_opens(event),
     )  # fmt: skip
+
+
+def _opens(event: Event) -> str:
+    is_recorded = event.kind == "called" and event.call_id
+    return in_address({"tool": event.call_id, "at": repr(event.at - event.seconds)}) if is_recorded else ""
 
 
 def _arguments(data: Mapping[str, Any]) -> str:
@@ -167,9 +174,12 @@ def _is_of(event: Event, row: Row) -> bool:
     if event.kind == "ended":
         return row.handle == event.handle and row.verdict == "in the background"
     if event.data.get("outcome") == "answer":
-        return row.handle == event.handle and row.tool == event.tool and not row.call_id
+        # A wait is noted without an output, and a refusal has none for the model.
+        is_refusal = row.verdict == "refused" and event.data.get("is_error") is True
+        is_same = row.handle in ("", event.handle) or (is_refusal and not event.handle)
+        return is_same and row.tool == event.tool and row.is_about_output and not row.call_id
     # The output of an agent that a call started has the name of the agent.
-    is_named = row.tool == event.tool or bool(event.handle and row.handle == event.handle)
+    is_named = event.tool in (row.tool, _SPAWN) or bool(event.handle and row.handle == event.handle)
     return bool(event.call_id) and row.call_id == event.call_id[:200] and is_named
 
 
@@ -185,8 +195,9 @@ def _completed(row: Row, event: Event) -> Row:
     seconds = row.seconds if row.verdict == "in the background" and row.bytes else number(event.seconds)
     at = min(row.at, event.at - event.seconds)
     return replace(
-        row, at=at, call_id=event.call_id[:200], seconds=seconds, chars=row.chars or whole(data.get("chars"))
-    )
+        row, at=at, call_id=event.call_id[:200], seconds=seconds, chars=row.chars or whole(data.get("chars")),
+        failed=row.failed or data.get("is_error") is True, opens=_opens(event),
+    )  # fmt: skip
 
 
 def _said_arguments(bag: Holdall) -> dict[str, str]:

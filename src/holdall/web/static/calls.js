@@ -27,7 +27,7 @@
   };
 
   function follow(list, fresh) {
-    const isRead = list.contains(document.activeElement) || rows(list) > rows(fresh) || list.contains(document.getSelection().focusNode);
+    const isRead = list.contains(document.activeElement) || list.querySelector("details[open]") || rows(list) > rows(fresh) || list.contains(document.getSelection().focusNode);
     if (!isRead) {
       replace(list, fresh);
     } else if (fresh.dataset.stamp !== list.dataset.stamp && !list.querySelector(".calls-newer")) {
