@@ -1,6 +1,7 @@
 """A session's page: the report and what it rests on, turn by turn what happened, every output and what was seen."""
 
 import asyncio
+import contextlib
 import html
 import re
 import subprocess
@@ -234,6 +235,42 @@ async def test_a_running_session_asks_for_what_is_new_and_an_ended_one_does_not(
     assert ended.status_code == 200
     assert "every 1s" not in ended.text
     assert "success" in ended.text
+
+
+async def test_the_page_counts_what_running_agents_have_used_so_far_and_follows_them(home: Path) -> None:
+    def asked(bag: Holdall, cost: float) -> None:
+        bag.journal.record(
+            "asked", purpose="turn", model="m", input_tokens=100, output_tokens=10, cost=cost, calls=0, why=""
+        )
+        bag.journal.flush()
+
+    def told(page: str) -> list[str]:
+        return re.findall(r"<dt>(?:cost|tokens) with sub-agents</dt><dd>(.*?)</dd>", page)
+
+    async with contextlib.AsyncExitStack() as opened:
+        bags: list[Holdall] = []
+        for name in ("boss", "helper", "helper of the helper"):
+            parent = bags[-1].session.id if bags else ""
+            bag = await opened.enter_async_context(Holdall.open(home=str(home), session=name, parent=parent))
+            opened.enter_context(bag.lease("a test"))
+            bag.journal.record("turn", number=1, final=False, tokens=10, why="")
+            if bags:
+                bags[-1].journal.record("spawned", tool=name, session=bag.session.id, task_bytes=3)
+            bags.append(bag)
+            asked(bag, 1.0)
+        with client(home) as browser:
+            page = browser.get(f"/s/{bags[0].session.id}").text
+            assert told(page) == ["$3.00", "330"]
+            assert "220 tokens so far" in page
+            address = ""
+            for _ in range(2):  # the first finds out which agents run
+                polled = re.search(r'hx-get="([^"]+)" hx-trigger="every 1s"', page)
+                assert polled is not None
+                address = polled[1].replace("&amp;", "&")
+                page = browser.get(address).text or page
+            assert browser.get(address).status_code == 204, "nothing has changed"
+            asked(bags[-1], 2.0)
+            assert told(browser.get(address).text) == ["$5.00", "440"]
 
 
 # Whatever the log holds

@@ -124,7 +124,7 @@ class Overview:
                 stamps = self._store.session_stamps(one.id for one in every)
                 stale = [one for one in every if one.id not in inspected and self._is_stale(one, stamps)]
                 if not stale or time.monotonic() > deadline:
-                    return _sum(every), sum(not one.is_known for one in every)
+                    return added_up(every), sum(not one.is_known for one in every)
                 self._fresh(stale[:_FEW], deadline)
                 inspected |= {one.id for one in stale[:_FEW]}
 
@@ -133,16 +133,21 @@ class Overview:
             known = [one for one in self._identified() if one.id == session]
             return next(iter(self._fresh(known, float("inf"))), None)
 
-    def stamp(self, session: str) -> str:
-        """Changes whenever the session does; the ends of its agents and of its outputs are changes."""
+    def stamp(self, session: str, *agents: str) -> str:
+        """Changes whenever the session, or one of these, does; the ends of agents and of outputs are changes."""
         with self._lock:
-            found = self._store.session_stamps([session]).get(session)
-            return f"{found.text}:{self._store.is_leased(session):d}" if found is not None else ""
+            found = self._store.session_stamps([session, *agents])
+            told = [f"{found[id].text}:{self._store.is_leased(id):d}" for id in (session, *agents) if id in found]
+            return " ".join(told) if session in found else ""
 
-    def children(self, session: str) -> list[Summary]:
-        """The sessions that agents of this one started, oldest first."""
+    def agents(self, session: str) -> list[Summary]:
+        """The sessions that agents of this one started, and those that they started, oldest first."""
         with self._lock:
-            return self._fresh([one for one in self._identified() if one.parent == session], float("inf"))
+            every, found, last = self._identified(), set[str](), {session}
+            while last and len(found) < len(every):
+                last = {one.id for one in every if one.parent in last} - found - {session}
+                found |= last
+            return self._fresh([one for one in every if one.id in found], float("inf"))
 
     def search(
         self,
@@ -296,7 +301,7 @@ def _called(facts: Facts) -> bytes:
     return json.dumps([facts.handle, origin.tool, origin.server, origin.arguments], default=str).lower().encode("ascii")
 
 
-def _sum(sessions: Iterable[Summary]) -> Summary:
+def added_up(sessions: Iterable[Summary]) -> Summary:
     total = Summary("", "", 0.0, is_known=True)
     for one in sessions:
         total = replace(

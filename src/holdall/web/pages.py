@@ -15,10 +15,11 @@ from starlette.routing import Route
 
 from holdall.agent.transcript import each_message
 from holdall.bag import Holdall
-from holdall.bag.overview import Listed, Summary
-from holdall.policy.folds import Ledger, Tree
+from holdall.bag.overview import Listed, Summary, added_up
+from holdall.policy.folds import Ledger, Operation, Tree
 from holdall.text.numbers import size
 from holdall.values.errors import HoldallError, UsageError
+from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts
 from holdall.values.spans import Totals
 from holdall.web import figures
@@ -27,7 +28,7 @@ from holdall.web import timeline as timeline_rows
 from holdall.web.calls import SORTS, VERDICTS
 from holdall.web.output_data import RUNNING
 from holdall.web.output_page import Seen, took
-from holdall.web.state import ViewerState, render, state_of
+from holdall.web.state import render, state_of
 from holdall.web.timeline import (
     DRAWN_BYTES,
     TIMELINE_PAGE,
@@ -112,6 +113,7 @@ sessions_routes = [
 
 _LONGEST_QUOTE = 600  # bytes
 _MAX_QUOTES = 200
+_MOST_AGENTS = 50  # that run at once, whose changes a page follows
 
 
 async def timeline(request: Request) -> Response:
@@ -123,21 +125,27 @@ async def live(request: Request) -> Response:
     """The part of the page that changes; nothing if it has not (204)."""
     viewer, session = state_of(request), request.path_params["session"]
     async with viewer.session(session):
-        stamp = await asyncio.to_thread(viewer.overview.stamp, session)
+        stamp = await asyncio.to_thread(viewer.overview.stamp, session, *_followed(request))
     if stamp and request.query_params.get("v") == stamp:
         return Response(status_code=204)
     return render(request, "timeline_live.html", **await _timeline_values(request))
 
 
+def _followed(request: Request) -> list[str]:
+    """The agents that ran when the page was made: it changes when one of them does."""
+    return [one for one in request.query_params.get("agents", "").split()[:_MOST_AGENTS] if is_uuid(one)]
+
+
 async def _timeline_values(request: Request) -> dict[str, Any]:
     viewer, session, now = state_of(request), str(request.path_params["session"]), time.time()
     async with viewer.session(session) as bag:
-        stamp = await asyncio.to_thread(viewer.overview.stamp, session)
+        stamp = await asyncio.to_thread(viewer.overview.stamp, session, *_followed(request))
         summary = await asyncio.to_thread(viewer.overview.one, session)
         if summary is None:
             raise HTTPException(404)
+        agents = await asyncio.to_thread(viewer.overview.agents, session)
         values = await asyncio.to_thread(
-            _session_values_now, bag, summary, _start(request, "from"), _start(request, "outputs")
+            _session_values_now, bag, summary, agents, _start(request, "from"), _start(request, "outputs")
         )
         proofs = await _proofs(bag, values.pop("quotes"))
         outputs, ledger, logged = (values.pop(name) for name in ("shown_outputs", "ledger", "took"))
@@ -153,7 +161,9 @@ async def _timeline_values(request: Request) -> dict[str, Any]:
         "own_proofs": [proofs[one] for one in dict.fromkeys(values.pop("own_quotes")) if one in proofs],
         "rows": [timeline_rows.counted(row, proofs) for row in values["rows"]],
         "report": _report(values, proofs, session),
-        "family": await asyncio.to_thread(_family, viewer, summary),
+        "parent": await asyncio.to_thread(viewer.overview.one, summary.parent) if summary.parent else None,
+        "children": [one for one in agents if one.parent == summary.id],
+        "followed": " ".join([one.id for one in agents if one.is_running][:_MOST_AGENTS]),
         "now": now,
     }
 
@@ -162,13 +172,36 @@ def _total(facts: Facts) -> Totals:
     return Totals(facts.measure.bytes, facts.measure.chars, facts.measure.lines)
 
 
-def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_output: int) -> dict[str, Any]:
+def _count_agents(root: Operation, agents: Sequence[Summary]) -> None:
+    """What the agents have used so far that have not ended, with those that they started: the log has it of one that
+    has ended.
+    """
+    known, families = {one.id: one for one in agents}, dict[str, list[Summary]]()
+    for one in agents:
+        first = one
+        while first.parent in known:
+            first = known[first.parent]
+        families.setdefault(first.id, []).append(one)
+    waiting = [root]
+    while waiting:
+        one = waiting.pop()
+        waiting += one.children
+        if one.kind == "agent" and "turns" not in one.data:
+            used = added_up(families.get(str(one.data.get("session", "")), ()))
+            one.data |= {"so_far": True, "input_tokens": used.model_tokens}  # which of them is what is not known
+            one.data |= {"cost": used.cost, "unpriced_calls": used.unpriced}
+
+
+def _session_values_now(
+    bag: Holdall, summary: Summary, agents: Sequence[Summary], first_row: int, first_output: int
+) -> dict[str, Any]:
     """Everything that the log, the transcript and the records say."""
     left_out = max(0, bag.records.log_bytes() - DRAWN_BYTES)
     events = list(bag.records.with_lost_ends(bag.records.events(DRAWN_BYTES)))
     wanted = {event.call_id for event in events if event.call_id}
     said = Said.of(each_message(bag.records.transcript_lines()), wanted)
     root = Tree.of(bag.session.name, events).root
+    _count_agents(root, agents)
     known = timeline_rows.Known.of(bag.session.id, events, said.arguments)
     rows = timeline_rows.rows_of(root, known, now=time.time(), is_running=summary.is_running)
     outputs = list(bag.store.outputs(bag.session))[::-1]
@@ -213,11 +246,6 @@ def _report(values: dict[str, Any], proofs: dict[Quote, Proof], session: str) ->
     if reported is None or reported.synthetic:
         return []
     return linked(values["report_text"], session, values["tool_of"], proofs.values())
-
-
-def _family(viewer: ViewerState, summary: Summary) -> dict[str, Any]:
-    parent = viewer.overview.one(summary.parent) if summary.parent else None
-    return {"parent": parent, "children": viewer.overview.children(summary.id)}
 
 
 def _start(request: Request, name: str) -> int:

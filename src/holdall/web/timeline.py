@@ -286,7 +286,9 @@ def _figures(one: Operation) -> Iterator[str]:
     if one.kind == "turn":
         yield f"{grouped(whole(data.get('tokens')))} tokens in it"
     if one.kind in ("model", "agent"):
-        yield f"{grouped(whole(data.get('input_tokens')))} → {grouped(whole(data.get('output_tokens')))} tokens"
+        used = grouped(whole(data.get("input_tokens")))
+        is_open = data.get("so_far")
+        yield f"{used} tokens so far" if is_open else f"{used} → {grouped(whole(data.get('output_tokens')))} tokens"
         cost, unknown = number(data.get("cost")), unpriced_calls(one.kind, data)
         if cost or unknown:
             yield money(cost or None, unknown if one.kind == "agent" else 0)
