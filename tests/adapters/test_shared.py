@@ -407,7 +407,7 @@ def test_the_list_of_what_is_kept_prefers_what_has_something_in_it(tmp_path: Pat
             bag.core.kept[writer.handle] = writer.finish("interrupted")
     notice = request(conversations, "a summary").notice
     assert [tool for tool in ("full0", "full1", "full2") if tool in notice] == ["full0", "full1", "full2"]
-    assert "… and 13 older ones" in notice
+    assert "… and 13 more" in notice
     conversations.close()
 
 

@@ -313,14 +313,25 @@ async def test_the_system_notice_counts_all_that_is_ready_and_says_what_it_leave
         ready = told[told.index("### Ready") : told.index("---")].strip().split("\n")
         assert ready[0] == "### Ready (23)"
         assert [line.split()[1] for line in ready[1:-1]] == [f"t{n}" for n in range(2, 22)], "never looked at, newest"
-        assert ready[-1] == "… and 3 older ones"
+        assert ready[-1] == "… and 3 more"
         assert "## Kept Outputs" not in told, "they are all under Ready"
     async with opened(tmp_path / "b") as bag:
         for n in range(21):
             await bag.keep(f"output {n}", tool=f"t{n}")
         told = bag.system_notice(turn=1, kept=True)
         assert '"t0"' not in told
-        assert told[: told.index("\n\n---")].endswith("\n… and 1 older one")
+        assert told[: told.index("\n\n---")].endswith("\n… and 1 more")
+
+
+@requirement("notice:system-holdall")
+async def test_after_a_compaction_the_newest_are_listed_and_those_that_the_model_works_with(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        every = [await bag.keep(f"output {n}", tool=f"t{n}") for n in range(30)]
+        for at in (0, 3, 27, 28, 29):
+            await bag.call("context_read", {"handle": every[at].handle})
+        told = bag.system_notice(turn=1, kept=True)
+    assert re.findall(r'"t(\d+)"', told) == [str(n) for n in (0, 3, *range(12, 30))]
+    assert "\n… and 10 more\n" in told
 
 
 @requirement("store:tombstone", "answer:output-expired")
@@ -382,7 +393,7 @@ async def test_the_system_notice_counts_nothing_that_has_expired(tmp_path: Path)
         now[0] += 3700
         told = bag.system_notice(turn=2)
         assert "### Ready (40)" in told
-        assert "… and 20 older ones" in told
+        assert "… and 20 more" in told
 
 
 @requirement("notice:system-sections")

@@ -327,7 +327,7 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
     ready, more_ready = _newest(core, whole)
     failed, more_failed = _newest(core, failed)
     # Where all that is kept is ready or has failed, it is listed already.
-    every, more_kept = _newest(core, kept) if listed and not in_all else ([], 0)
+    every, more_kept = _newest(core, kept, in_use=True) if listed and not in_all else ([], 0)
     return Work(
         running=[
             RunningTool(one.tool, core.shown_handle(one.handle), one.seconds) for one in running if not one.queued
@@ -340,9 +340,10 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
     )  # fmt: skip
 
 
-def _newest(core: Core, outputs: Sequence[Facts]) -> tuple[list[Facts], int]:
-    """Those that are shown, oldest first, and how many are not; what the model never looked at goes before the rest,
-    and what is empty comes last.
+def _newest(core: Core, outputs: Sequence[Facts], *, in_use: bool = False) -> tuple[list[Facts], int]:
+    """Those that are shown, oldest first, and how many are not; what is empty comes last. Of what is ready, what the
+    model never looked at goes before the rest; a model that has lost its transcript works with what it looked at,
+    which has half of the places where it is `in_use`.
 
     Only what is shown is looked up: that reads a record each, and a notice is written every turn.
     """
@@ -350,8 +351,10 @@ def _newest(core: Core, outputs: Sequence[Facts]) -> tuple[list[Facts], int]:
     if len(outputs) > _MAX_LISTED:
         seen = core.journal.coverages(one.handle for one in outputs)
         empty = [not one.measure.bytes for one in outputs]
-        shown = sorted(shown, key=lambda at: (empty[at], seen[outputs[at].handle].retrievals > 0, -at))
-        shown = sorted(shown[:_MAX_LISTED])
+        looked_at = [seen[one.handle].retrievals > 0 for one in outputs]
+        shown = sorted(shown, key=lambda at: (empty[at], looked_at[at] and not in_use, -at))
+        first = [at for at in shown if looked_at[at]][: _MAX_LISTED // 2] if in_use else []
+        shown = sorted(list(dict.fromkeys([*first, *shown]))[:_MAX_LISTED])
     return [outputs[at] for at in shown if not _has_expired(core, outputs[at])], len(outputs) - len(shown)
 
 

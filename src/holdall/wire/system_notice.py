@@ -141,11 +141,11 @@ def _unfinished(calls: Sequence[RunningTool], state: str) -> list[str]:
         for one in calls[:_MOST_UNFINISHED]
     ]
     left_out = len(calls) - len(shown)
-    return [*shown, *([f"… and {left_out:,} more"] if left_out else [])]
+    return [*shown, *_more(left_out)]
 
 
 def _more(left_out: int) -> list[str]:
-    return [f"… and {left_out:,} older" + (" one" if left_out == 1 else " ones")] if left_out else []
+    return [f"… and {left_out:,} more"] if left_out else []
 
 
 def _ready(one: ReadyTool) -> str:
