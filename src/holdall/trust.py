@@ -26,7 +26,8 @@ import stat
 import sys
 import tokenize
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
@@ -177,6 +178,7 @@ _SETTLED = tuple(  # of files that say what is run, where a command names them; 
     f".{one}"
     for one in _words("yml yaml toml conf cfg ini sql xml service csproj fsproj sbt edn gradle mk cmake envrc")
 )
+_GLUED_MODULE = lazy_pattern(r"-[A-Za-z]{0,9}?m([\w.]{1,300})")
 _OBJECT = lazy_pattern(r"([A-Za-z_][\w.]{0,299}):[A-Za-z_][\w.]{0,299}(?:\(\))?")  # of a module, as for uvicorn
 _MENTIONS = lazy_pattern(  # in a text: what may be the path of code
     rf"\.{{1,2}}/[\w./@+-]{{1,300}}|(?<![\w./@+-])[\w./@+-]{{1,300}}\.(?:{'|'.join(_CODE)})\b".encode()
@@ -200,7 +202,10 @@ _NO_VARIABLES_IN_TEXT = lazy_pattern(  # the same, where a script starts its Pyt
     rb"(?:python|pypy)[0-9.]{0,5}(?:[ \t]{1,9}-\S{1,99}){0,9}?[ \t]{1,9}-[a-zA-Z]{0,9}[EI]|pycache_prefix|"
     rb"PYTHONPYCACHEPREFIX|\benv[ \t]{1,9}-"
 )
-_ENTERED = lazy_pattern(rb"\bcd[ \t]{1,9}([\w./@+-]{1,300})")
+_ENTERED = lazy_pattern(r"\bcd[ \t]{1,9}([\w./@+-]{1,300})")
+_PATH = lazy_pattern(r"[\w./@+-]{1,300}")
+_WORD = lazy_pattern(r"[\w-]{1,300}")
+_CODE_FILE = lazy_pattern(rf"(?<![\w.@+-])[\w.@+-]{{1,300}}\.(?:{'|'.join(_CODE)})\b")
 _SCRIPT_MODULE = lazy_pattern(rb"[\"']([\w.]{1,300}):[\w.]{1,300}[\"']")  # in a pyproject.toml
 _RUNNERS = _words("npm pnpm yarn bun deno make gmake just task uv poetry hatch pdm cargo docker docker-compose podman")
 _LOCAL_FIRST = _words("npx npm pnpm pnpx yarn bun bunx uv poetry hatch pdm")  # run what the folder has installed
@@ -218,7 +223,6 @@ _OWN_FILES = {  # that only one runner reads
 _RUNNER = lazy_pattern(  # in a text
     rf"(?<![\w.-])(?:{'|'.join(sorted(_RUNNERS | {*_OWN_FILES}, reverse=True))})(?![\w.-])".encode()
 )
-_SENT = lazy_pattern(rb"[ \t](?:-C|--prefix)[ \t=]{0,9}([\w./@+-]{1,300})")  # the folder that one is sent to
 _ENTRIES = _words(
     "__main__.py __main__.pyc __init__.py __init__.pyc index.js index.mjs index.cjs index.ts package.json "
     "pyproject.toml main.go main.rs"
@@ -228,6 +232,13 @@ _MAX_WATCHED_BYTES = 256 * 1024 * 1024
 _MAX_SCANNED_BYTES = 1024 * 1024
 _MAX_SCANNED_TOGETHER = 8 * _MAX_SCANNED_BYTES  # of a command
 _MAX_TRIES = 10_000
+_MAX_ENTRIES = 20_000  # of a project: what is in it by name
+_MAX_DEPTH = 12
+_MAX_COMPARED = 100_000_000  # characters of texts with names
+_MAX_PATHS = 20_000  # in texts, that may be folders
+_INSTALLED = _words("node_modules site-packages .venv venv")  # thousands of files, many of one name
+_NOT_OPENED = (".git", "__pycache__")
+_MODULE_FILES = tuple(all_suffixes())
 
 # Variables by which programs are told which other code or program to run.
 _DECIDING = lazy_pattern(
@@ -238,7 +249,6 @@ _DECIDING = lazy_pattern(
 )
 
 
-_ELSEWHERE = lazy_pattern(r"(?:-[A-Za-z]*C|--chdir=?)(.*)", re.DOTALL)
 _OWN_FOLDER = lazy_pattern(r"/proc/(?:self|thread-self)/cwd\b")
 
 
@@ -260,15 +270,12 @@ def watched_files(words: Sequence[str], environment: Mapping[str, str], cwd: str
 
     The program; what an interpreter is told to run, also in a text; words that are files of code, also after `=` and
     inside of a command for a shell; what starts a folder that is named; what a runner like npm reads; modules beside a
-    Python script; code that one of these names by its path. Data is not among them, which changes with each run. An
-    absolute path outside of both folders leads to what is installed.
+    Python script; code that one of these names by its path. A command may go into another folder first, in more ways
+    than can be listed: so each folder that it names is one to look in, and all code of the project that has a name from
+    it is watched. Data is not, which changes with each run. An absolute path outside of both folders leads to what is
+    installed.
     """
     start = os.path.realpath(cwd or ".")
-    if os.path.basename(words[0]) == "env":  # which goes elsewhere first, if it is told to
-        for before, word in itertools.pairwise((*words, "")):
-            place = _ELSEWHERE.fullmatch(before)
-            if place is not None:
-                start = os.path.realpath(os.path.join(start, place[1] or word))
     # To the server that is its own folder, to us it would be ours.
     words = [_OWN_FOLDER.sub(lambda _: start, word) for word in words]
     return _Watch(words, environment, start, folder).files()
@@ -286,20 +293,28 @@ class _Watch:
         self._tries = _MAX_TRIES
         self._timed = self._ignores_variables()  # compiled code beside the source may run in its place
         self._scan_bytes = _MAX_SCANNED_TOGETHER
+        self._whole = True
+        self._namesakes = deque[str]()  # in the whole project: after what is surely meant
+        self._compared = _MAX_COMPARED
+        self._asked_paths = _MAX_PATHS
         wide = (os.path.realpath("/"), os.path.realpath(os.path.expanduser("~")))
         self._projects = [one for one in (start, folder) if os.path.realpath(one) not in wide]
+        said = "\n".join([*words, *environment.values()])
+        self._named = self._folders(_PATH.findall(said), start)
+        self._tree = self._names(_Said(said))
 
     def files(self) -> Watched:
         variables = self._of_variables()  # first: they say where modules are
-        waiting = [*self._program(), *self._of_words(), *variables, *self._added_modules()]
+        waiting = deque([*self._program(), *self._of_words(), *variables, *self._added_modules()])
         found: dict[str, str] = {}
-        whole, left = True, _MAX_WATCHED_BYTES
-        for path in waiting:  # which grows
+        left = _MAX_WATCHED_BYTES
+        while waiting or self._namesakes:
+            path = (waiting or self._namesakes).popleft()
             real = os.path.realpath(path)
             if real in found or not os.path.isfile(real):
                 continue
             if len(found) == _MAX_WATCHED or os.path.getsize(real) > left:
-                whole = False
+                self._whole = False
                 continue
             left -= os.path.getsize(real)
             found.update([file_hash(path)])
@@ -307,7 +322,7 @@ class _Watch:
             waiting += [*self._of_text(real), *self._added_modules()]
             if self._timed and not was_timed:  # those of before
                 waiting += [inner for one in found if one.endswith(".py") for inner in _unchecked(one, timed=True)]
-        return Watched(tuple(sorted(found.items())), whole=whole and self._tries > 0)
+        return Watched(tuple(sorted(found.items())), whole=self._whole and min(self._tries, self._compared) > 0)
 
     def _ignores_variables(self) -> bool:
         """Whether its Python may take compiled code that stands beside the source: see `server_process`."""
@@ -337,10 +352,12 @@ class _Watch:
         runs_file = name.rstrip("0123456789.") in _INTERPRETERS  # whatever its name, until there is one
         for before, word in itertools.pairwise(self._words):
             option = before if before.startswith("-") and not before.startswith("--") else ""
-            module = word if option.endswith("m") else word.removeprefix("-m") if word.startswith("-m") else ""
-            if option.endswith(("m", "c", "e")):
+            glued = _GLUED_MODULE.fullmatch(word)
+            module = word if option.endswith("m") else glued[1] if glued else ""
+            if option.endswith(("m", "c", "e")) or (glued and is_python):
                 runs_file = False
-                self._import_folders.update({self._start: None} if is_python or option.endswith("m") else {})
+                places = (self._start, *self._named) if is_python or option.endswith("m") else ()
+                self._import_folders.update(dict.fromkeys(places))
             named = _OBJECT.fullmatch(word)
             modules = [module, f"{module}.__main__", *(_with_packages([named[1]]) if named else [])]
             found += self._modules(modules, [self._start, *self._import_folders])
@@ -375,17 +392,20 @@ class _Watch:
         if package.startswith(("-", ".", os.sep)) or "\0" in package or ".." in package.split(os.sep):
             return []
         program, found, folder = os.path.basename(package), list[str](), self._start
+        folders = [*self._named]
         while folder != os.path.dirname(folder):
-            places = (".bin", program), (package, "package.json")
-            found += [os.path.join(folder, "node_modules", *one) for one in places]
-            found += [os.path.join(folder, one, "bin", program) for one in (".venv", "venv")]
+            folders.append(folder)
             folder = os.path.dirname(folder)
+        self._tries -= len(self._named)
+        for one in folders if self._tries > 0 else ():
+            places = (".bin", program), (package, "package.json")
+            found += [os.path.join(one, "node_modules", *inner) for inner in places]
+            found += [os.path.join(one, inner, "bin", program) for inner in (".venv", "venv")]
         return found
 
     def _of_variables(self) -> list[str]:
-        found: list[str] = []
+        found = self._mentioned(os.fsencode("\n".join(self._environment.values())), self._start)
         for name, value in self._environment.items():
-            found += self._mentioned(os.fsencode(value), self._start)
             for path in self._paths(value.replace(":", " ")) if decides_code(name) else ():
                 if name == "PYTHONPATH":
                     self._import_folders[os.path.realpath(path)] = None
@@ -467,23 +487,103 @@ class _Watch:
         found: list[str] = []
         run = {word: program for program, word in _RUN.findall(text)}
         run |= dict.fromkeys(_INCLUDED.findall(text), b"")
-        entered = [os.path.join(folder, os.fsdecode(one)) for one in _ENTERED.findall(text)[:9]]
-        sent = [os.path.join(one, os.fsdecode(to)) for to in _SENT.findall(text)[:9] for one in (folder, self._start)]
-        for program in dict.fromkeys(_RUNNER.findall(text)) if of_shell else ():  # in other texts they are words
-            found += self._read_by(os.fsdecode(program), (folder, self._start, *entered, *sent))
+        said = os.fsdecode(text)
+        entered = self._folders((_PATH if of_shell else _ENTERED).findall(said), folder)
+        places = dict.fromkeys((folder, self._start, *entered, *(self._named if of_shell else ())))
+        if of_shell and said and self._tries > 0:  # in other texts they are words
+            for program in dict.fromkeys(_RUNNER.findall(text)):
+                found += self._read_by(os.fsdecode(program), [*places])
+            self._add_namesakes(_Said(said), {os.path.basename(os.fsdecode(one)) for one in run})
         for match in dict.fromkeys((*_MENTIONS.findall(text), *run)):
-            for place in dict.fromkeys((folder, self._start, *entered)):
+            for place in places:
                 self._tries -= 1
                 if self._tries <= 0:
                     return found
                 path = os.path.join(place, os.fsdecode(match))
                 more = [] if path.endswith(_SCRIPTS) else [path + end for end in _SCRIPTS]
                 more += [os.path.join(path, one) for one in sorted(_ENTRIES)] if os.path.isdir(path) else []
-                there = [one for one in (path, *more) if os.path.isfile(one) and self._is_here(one)]
+                near = place in self._named and not os.path.isabs(os.fsdecode(match))
+                there = [one for one in (path, *more) if os.path.isfile(one) and (near or self._is_here(one))]
                 found += [one for one in there if match in run or _is_code(one)]
                 if there and run.get(match) in (b"python", b"pypy"):
                     self._import_folders[os.path.dirname(os.path.realpath(there[0]))] = None
         return found
+
+    def _folders(self, paths: Iterable[str], folder: str) -> list[str]:
+        """Those of these paths that are folders: whatever goes there, by `cd`, an option or a call."""
+        found: dict[str, None] = {}
+        for path in dict.fromkeys(paths):
+            self._asked_paths -= 1
+            if self._asked_paths < 0:
+                self._whole = False
+                break
+            glued = path[2:] if path.startswith("-") else ""  # to an option
+            for one in (path, path.partition(os.sep)[2], glued):  # and after a variable: $PWD/sub
+                for place in dict.fromkeys((folder, self._start)) if one and self._is_here(one) else ():
+                    if os.path.isdir(inner := os.path.join(place, one)):
+                        found[os.path.realpath(inner)] = None
+        return [one for one in found if one not in (folder, self._start)]
+
+    def _names(self, said: "_Said") -> dict[str, list[str]]:
+        """The files of the project by name, from above; of what is installed, those in folders that are named."""
+        found: dict[str, list[str]] = {}
+        is_near = is_own(self._folder, [self._start]) or is_own(self._start, [self._folder])
+        tops = [one for one in self._projects if is_near or one == self._folder]
+        waiting, seen, left = [(os.path.realpath(one), 0, False) for one in tops], set[str](), _MAX_ENTRIES
+        for folder, depth, installed in waiting:  # which grows
+            if folder in seen:
+                continue
+            seen.add(folder)
+            entries: list[os.DirEntry[str]] = []
+            with contextlib.suppress(OSError), os.scandir(folder) as listed:
+                entries = sorted(itertools.islice(listed, left + 1), key=lambda one: one.name)
+            left -= len(entries)
+            if left < 0:
+                self._whole = False
+                break
+            is_environment = any(one.name == "pyvenv.cfg" for one in entries)
+            for one in entries:
+                if not one.is_dir(follow_symlinks=False):
+                    found.setdefault(one.name, []).append(one.path)
+                elif one.name not in _NOT_OPENED:
+                    inside = installed or is_environment or one.name in _INSTALLED
+                    if depth == _MAX_DEPTH:
+                        self._whole = False
+                    elif not inside or self._names_it(said, one.name):
+                        waiting.append((one.path, depth + 1, inside))
+        return found
+
+    def _add_namesakes(self, said: "_Said", run: Collection[str]) -> None:
+        """Code of the project that has a name from a text, wherever it is; `run` are those that an interpreter runs."""
+        found: list[str] = []
+        for name, paths in self._tree.items():
+            module = name.partition(".")[0] if name.endswith(_MODULE_FILES) else ""
+            if name in run or (name.endswith(_SCRIPTS) and name.rpartition(".")[0] in run):
+                found += paths
+            elif module in said.pieces or self._names_it(said, name):
+                found += [one for one in paths if _is_code(one) or one.endswith((*_SETTLED, *_MODULE_FILES))]
+            elif module in ("__init__", "__main__"):
+                found += [one for one in paths if os.path.basename(os.path.dirname(one)) in said.pieces]
+        for one in found:
+            folder, name = os.path.split(one)
+            if name.endswith((".py", ".pyz")) and name in said.text and os.path.basename(folder) in said.pieces:
+                self._import_folders[folder] = None
+        self._namesakes += found
+
+    def _names_it(self, said: "_Said", name: str) -> bool:
+        if _WORD.fullmatch(name):  # as a piece of another word it would be found everywhere
+            return name in said.pieces
+        self._compared -= len(said.text)
+        return self._compared > 0 and name in said.text
+
+
+class _Said:
+    """A text, and the words in it that are no files of code; of an option also what may be glued to it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        words = set(_WORD.findall(_CODE_FILE.sub(" ", text)))
+        self.pieces = words | {one[at:] for one in words if one[0] == "-" for at in range(1, min(len(one), 12))}
 
 
 def _is_code(path: str) -> bool:

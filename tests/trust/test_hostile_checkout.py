@@ -287,6 +287,22 @@ def test_another_working_folder_is_a_new_question(checkout: Checkout, monkeypatc
         ("env", ["-C", "sub", "./server.sh"]),
         ("env", ["--chdir=sub", "./server.sh"]),
         ("/usr/bin/env", ["-Csub", "sh", "./server.sh"]),
+        ("env", ["--chdi=sub", "./server.sh"]),
+        ("env", ["-S", "-C sub ./server.sh"]),
+        ("nice", ["env", "-C", "sub", "./server.sh"]),
+        ("sh", ["-c", 'cd "sub" && exec ./server.sh']),
+        ("sh", ["-c", "cd -- sub && exec ./server.sh"]),
+        ("sh", ["-c", "cd $PWD/sub && exec ./server.sh"]),
+        ("sh", ["-c", 'cd "$(dirname "$0")/sub" && exec ./server.sh']),
+        ("sh", ["-c", "cd s*b && exec ./server.sh"]),
+        ("bash", ["-c", "pushd sub; exec ./server.sh"]),
+        ("find", [".", "-name", "server.sh", "-exec", "{}", ";"]),
+        ("find", ["sub", "-execdir", "./server.sh", ";"]),
+        ("unshare", ["--wd=sub", "./server.sh"]),
+        ("git", ["-C", "sub", "-c", "alias.x=!./server.sh", "x"]),
+        ("python3", ["-c", "import os;os.chdir('sub');os.execv('./server.sh',['x'])"]),
+        ("perl", ["-e", "chdir 'sub';exec './server.sh'"]),
+        ("sh", ["run-in-sub.sh"]),
     ],
 )
 def test_what_runs_elsewhere_is_watched_there(
@@ -296,11 +312,11 @@ def test_what_runs_elsewhere_is_watched_there(
         folder.mkdir(exist_ok=True)
         (folder / "server.sh").write_text("#!/bin/sh\n")
         (folder / "server.sh").chmod(0o755)
+    checkout.write("run-in-sub.sh", 'cd "sub" && exec ./server.sh\n')
     monkeypatch.chdir(checkout.folder)
-    about = {"command": command, "args": arguments, **({} if "env" in command else {"cwd": "sub"})}
+    about = {"command": command, "args": arguments, **({"cwd": "sub"} if "/proc" in str([command, arguments]) else {})}
     parsed = parse_servers(json.dumps({"mcpServers": {"s": about}}), source=checkout.config, environment={})
-    watched = [path for path, _ in parsed.claims.files if path.endswith(".sh")]
-    assert watched == [str(checkout.folder / "sub" / "server.sh")]
+    assert str(checkout.folder / "sub" / "server.sh") in dict(parsed.claims.files)
 
 
 @requirement("trust:asks-again-when-changed")
@@ -322,7 +338,7 @@ def test_a_working_folder_is_where_the_kernel_gets_to(
     (server,) = parsed.servers
     assert isinstance(server, StdioServer)
     assert server.cwd == str(real)
-    assert [path for path, _ in parsed.claims.files if path.endswith(".sh")] == [str(real / "server.sh")]
+    assert str(real / "server.sh") in dict(parsed.claims.files)
     words = ", which is '${PLACE:-a/b}/../..'" if "$" in written else ""
     assert ("command", f"./server.sh   in {real}{words}   (server s)") in parsed.claims.shown
 

@@ -68,6 +68,22 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
         ("/usr/bin/env make run", {"Makefile": "run:\n\t@sh x.sh\n", "x.sh": ""}, []),
         ("sh run.sh", {"run.sh": "exec make -C sub run", "sub/Makefile": "run:\n\t@sh x.sh\n", "sub/x.sh": ""}, []),
         ("npm --prefix sub start", {"sub/package.json": '{"main": "./a.js"}', "sub/a.js": ""}, []),
+        ("make --directory=sub", {"sub/Makefile": "run:\n\t@sh x.sh\n", "sub/x.sh": ""}, []),
+        ("uv --directory sub run s.py", {"s.py": "", "h.py": "", "sub/s.py": "", "sub/h.py": "", "sub/json.py": "",
+                                         "sub/pyproject.toml": ""}, ["lib/h.py", "sub/deep/h.py"]),
+        ("uv --directory sub run tool", {"sub/.venv/bin/tool": ""}, ["sub/.venv/bin/other"]),
+        ("sh -c 'cd \"sub\" && python3 srv.txt out'", {"srv.txt": "", "sub/srv.txt": "import h", "sub/h.py": ""}, ["sub/out"]),
+        ("sh -c 'cd \"sub\" && exec node main'", {"main.js": "", "sub/main.js": ""}, ["sub/other.js"]),
+        ("python3 -c \"import sys;sys.path.insert(0,'sub');import server\"", {"server.py": "", "sub/server.py": "import h",
+                                                                          "sub/h.py": ""}, []),
+        ("python3 -Bmserver", {"server.py": "", "json.py": ""}, ["lib/more.py"]),
+        ("env -C sub python3 -m pack", {"sub/pack/__init__.py": "", "sub/pack/__main__.py": "", "sub/re.py": ""}, []),
+        ("sh server.sh", {"server.sh": "", "lib/server.sh": ""}, ["server.py", "lib/server.js"]),
+        ("awk -fsub/prog.awk", {"sub/prog.awk": ""}, ["sub/other.awk"]),
+        ("node index.js", {"index.js": "", "lib/index.js": ""}, ["node_modules/x/index.js", ".venv/lib/index.js"]),
+        ("sh -c 'cd \"node_modules/x\" && node index.js'", {"index.js": "", "node_modules/x/index.js": ""},
+         ["node_modules/y/index.js"]),
+        ("npx -y @me/mcp-server-thing", {}, ["server.py", "thing.py", "lib/mcp.py"]),
         ("Rscript serve.R out", {"serve.R": ""}, ["out"]),
         ("go run main.go", {"main.go": ""}, ["main.db"]),
         ("go run ./cmd/server", {"cmd/server/main.go": ""}, []),
@@ -337,3 +353,29 @@ def test_imports_of_a_source_in_another_encoding_are_read_as_python_reads_them(t
     assert watched(tmp_path, "python3", "s.py") == ["mödul/b.py", "s.py"]
     (tmp_path / "s.py").write_bytes(b"# coding: punycode\nimport a\n")
     assert not trust.watched_files(["python3", "s.py"], {}, str(tmp_path), str(tmp_path)).whole
+
+
+@requirement("trust:asks-again-when-changed")
+def test_what_is_in_the_folder_above_is_watched_where_a_command_goes_there(tmp_path: Path) -> None:
+    write(tmp_path, "server.sh", "conf/server.sh")
+    for words in (["env", "-C", "..", "./server.sh"], ["sh", "-c", "cd '..' && ./server.sh"]):
+        found = trust.watched_files(words, {}, str(tmp_path / "conf"), str(tmp_path / "conf"))
+        assert dict(found.files).keys() == {str(tmp_path / "server.sh"), str(tmp_path / "conf" / "server.sh")}
+
+
+@requirement("trust:shows-what-it-names")
+def test_a_project_of_more_files_than_are_looked_at_is_said_to_be_watched_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "tool.sh", *(f"node_modules/{name}/tool.sh" for name in "abcdefgh"))
+    monkeypatch.setattr(trust, "_MAX_ENTRIES", 5)
+    assert watched(tmp_path, "sh", "tool.sh") == ["tool.sh"], "what is installed is not looked through"
+    write(tmp_path, *(f"lib/{name}.txt" for name in "abcdefgh"))
+    found = trust.watched_files(["sh", "tool.sh"], {}, str(tmp_path), str(tmp_path))
+    assert (found.whole, [*dict(found.files)]) == (False, [str(tmp_path / "tool.sh")])
+
+
+def test_links_to_folders_are_not_followed_in_search_of_names(tmp_path: Path) -> None:
+    write(tmp_path, "project/tool.sh", "other/tool.sh")
+    (tmp_path / "project" / "back").symlink_to("..")
+    assert watched(tmp_path / "project", "sh", "tool.sh") == ["tool.sh"]
