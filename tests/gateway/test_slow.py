@@ -237,10 +237,10 @@ async def test_progress_is_an_update_and_obeys_the_limits_of_one(tmp_path: Path)
         (small,) = await told(count=1, bytes=1_000)
         assert small["message"] == "m" * 1_000
         assert small["later"] == ""
-        (large,) = await told(count=1, bytes=10_000_000)
+        (large,) = await told(count=1, bytes=3_000_000)
         assert len(large["message"]) <= 50 * 1024
         assert "[tool output truncated: " in large["message"]
-        (odd,) = await told(count=1, bytes=5, later=10_000_000)
+        (odd,) = await told(count=1, bytes=5, later=3_000_000)
         assert odd == {"progressToken": 7, "progress": 1, "message": "m" * 5}
         begun = asyncio.get_running_loop().time()
         many = await told(count=20_000, bytes=5)

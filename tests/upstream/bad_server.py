@@ -184,7 +184,7 @@ def tools(number: Any, params: dict[str, Any]) -> None:
         more: list[dict[str, Any]] = [{"name": f"t{page}-{one}", "inputSchema": {}} for one in range(6000)]
         reply(number, {"tools": more, "nextCursor": str(page + 1)})
     elif MANNER == "lists large pages":
-        reply(number, {"tools": [{"name": f"t{page}", "description": "x" * 9_000_000}], "nextCursor": str(page + 1)})
+        reply(number, {"tools": [{"name": f"t{page}", "description": "x" * 3_900_000}], "nextCursor": str(page + 1)})
     elif MANNER == "lists deep":
         raw(number, '{"tools":[{"name":"echo","inputSchema":{}},{"name":"deep","inputSchema":{},"outputSchema":'
             + '{"items":' * 330 + "{}" + "}" * 330 + "}]}")  # fmt: skip

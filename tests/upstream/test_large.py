@@ -227,18 +227,18 @@ def test_of_a_long_message_no_more_is_read_at_once_than_a_bound(monkeypatch: pyt
     monkeypatch.setattr(codec, "AT_ONCE", 2 * LARGE)
     medium, short = {"content": [block("ab" * 300_000)] * 4}, {"content": [block("ab" * 500)] * 3000}
 
-    [found] = decode(line_of({"jsonrpc": "2.0", "id": 7, "result": medium}), Kept())
+    [found] = decode(line_of({"jsonrpc": "2.0", "id": 7, "result": medium}), Kept(outputs={7}))
     assert [type(one["text"]) for one in found["result"]["content"]] == [LargeText] * 4
     assert plain(found["result"]) == medium
 
     for result in (short, {**short, "structuredContent": {"rows": ["x" * 10_000] * 500}}):
-        [found] = decode(line_of({"jsonrpc": "2.0", "id": 7, "result": result}), Kept())
+        [found] = decode(line_of({"jsonrpc": "2.0", "id": 7, "result": result}), Kept(outputs={7}))
         assert isinstance(found["result"], WholeResult)
         assert json.loads(found["result"]["content"][0]["text"].data) == result
 
     failed = {"jsonrpc": "2.0", "id": 7, "error": {"code": 1, "message": "no", "data": short}}
     assert decode(line_of(failed), Kept())[0]["error"]["data"] is codec.GARBLED
-    assert decode(line_of({"jsonrpc": "2.0", "method": "notifications/x", "params": short})) == []
+    assert decode(line_of({"jsonrpc": "2.0", "method": "notifications/x", "params": {"two": [short, short]}})) == []
 
 
 @pytest.mark.parametrize("slashes", [63, 64, 65, 5000])
@@ -258,7 +258,7 @@ def test_signs_inside_texts_and_structured_content_are_no_values_beside_them() -
     rows = [{"n": n} for n in range(200_000)]
     texts = [block(f'[{number}, {{"\\' * 60_000) for number in range(5)]
     message = in_result({"rows": rows}, content=texts)
-    [found] = decode(bytearray(json.dumps(message).encode()), Kept())
+    [found] = decode(bytearray(json.dumps(message).encode()), Kept(outputs={1}))
     assert not isinstance(found["result"], WholeResult)
     assert plain(found["result"]) == message["result"]
 
@@ -292,3 +292,40 @@ def test_half_of_a_surrogate_pair_is_not_passed_on_by_its_bytes() -> None:
         written = messages.encode({"jsonrpc": "2.0", **found})
         assert json.loads(written)["result"]["content"][0]["text"] == shown
         assert (escape.encode() in written) is (shown != "\ufffd x")
+
+
+# What is no output
+
+
+@pytest.mark.parametrize("spaced", [False, True])
+@pytest.mark.parametrize("order", [("jsonrpc", "id", "result"), ("result", "jsonrpc", "id"), ("result", "id", "jsonrpc"),
+                                   ("id", "result", "jsonrpc"), ("jsonrpc", "result", "id", "more")])  # fmt: skip
+def test_only_the_results_of_tools_and_resources_may_be_large(order: tuple[str, ...], spaced: bool) -> None:
+    fields = {"jsonrpc": "2.0", "id": 7, "result": {"id": 8, "text": "x" * codec.MOST_BESIDE}, "more": 1}
+    message = {name: fields[name] for name in order}
+    line = bytearray(json.dumps(message, separators=None if spaced else (",", ":")).encode())
+    [found] = decode(bytearray(line), Kept(outputs={8}))
+    assert found["error"]["message"] == (
+        f"{len(line):,} bytes; only results of tools and resources may have more than 4,194,304"
+    )
+    assert (found["id"], found["error"]["data"]) == (7, codec.GARBLED)
+    [found] = decode(line, Kept(outputs={7}))
+    assert plain(found["result"]) == fields["result"]
+
+
+def test_a_notification_that_is_too_large_is_dropped_with_a_word_and_a_request_is_left_to_be_refused(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    note = {"jsonrpc": "2.0", "method": "notifications/x", "params": {"text": "x" * codec.MOST_BESIDE}}
+    reply = {"jsonrpc": "2.0", "id": 7, "result": {"text": "y"}}
+    for one in (note, dict(reversed(note.items())), [note], {**note, "id": "a"}):
+        assert decode(line_of(one), Kept(outputs={7})) == [{"id": -1, "result": {}}], "and is no noise"
+        assert "is dropped: it is no result of a tool or resource" in caplog.text
+        caplog.clear()
+    assert decode(line_of(note)) == []
+    assert decode(line_of([note, reply]), Kept(outputs={7})) == [{"id": 7, "result": {"text": "y"}}]
+    twice = b'{"jsonrpc":"2.0","id":7,"result":' + json.dumps(note).encode() + b',"id":9}'
+    assert decode(bytearray(twice), Kept(outputs={7})) == [{"id": -1, "result": {}}]
+    for asked in ({"jsonrpc": "2.0", "id": 3, **note}, {**note, "id": 3}):
+        [found] = decode(line_of(asked), Kept())
+        assert (found["id"], found["method"], found["params"]) == (3, note["method"], note["params"])

@@ -6,8 +6,10 @@ import asyncio
 import functools
 import io
 import json
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
 from decimal import Decimal
 from itertools import islice
@@ -426,6 +428,14 @@ def _refused(constant: str) -> object:
 GARBLED: object = object()
 """The `data` of an error that this module made: no server can send it."""
 
+_LOG = logging.getLogger("holdall.upstream")
+MOST_BESIDE = 4 * 1024 * 1024
+"""Bytes of a message that is no output. It is held, and written in the time of everybody: greetings, lists, prompts,
+notifications. What tools and resources come to is not."""
+_OUTPUTS = ("tools/call", "tasks/", "resources/read")
+_ID_FIRST = lazy_pattern(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,15})\s*[,}]')
+_ID_LAST = lazy_pattern(rb',\s*"id"\s*:\s*([0-9]{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_ASKS = lazy_pattern(rb'\s*\{(?:\s*"(?:jsonrpc|id)"\s*:\s*(?:"2\.0"|[0-9]{1,15})\s*,){0,2}\s*"method"')
 _HEAD = lazy_pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"(?:result|error)"')
 _RESULT = lazy_pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"result"\s*:\s*')
 _DECODER = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= _DIGITS else Decimal(digits))
@@ -439,21 +449,33 @@ Message = dict[str, Any]
 
 @record(frozen=False)
 class Kept:
-    """The ids of replies in which something is large."""
+    """The ids of replies in which something is large, and of requests to which a reply may be an output."""
 
     large: set[str] = field(default_factory=set[str])
+    outputs: set[int] = field(default_factory=set[int])
+
+    @contextmanager
+    def expecting(self, number: int, method: str) -> Generator[None]:
+        """While a request of ours is under way."""
+        self.outputs.update([number] if method.startswith(_OUTPUTS) else [])
+        try:
+            yield
+        finally:
+            self.outputs.discard(number)
 
 
 def decode(line: bytearray, kept: Kept | None = None) -> list[Message]:
     """No message where it is noise. The line is emptied on the way: two copies of 30 MB are enough.
 
     The results that `kept` names as large, by their ids, may hold a LargeText where JSON has a text, and a LargeJson
-    for their structured content.
+    for their structured content. What is larger than it may be is an error of that reply, or is dropped.
     """
-    head = bytes(line[:200])
+    head, size = bytes(line[:200]), len(line)
+    if kept is not None and size > MOST_BESIDE and (refused := _too_large(line, head, kept)) is not None:
+        return refused
     try:
         if kept is None:
-            if len(line) > AT_ONCE or (len(line) >= LARGE and has_many_values(line)):
+            if size > MOST_BESIDE or (len(line) >= LARGE and has_many_values(line)):
                 return []  # nobody asked for it
             value = _read(line)
         elif len(line) < MUCH_STRUCTURE:
@@ -469,7 +491,36 @@ def decode(line: bytearray, kept: Kept | None = None) -> list[Message]:
         return _unreadable(head, "a reply that is not valid JSON")
     # A list is a batch, which one revision of the protocol knows.
     items = cast("list[object]", value) if isinstance(value, list) else [value]
-    return [message for item in items if (message := _message(item)) is not None]
+    found = [message for item in items if (message := _message(item)) is not None]
+    if kept is not None and size > MOST_BESIDE:  # in a batch, or with two ids
+        return [one for one in found if "id" in one and ("method" in one or one["id"] in kept.outputs)] or _dropped(
+            size
+        )
+    return found
+
+
+def _too_large(line: bytearray, head: bytes, kept: Kept) -> list[Message] | None:
+    """What becomes of a message of this size, found before it is read; None where it may be so large.
+
+    A request of the server's is refused by whoever counts those.
+    """
+    if head.lstrip()[:1] == b"[":
+        return None
+    match = _ID_FIRST.match(head) or _ID_LAST.search(line, max(0, len(line) - 200))
+    place = None if match else _found(line, "$.id")
+    digits = match[1] if match else bytes(line[slice(*place)]) if place else b""
+    number = int(digits) if digits.isdigit() and len(digits) <= 15 else None
+    if number is None:
+        return _dropped(len(line))
+    if number in kept.outputs or _ASKS.match(head):
+        return None
+    rule = f"only results of tools and resources may have more than {MOST_BESIDE:,}"
+    return [_garbled(number, f"{len(line):,} bytes; {rule}")]
+
+
+def _dropped(size: int) -> list[Message]:
+    _LOG.warning("a message of %d bytes of a server is dropped: it is no result of a tool or resource", size)
+    return [{"id": -1, "result": {}}]  # for nobody: it is no noise, either
 
 
 async def decode_aside(line: bytearray, kept: Kept | None = None) -> list[Message]:

@@ -121,8 +121,9 @@ class Dispatcher:
         future: asyncio.Future[dict[str, Any] | Declined] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
-            await self._channel.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params}, headers)
-            outcome = await future
+            with self._channel.kept.expecting(number, method):
+                await self._channel.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params}, headers)
+                outcome = await future
         except BrokenPipeError:
             raise Closed from None
         except asyncio.CancelledError:
