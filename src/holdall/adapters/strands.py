@@ -151,7 +151,7 @@ class _Own(_Tool):
 
 
 class _Guarded(_Tool):
-    """Another tool, whose result is what the model should get of it. What it streams meanwhile passes."""
+    """Another tool, whose result is what the model should get of it. What it streams meanwhile passes, masked by its policy."""
 
     def __init__(self, plugin: HoldallPlugin, agent: Any, tool: AgentTool) -> None:
         super().__init__(plugin, agent)
@@ -163,6 +163,9 @@ class _Guarded(_Tool):
     ) -> AsyncGenerator[Any, None]:
         events: asyncio.Queue[Any] = asyncio.Queue()
 
+        async def pass_on(event: Any) -> None:
+            events.put_nowait(await self.plugin.conversations.masked(self.session, event, self.tool_name))
+
         async def call() -> Any:
             """The last event: a result, an interrupt, or what a tool that is not Strands' own ends with."""
             held: Any = None
@@ -170,10 +173,10 @@ class _Guarded(_Tool):
                 if isinstance(event, ToolInterruptEvent | ToolResultEvent):
                     return event
                 if held is not None:
-                    events.put_nowait(held)
+                    await pass_on(held)
                 held = None if isinstance(event, TypedEvent) else event
                 if held is None:
-                    events.put_nowait(event)
+                    await pass_on(event)
             return held
 
         result = asyncio.ensure_future(

@@ -5,6 +5,7 @@ as there is room to remember it; what was found is held in memory only. Nothing 
 """
 
 import contextlib
+import copy
 import logging
 import threading
 import time
@@ -255,6 +256,17 @@ def _find_odd(value: object, odd: dict[int, object]) -> bool:
     return bool(is_odd)
 
 
+def _of_class(table: Mapping[Any, object], masked: dict[Any, object]) -> Mapping[Any, object]:
+    """A dictionary of a framework's own stays one: it may have more than its members."""
+    if isinstance(table, dict) and type(cast("object", table)) is not dict:
+        with contextlib.suppress(Exception):  # of the framework's own code
+            new = copy.copy(cast("dict[Any, object]", table))
+            dict.clear(new)
+            dict.update(new, masked)
+            return new
+    return masked
+
+
 def _like(named: tuple[object, ...], parts: list[object]) -> object:
     try:
         return cast("Any", named)._make(parts)
@@ -372,7 +384,7 @@ class _Walk:
                 beside = self.changed(value.beside)
                 same = same and beside is value.beside
                 return value if same else RawResult(cast("Any", apart(pairs)), b"", cast("Any", beside))
-            return table if same else apart(pairs)
+            return table if same else _of_class(table, apart(pairs))
         for inner in fields_of(value):
             before = field(value, inner)
             with contextlib.suppress(ValueError):  # it holds itself
@@ -413,8 +425,10 @@ class _Walk:
 
     def _of_plain(self, value: object, name: str, within: str) -> object:
         new, count = self._of_json(value, name, within)
+        if not count or new == value:  # it was masked before
+            return value
         self.count += count
-        return new if count else value
+        return new
 
     def _of_bytes(self, data: bytes, name: str) -> bytes:
         new, count = self._text(data, named=bool(name) and self._is_secret(name))

@@ -252,10 +252,11 @@ def with_prefix(dialect: Dialect, prefix: str) -> Dialect:
     names = "|".join(sorted((re.escape(tool.plain_name) for tool in dialect.tools), key=len, reverse=True))
     if not prefix or not names:
         return dialect
-    name = re.compile(rf"(?<![\w.])(?<!{re.escape(prefix)})(?:{names})\b")
+    # What an argument is, as a pattern, may come from an output.
+    name = re.compile(rf'="(?:[^"\\]|\\.)*+"|(?<![\w.])(?<!{re.escape(prefix)})(?:{names})\b')
 
     def own(text: str) -> str:
-        return name.sub(lambda found: prefix + found[0], text)
+        return name.sub(lambda found: found[0] if found[0].startswith("=") else prefix + found[0], text)
 
     def renamed(text: str) -> str:
         """What comes from an output is in a fence, and stays as it is."""
