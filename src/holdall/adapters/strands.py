@@ -151,7 +151,7 @@ class _Own(_Tool):
 
 
 class _Guarded(_Tool):
-    """Another tool, whose result is what the model should get of it. What it streams meanwhile passes, masked by its policy."""
+    """Another tool, whose result is what the model should get of it. What it streams passes, by its policy masked."""
 
     def __init__(self, plugin: HoldallPlugin, agent: Any, tool: AgentTool) -> None:
         super().__init__(plugin, agent)
