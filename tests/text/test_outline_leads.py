@@ -100,12 +100,12 @@ def test_of_records_the_member_with_few_values_is_counted_by() -> None:
     rows = [{"id": n, "status": ("open", "paid")[n % 3 == 0], "name": f"n{n}"} for n in range(60)]
     assert leads_of(json.dumps({"page": 1, "items": rows})) == snapshot(
         [
-            ("query", {"at": "$.items", "sql": "select id, status, name from t limit 5"}),
+            ("query", {"at": "$.items", "sql": "select id, name, status from t limit 5"}),
             ("query", {"path": "$.items[*].name"}),
         ]
     )
     assert leads_of("".join(json.dumps(row) + "\n" for row in rows))[0] == snapshot(
-        ("query", {"sql": "select id, status, name from t limit 5"})
+        ("query", {"sql": "select id, name, status from t limit 5"})
     )
 
 
@@ -113,7 +113,7 @@ def test_names_that_sql_would_misread_stand_in_quotes() -> None:
     rows = [{"order": ("a", "b")[n % 3 == 0]} for n in range(60)]
     assert leads_of(json.dumps(rows))[0] == snapshot(("query", {"sql": 'select "order" from t limit 5'}))
     assert leads_of("Country/Region,group\n" + "x,y\nx,z\nw,z\n" * 9)[0] == snapshot(
-        ("query", {"sql": 'select "Country/Region", count(*) from t group by 1 order by 2 desc'})
+        ("query", {"sql": 'select "Country/Region", "group" from t limit 5'})
     )
 
 
@@ -164,7 +164,7 @@ def test_of_other_kinds_too_something_is_proposed() -> None:
             "pytest": ("grep", {"pattern": "test_d", "before": 3, "after": 3}),
             "compiler": ("grep", {"pattern": "^([^:\\s]+):\\d+:\\d+: error", "group": True}),
             "traceback": ("grep", {"pattern": "([\\w.]+Error)\\b", "group": True}),
-            "access log": ("grep", {"pattern": '\\] ".*?" (\\d{3})\\b', "group": True}),
+            "access log": ("grep", {"pattern": '"[A-Z]+ ([^ ?"]+)', "group": True}),
         }
     )
 

@@ -26,7 +26,11 @@ _NOTHING = (" 0 match", " 0 rows", " 0 values", "nothing there", "no lines of")
 _COUNT = default_tokenizer().count
 _TOLD = re.compile(r"\d+|[^\W_]{2,}")
 _SHOWN_AS_IT_IS = 4_000  # bytes: of what is smaller there is hardly ever a notice
-_NOTHING_NEW = ("blank", "blank lines", "nothing to be seen", "very deep")  # without a word
+# There is nothing else to tell: no word, only lines that are alike, all errors in one file, one value in each group.
+_NOTHING_NEW = (
+    "blank", "blank lines", "nothing to be seen", "very deep", "chinese", "json, two", "json, strange names", "compiler",
+    "aligned", "zones",
+)  # fmt: skip
 
 
 async def run_calls(bag: Holdall, output: object, what: str) -> list[str]:

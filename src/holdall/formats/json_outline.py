@@ -323,11 +323,10 @@ def _of_records(table: _Table, sql: Sql) -> Iterator[Lead]:
     counted = min(
         (field for field in fields if field.repeats and _is_brief(field.group.values)), key=_dullness, default=None
     )
-    # Of a few values the shape tells already how often each occurs.
-    if counted is not None and not (counted.distinct <= _FEW and counted.group.exact):
+    if counted is not None and not _is_told(counted):
         yield Lead("query", {**at, "sql": by_value(column(counted.name))})
     elif fields:
-        short = [field for field in fields if _is_brief(field.group.values)]
+        short = sorted((field for field in fields if _is_brief(field.group.values)), key=_is_told)
         names = ", ".join(column(field.name) for field in short[:3]) or f"left({column(fields[0].name)}, {BRIEF})"
         yield Lead("query", {**at, "sql": f"select {names} from t limit 5"})  # noqa: S608 - a text to read
     named = min(_named(table.rows, fields), key=lambda each: each[0], default=None)
@@ -406,7 +405,12 @@ def _fields(rows: Group) -> Iterator[_Field]:
 
 
 def _dullness(field: _Field) -> tuple[bool, bool, bool]:
-    return field.distinct <= _FEW and field.group.exact, field.distinct > _HIGH, not field.is_text
+    return _is_told(field), field.distinct > _HIGH, not field.is_text
+
+
+def _is_told(field: _Field) -> bool:
+    """Of a few values the shape tells already how often each occurs."""
+    return field.distinct <= _FEW and field.group.exact
 
 
 def _rank(key: str) -> int:

@@ -280,12 +280,12 @@ def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
         first += named if frequent else []  # without shares there is nothing to name a sample for
         before = 4 if is_log else 0  # a log is told by what it is full of, then by what went wrong in it
         error_lines_shown = [*first, *frequent[:before], *thrown, *frequent[before:], *rare]
-        leads = (*_first_leads(found, kind), *text_leads(mined, lines, counted, sample))
+        leads = (*_first_leads(found, kind, first), *text_leads(mined, lines, counted, sample))
     else:
         prose = _prose(sample, lines, mined)
         error_lines_shown = thrown + prose
         words = [line.split(" ", 1)[-1] for line in prose[1:]] or [_plain_text(sample.head[:_BEGINNING])]
-        leads = _first_leads(found, kind) or word_lead(words, sample)
+        leads = _first_leads(found, kind, first) or word_lead(words, sample)
     shown = fitted(error_lines_shown or ["only blank lines" if sample.size else "empty"], room)
     errors = _errors(found, mined, lines, [] if lines.exact else far_errors(sample))
     return Outline(label, shown, not mined.exact, errors, _ranges(found), leads)
@@ -315,6 +315,7 @@ _SIGNED = lazy_pattern(rb"\nAuthor: +([^\n<]{0,200})[^\n]{0,300}\n(?:Author)?Dat
 _CLOCK = lazy_pattern(rb" \d\d:\d\d:\d\d")
 _AUTHORS = 4
 _SUBJECTS = 40
+_ALL_STATUSES = lazy_pattern("(?:^|· )status [^…·]*(?:·|$)")  # in a summary: counted, and none left out
 _HISTORY = 1024 * 1024  # bytes of a history of which every commit is read; of a longer one its lines are counted
 _FIRST_COMMITS = 64 * 1024
 
@@ -331,7 +332,7 @@ def git_log_outline(sample: Sample, room: Room) -> Outline | None:
         number, dates, authors = counted
         shown = _subjects(list(_commits(0, sample.head[:_FIRST_COMMITS])))
         told = _told_history(number, _days(dates), authors, exact=True)
-        return _history(" · ".join(told), shown, number, sample, room, _by_author(is_drawn))
+        return _history(" · ".join(told), shown, number, sample, room, _history_leads(is_drawn, authors))
     looked = sample if sample.size <= _HISTORY else thinned(sample, _HISTORY / sample.size)
     found = [found for start, data in looked.pieces for found in _commits(start, data)]
     if not found:
@@ -341,7 +342,8 @@ def git_log_outline(sample: Sample, room: Room) -> Outline | None:
     exact = looked.whole and len(found) == begun  # else some are written in a way that is not known here
     told = _told_history(len(found), _days([match["date"] for _, match in found]), authors, exact=exact)
     shown = [(at, subject) for at, subject in _subjects(found) if at < len(looked.head)]
-    return _history(" · ".join(told), shown, len(found), looked, room, _by_author(is_drawn), exact=exact)
+    leads = _history_leads(is_drawn, authors, exact=exact)
+    return _history(" · ".join(told), shown, len(found), looked, room, leads, exact=exact)
 
 
 def _is_begun(start: int, data: bytes) -> bool:
@@ -399,8 +401,11 @@ def _days(dates: list[bytes]) -> tuple[str, str] | None:
     return (known[0][1], known[-1][1]) if len(known) == len(found) else None
 
 
-def _by_author(is_drawn: bool) -> tuple[Lead, ...]:
-    return (Lead("grep", {"pattern": rf"^{'[| ]*' if is_drawn else ''}Author: ([^<]+)", "group": True}),)
+def _history_leads(is_drawn: bool, authors: Counter[bytes], *, exact: bool = True) -> tuple[Lead, ...]:
+    """How much each author did or, where all of them are told, what was done on each day."""
+    all_told = exact and len(authors) <= _AUTHORS
+    pattern = r"Date: +(\w+ \w+ \d+)" if all_told else "Author: ([^<]+)"
+    return (Lead("grep", {"pattern": f"^{'[| ]*' if is_drawn else ''}{pattern}", "group": True}),)
 
 
 def _one_line_commits(sample: Sample, room: Room) -> Outline | None:
@@ -478,10 +483,11 @@ def _summary(counted: Tally, lines: Lines, kind: str) -> list[str]:
     return [" · ".join(filter(None, [*told, f"{of}status {shown[0]}", shown[1]]))] if total else told
 
 
-def _first_leads(found: list[Trace], kind: str) -> tuple[Lead, ...]:
-    """How often each exception was thrown, or each status returned."""
+def _first_leads(found: list[Trace], kind: str, first: list[str]) -> tuple[Lead, ...]:
+    """How often each exception was thrown, or each status returned; where all of these are told, what was asked for."""
     if kind == "access log":
-        return (Lead("grep", {"pattern": r'\] ".*?" (\d{3})\b', "group": True}),)
+        all_told = any(map(_ALL_STATUSES.search, first))
+        return (Lead("grep", {"pattern": r'"[A-Z]+ ([^ ?"]+)' if all_told else r'\] ".*?" (\d{3})\b', "group": True}),)
     thrown = next((name for name in map(_THROWN_LINE.search, (trace.message for trace in found)) if name), None)
     return (Lead("grep", {"pattern": rf"([\w.]+{thrown[1]})\b", "group": True}),) if thrown else ()
 

@@ -203,13 +203,14 @@ def _leads(table: Table) -> tuple[Lead, ...]:
     texts = [
         (one.name, Counter(values)) for one, values in brief[:_LED_BY] if not one.nearly and one.type not in NUMBERS
     ]
+    numbers = [one.name for one, _ in reversed(named[-_LED_BY:]) if one.type in NUMBERS]
+    more = f", max({column(numbers[0])})" if numbers else ""
+    told = _FEW if table.seen_all and not more else 0  # so many values are told with their counts
     counted = [
         (len(found) - ("" in found), name)
         for name, found in texts
-        if _LOW <= len(found) - ("" in found) <= 0.8 * table.rows and found[""] * 2 < table.rows
+        if max(_LOW, told + 1) <= len(found) - ("" in found) <= 0.8 * table.rows and found[""] * 2 < table.rows
     ]
-    numbers = [one.name for one, _ in reversed(named[-_LED_BY:]) if one.type in NUMBERS]
-    more = f", max({column(numbers[0])})" if numbers else ""
     if counted:
         sql = by_value(column(min(counted)[1]), more)
     else:

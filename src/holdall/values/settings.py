@@ -180,7 +180,7 @@ class Settings:
     http_max_body_bytes: int = _setting(4 * MIB, least=1024, most=2**30, stricter=CEILING)
     """The most that one request to a gateway over HTTP may send."""
     server_max_bytes: int = _setting(256 * MIB, least=64 * KIB, most=2**40, stricter=CEILING)
-    """The most that a result of an MCP server may have, unpacked; what is none of a tool or resource has at most 4 MiB."""
+    """The most that a result of an MCP server may have, unpacked; all else of it at most 4 MiB."""
     async_enabled: bool = _setting(True, also=("async",))
     """Whether a slow call may go on in the background."""
     slow_after_seconds: float = _setting(5.0, least=0, most=86_400, also=("asyncTimeoutSecs",))

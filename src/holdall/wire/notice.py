@@ -328,12 +328,18 @@ def _read_beginning(view: View) -> str:
     if len(view.head) < measure.bytes and not view.head.endswith(b"\n"):
         del whole[-1:]  # it goes on behind the glimpse, nobody knows how far
     lines = _fitting(whole, count)
-    if lines:
+    # A header alone is told already: then part of the long line below it is read, too.
+    is_much = lines in (_READ_LINES, measure.lines) or count(_text_of(whole[:lines])) * 4 > READ_TOKENS
+    if lines and is_much:
         return _call(view, "read", {"lines": f"1:{lines}"})
     size = len(view.head)
     while count(view.head[:size].decode("utf-8", "replace")) > READ_TOKENS:
         size = size * 2 // 3
     return _call(view, "read", {"bytes": f"0:{size}"})
+
+
+def _text_of(lines: list[bytes]) -> str:
+    return b"\n".join(lines).decode("utf-8", "replace")
 
 
 def _lines_at_end(view: View) -> int:
@@ -356,7 +362,7 @@ _PLACE = lazy_pattern(r"\bL(\d{1,3}(?:,\d{3})*)\b")
 _LOGS = ("log", "access log")
 _PLAIN_NAME = lazy_pattern(r"\w[\w ./@…-]*")
 _CALL_RANKS = (1, 60, 82)
-_ENOUGH = 0.6  # of the tokens of a notice: a longer one says nothing extra
+_ENOUGH = 0.55  # of the tokens of a notice: a longer one says nothing extra
 _FENCE = 6  # tokens that a fence and the ends of lines cost besides what is counted
 
 
