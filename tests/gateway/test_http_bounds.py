@@ -20,6 +20,7 @@ from holdall.mcp.client.codec import values_in
 from holdall.mcp.client.routes import weight
 from holdall.mcp.client.spec import from_command
 from holdall.mcp.gateway import http_app, relay
+from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.front import GatewayState
 from holdall.mcp.gateway.http_app import BodyBounds, Denied, Exchange, Guard, HttpApp, address_of
 from holdall.mcp.gateway.http_connection import Connection
@@ -530,6 +531,31 @@ async def test_a_batch_has_a_bound(tmp_path: Path) -> None:
         told = "A batch has at most one resources/read: send them one by one"  # all of it is held until it is sent
         assert (refused.status_code, refused.json()["error"]["message"]) == (400, told)
         assert len((await ask(ALICE, headers=session, json=[*pings[:2], reads[2]])).json()) == 3
+
+
+@requirement("gateway:http-bounds")
+async def test_the_answers_to_a_batch_have_a_bound_together() -> None:
+    """Whatever the method: all of them are held until the last is there, and written in the time of everybody."""
+
+    class Large:
+        async def request(self, asked: ClientRequest) -> dict[str, Any]:
+            return {"text": "x" * asked.params["size"]}
+
+        async def notified(self, method: str, params: dict[str, Any]) -> None: ...
+
+    client = Client(lambda _message, _related: None, Large())
+
+    async def sizes(*wanted: int) -> list[int | str]:
+        asked = [{"jsonrpc": "2.0", "id": n, "method": "x", "params": {"size": size}} for n, size in enumerate(wanted)]
+        answers = await client.answers(asked)
+        assert [one["id"] for one in answers] == [*range(len(wanted))]
+        return [len(one["result"]["text"]) if "result" in one else one["error"]["message"] for one in answers]
+
+    refused = "The answers to this batch have more than 8 MiB: send its requests one by one"
+    assert await sizes(3_000_000, 3_000_000, 3_000_000, 2_000_000, 50_000) == [
+        3_000_000, 3_000_000, refused, 2_000_000, 50_000
+    ]  # fmt: skip
+    assert await sizes(10, 20_000_000, 10) == [10, 20_000_000, 10], "one may be as large as it likes"
 
 
 @requirement("gateway:principal")

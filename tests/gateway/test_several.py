@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from holdall.mcp.client.connection import Connection
 from holdall.mcp.client.spec import StdioServer
-from holdall.mcp.gateway.client_side import Client
+from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.listing import Catalogue, Names
 from holdall.mcp.gateway.relay import Caller, Relay
 from tests.gateway.support import BAD, SOON, configured, gateway, official, plain, text_of, wire
@@ -78,6 +79,45 @@ async def test_a_resource_is_of_the_first_server_that_has_it(tmp_path: Path) -> 
     listed(good, "resources/templates/list", "uriTemplate", "file:///{+path}")
     asked = ["file:///a", "file:///home/notes", "evil://a", "db://x"]
     assert [catalogue.place_of(uri) for uri in asked] == ["good", "good", "evil", ""]
+
+
+async def test_what_is_remembered_of_lists_has_a_bound(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A server may list pages without an end, and templates that each request would be compared with."""
+    nobody = NoHandler()
+    client = Client(lambda _message, _related: None, nobody)
+    relay = Relay([StdioServer(name, "true") for name in ("one", "two")], client, Caller(), nobody.heard)
+    catalogue = Catalogue(relay, Names(("one", "two")), Names(("one", "two")))
+    one, two = relay.servers
+
+    def listed(server: Connection, method: str, entries: list[dict[str, Any]]) -> None:
+        catalogue._shown(server, method, entries)  # pyright: ignore[reportPrivateUsage]
+
+    for page in range(30):
+        listed(one, "tools/list", [{"name": f"t{page}", "inputSchema": {}, "description": "x" * 1_000_000}])
+    listed(two, "tools/list", [{"name": "t", "inputSchema": {}}])
+    known = [page for page in range(30) if catalogue.tool(f"one__t{page}")]
+    assert known == [*range(22, 30)]
+    assert catalogue.tool("two__t")["name"] == "t"
+    templates = [{"name": "n", "uriTemplate": f"a:{number}{'x' * 900}/{{id}}"} for number in range(9_000)]
+    listed(two, "resources/templates/list", [*templates, {"name": "n", "uriTemplate": f"b:{'y' * 1000}{{id}}"}])
+    began = time.process_time()
+    asked = [f"a:{number}{'x' * 900}/7" for number in range(0, 18_000, 18)]
+    assert [catalogue.place_of(uri) for uri in asked] == ["two"] * 500 + [""] * 500
+    assert time.process_time() - began < 1
+    assert catalogue.place_of(f"b:{'y' * 1001}") == ""
+    alone = Relay([StdioServer("one", "true")], client, Caller(), nobody.heard)
+    catalogue = Catalogue(alone, Names(("one",)), Names(("one",)))
+    listed(alone.servers["one"], "resources/list", [{"name": "n", "uri": "a:b"}])
+    assert catalogue.place_of("z:z") == "one", "and nothing has to be remembered"
+    many: list[dict[str, Any]] = [{"name": f"t{number}", "inputSchema": {}} for number in range(10_003)]
+
+    async def forward(*_: object) -> dict[str, Any]:
+        return {"tools": many}
+
+    alone.forward = forward  # type: ignore[method-assign]
+    page = await catalogue.page(ClientRequest(1, "tools/list", {}))
+    assert page["tools"] == many[:10_000]
+    assert 'MCP server "one": only the first 10000 entries of tools/list are listed' in caplog.text
 
 
 async def test_a_prefix_can_be_chosen_and_ours_cannot_be_taken(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import field
 from typing import Any, Protocol
 
 from holdall.bag import Messages
+from holdall.mcp.client.routes import weight
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, is_request, meta_of, table
 from holdall.values.record import record
@@ -20,6 +21,8 @@ _LOG = logging.getLogger("holdall.gateway")
 _CANCELLED, _PROGRESS = "notifications/cancelled", "notifications/progress"
 _ENDING = "The gateway ended before the answer came; what the call has done is not known."
 _GONE = "The client has gone"
+_MOST_TOGETHER, _LARGE = 8 * 1024 * 1024, 64 * 1024  # bytes of the answers to a batch, and of one that counts
+_NO_ROOM = f"The answers to this batch have more than {_MOST_TOGETHER // 1024**2} MiB: send its requests one by one"
 CONNECTION_CLOSED = -32000
 
 Send = Callable[[Message, RequestId | None], None]
@@ -81,9 +84,24 @@ class Client:
             answering.add_done_callback(self._send_answer)
 
     async def answers(self, batch: list[Any]) -> list[Message]:
-        """The answers to a batch, in its order."""
-        tasks = [self._taken(table(one)) for one in batch]
-        return [answer for task in tasks if task is not None and (answer := await task) is not None]
+        """The answers to a batch, in its order. All are held until the last is there, and written in one go: of those
+        that are large, only as many as there is room for.
+        """
+        held = 0
+
+        async def fitting(answering: "asyncio.Task[Message | None]") -> Message | None:
+            nonlocal held
+            answer = await answering
+            del answering  # which holds it, too
+            size = 0 if answer is None else weight(answer, _MOST_TOGETHER)
+            if answer is not None and size > _LARGE:
+                if held and held + size > _MOST_TOGETHER:
+                    return messages.error(answer["id"], Refusal(messages.INTERNAL_ERROR, _NO_ROOM))
+                held += size
+            return answer
+
+        waiting = [fitting(task) for one in batch if (task := self._taken(table(one))) is not None]
+        return [answer for answer in await asyncio.gather(*waiting) if answer is not None]
 
     async def answer(self, message: Message) -> Message | None:
         """The answer to one message, for transports that send it themselves. Cancelling the wait ends the request."""

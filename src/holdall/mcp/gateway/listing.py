@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -45,7 +46,9 @@ class Names:
         self._prefixes = _distinct(servers, template)
         self._forced = _distinct(servers, template or DEFAULT_PREFIX)
         self._taken: dict[str, tuple[str, str]] = {}
-        self._of = {server: dict[str, None]() for server in servers}  # the names that it has taken, the oldest first
+        self._of = {
+            server: OrderedDict[str, None]() for server in servers
+        }  # the names that it has taken, the oldest first
         self._signs = dict.fromkeys(servers, 0)
 
     def shown(self, server: str, name: str) -> str:
@@ -68,12 +71,11 @@ class Names:
         mine = self._of[server]
         if shown not in mine:
             self._signs[server] += len(shown) + len(name)
-        mine.pop(shown, None)
         mine[shown] = None
+        mine.move_to_end(shown)
         self._taken[shown] = (server, name)
         while self._signs[server] > _MOST_SIGNS and len(mine) > 1:
-            oldest = next(iter(mine))
-            del mine[oldest]
+            oldest, _ = mine.popitem(last=False)
             self._signs[server] -= len(oldest) + len(self._taken.pop(oldest)[1])
 
     def meant(self, shown: str) -> tuple[str, str] | None:
@@ -217,7 +219,10 @@ _LONGEST_TEXT = 10_000
 _ANYTHING = {"type": "object"}
 _PATIENCE = 10.0  # seconds for a server among several to list what it has
 _MOST_KNOWN = 50_000  # tools whose words are remembered, of all servers
-_MAX_PAGES, _MAX_ENTRIES = 1000, 10_000  # of one server among several
+_MAX_PAGES = 1000  # of one server among several
+_MAX_ENTRIES = 10_000  # of that, or of one page: all are looked at in the time of everybody
+_MOST_REMEMBERED = 8 * 1024 * 1024  # bytes of the tools of one server
+_LONGEST_BEGINNING = 1000  # of a template
 # Claude Code gives its model only the names of tools, and a schema once the model has searched for it. What a notice
 # says to call next can be called at once.
 _NEVER_DEFERRED = {"anthropic/alwaysLoad": True}
@@ -233,24 +238,25 @@ class Catalogue:
         self._relay = relay
         self._names = names
         self._prompts = prompts
-        self._tools: dict[str, Mapping[str, Any]] = {}  # by the name that the client sees
-        self._known: dict[bytes, bytes] = {}  # the hash of what each tool said of itself at first
-        self._uris: dict[tuple[str, str], set[str]] = {}  # of resources and templates, by server and which of the two
+        self._tools: dict[str, _Tools] = {}  # by server
+        self._known = OrderedDict[bytes, bytes]()  # the hash of what each tool said of itself at first
+        self._uris: dict[str, set[str]] = {}  # of resources, by server
+        self._beginnings: dict[str, dict[int, set[str]]] = {}  # of templates, by server and their length
 
     def tool(self, shown: str) -> Mapping[str, Any]:
         """As its server lists it; empty if it was not listed."""
-        return self._tools.get(shown, {})
+        of_servers = (one.listed.get(shown) for one in self._tools.values())
+        return next((found[0] for found in of_servers if found is not None), dict[str, Any]())
 
     def place_of(self, uri: str) -> str:
         """The first server of the configuration that has listed this resource, or a template that it fits; empty if
         none has. A server cannot take a resource from one that the user has put before it.
         """
+        if self._relay.only is not None:
+            return self._relay.only.name
         for one in self._relay.servers:
-            templates = (known.partition("{")[0] for known in self._uris.get((one.name, "resourceTemplates"), ()))
-            if uri in self._uris.get((one.name, "resources"), ()) or any(
-                ":" in begins and uri.startswith(begins)
-                for begins in templates  # one without a scheme fits anything
-            ):
+            beginnings = self._beginnings.get(one.name, {}).items()
+            if uri in self._uris.get(one.name, ()) or any(uri[:size] in known for size, known in beginnings):
                 return one.name
         return ""
 
@@ -261,7 +267,10 @@ class Catalogue:
             result = await self._of_one(only, asked)
             if "cursor" not in asked.params:
                 self._forget(only, asked.method)
-            return {**result, key: self._shown(only, asked.method, result.get(key))}
+            listed = entries(result.get(key))
+            if len(listed) > _MAX_ENTRIES:
+                _tell_first(only, asked.method)
+            return {**result, key: self._shown(only, asked.method, listed[:_MAX_ENTRIES])}
         result: dict[str, Any] = {key: await self._of_all(asked)}
         return messages.completed(asked.method, result, {}) if self._relay.caller.modern else result
 
@@ -305,8 +314,7 @@ class Catalogue:
                 # A list without an end: no client has room for more.
                 if weight > MAX_LIST or len(found) >= _MAX_ENTRIES:
                     found = found[:_MAX_ENTRIES]
-                    told = (connection.name, len(found), asked.method)
-                    _LOG.warning('MCP server "%s": only the first %d entries of %s are listed', *told)
+                    _tell_first(connection, asked.method, len(found))
                     return found
                 if not isinstance(cursor := page.get("nextCursor"), str) or cursor == params.get("cursor"):
                     break
@@ -332,18 +340,24 @@ class Catalogue:
             case "prompts":
                 return [_renamed(entry, self._prompts, connection.name) for entry in found]
             case key:
-                field = "uri" if key == "resources" else "uriTemplate"
-                uris = self._uris.setdefault((connection.name, key), set())
-                uris.update(uri for entry in found if isinstance(uri := table(entry).get(field), str))
+                if self._relay.only is None:  # else all are its own
+                    self._remember_places(connection.name, key, found)
                 return found
+
+    def _remember_places(self, server: str, key: str, found: Iterable[object]) -> None:
+        if key == "resources":
+            self._uris.setdefault(server, set()).update(str(table(entry)["uri"]) for entry in found)
+            return
+        beginnings = self._beginnings.setdefault(server, {})
+        for entry in found:
+            begins = str(table(entry)["uriTemplate"]).partition("{")[0]
+            if ":" in begins and len(begins) <= _LONGEST_BEGINNING:  # one without a scheme fits anything
+                beginnings.setdefault(len(begins), set()).add(begins)
 
     def _forget(self, connection: Connection, method: str) -> None:
         """What it has listed before: a server that lists other names each time would fill the memory."""
-        if LISTS[method] == "tools":
-            gone = [shown for shown in self._tools if (self._names.meant(shown) or ("",))[0] == connection.name]
-            for shown in gone:
-                del self._tools[shown]
-        self._uris.pop((connection.name, LISTS[method]), None)
+        forgotten = {"tools": self._tools, "resources": self._uris, "resourceTemplates": self._beginnings}
+        forgotten.get(LISTS[method], {}).pop(connection.name, None)
 
     def _tool(self, connection: Connection, entry: object) -> object:
         tool = table(entry)
@@ -354,7 +368,7 @@ class Catalogue:
             tool = {key: value for key, value in tool.items() if key != "outputSchema"} | {"inputSchema": _ANYTHING}
         self._watch(connection.name, name, tool)
         shown = self._names.shown(connection.name, name)
-        self._tools[shown] = tool
+        self._tools.setdefault(connection.name, _Tools()).add(shown, tool)
         if "outputSchema" not in tool and shown == name:
             return tool
         new = {**tool, "name": shown}
@@ -366,11 +380,31 @@ class Catalogue:
         said = hashlib.sha256(words.encode("utf-8", "replace")).digest()
         key = hashlib.sha256(json.dumps([server, name]).encode()).digest()
         while key not in self._known and len(self._known) >= _MOST_KNOWN:
-            del self._known[next(iter(self._known))]
+            self._known.popitem(last=False)
         if self._known.setdefault(key, said) != said:
             self._known[key] = said
             told = one_line(name, 60), one_line(server, 60)
             _LOG.warning('tool "%s" of MCP server "%s" has changed its description or its arguments', *told)
+
+
+class _Tools:
+    """The tools that a server listed last, by the name that the client sees: of pages without an end the first go."""
+
+    def __init__(self) -> None:
+        self.listed = OrderedDict[str, tuple[Mapping[str, Any], int]]()
+        self._size = 0
+
+    def add(self, shown: str, tool: Mapping[str, Any]) -> None:
+        size = codec.weight(tool)
+        self._size += size - self.listed.pop(shown, (tool, 0))[1]
+        self.listed[shown] = tool, size
+        while self._size > _MOST_REMEMBERED and len(self.listed) > 1:
+            self._size -= self.listed.popitem(last=False)[1][1]
+
+
+def _tell_first(connection: Connection, method: str, number: int = _MAX_ENTRIES) -> None:
+    told = connection.name, number, method
+    _LOG.warning('MCP server "%s": only the first %d entries of %s are listed', *told)
 
 
 def _is_sound(entry: object, key: str) -> bool:
