@@ -221,6 +221,7 @@ _PATIENCE = 10.0  # seconds for a server among several to list what it has
 _MOST_KNOWN = 50_000  # tools whose words are remembered, of all servers
 _MAX_PAGES = 1000  # of one server among several
 _MAX_ENTRIES = 10_000  # of that, or of one page: all are looked at in the time of everybody
+_AT_A_TIME = 200
 _MOST_REMEMBERED = 8 * 1024 * 1024  # bytes of the tools of one server
 _LONGEST_BEGINNING = 1000  # of a template
 # Claude Code gives its model only the names of tools, and a schema once the model has searched for it. What a notice
@@ -270,7 +271,7 @@ class Catalogue:
             listed = entries(result.get(key))
             if len(listed) > _MAX_ENTRIES:
                 _tell_first(only, asked.method)
-            return {**result, key: self._shown(only, asked.method, listed[:_MAX_ENTRIES])}
+            return {**result, key: await self._shown_by_and_by(only, asked.method, listed[:_MAX_ENTRIES])}
         result: dict[str, Any] = {key: await self._of_all(asked)}
         return messages.completed(asked.method, result, {}) if self._relay.caller.modern else result
 
@@ -293,7 +294,7 @@ class Catalogue:
             for connection, task in tasks.items():  # in the order of the configuration: a list that moves costs caches
                 if task.done():
                     self._forget(connection, asked.method)
-                    found += self._shown(connection, asked.method, task.result())
+                    found += await self._shown_by_and_by(connection, asked.method, task.result())
                 else:
                     _LOG.warning('MCP server "%s" does not answer %s; it is left out', connection.name, asked.method)
             return found
@@ -324,6 +325,14 @@ class Catalogue:
                 _LOG.warning('MCP server "%s" lists nothing: %s', connection.name, one_line(refusal.message, 200))
         except UpstreamFault as fault:
             _LOG.warning("%s", fault)
+        return found
+
+    async def _shown_by_and_by(self, connection: Connection, method: str, listed: list[Any]) -> list[Any]:
+        """Others have their turn meanwhile."""
+        found: list[Any] = []
+        for at in range(0, len(listed), _AT_A_TIME):
+            found += self._shown(connection, method, listed[at : at + _AT_A_TIME])
+            await asyncio.sleep(0)
         return found
 
     def _shown(self, connection: Connection, method: str, listed: object) -> list[Any]:
