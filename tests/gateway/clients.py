@@ -11,8 +11,8 @@ from holdall.mcp.install.installer import Done, install, uninstall
 class Client:
     """A client with its file."""
 
-    def __init__(self, folder: Path, text: str) -> None:
-        self.file = folder / "mcp.json"
+    def __init__(self, folder: Path, text: str, name: str = "mcp.json") -> None:
+        self.file = folder / name
         self.configs = folder / "configs"
         self.file.write_bytes(text.encode())
 

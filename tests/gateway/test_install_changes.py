@@ -207,3 +207,17 @@ def test_a_copy_whose_note_was_lost_is_not_written_over(tmp_path: Path) -> None:
     client.rewrites(lambda value: value["mcpServers"].update(new={"command": "n"}))
     assert not client.install().exactly
     assert copy.read_text() == json.dumps(MINE)
+
+
+@pytest.mark.parametrize("url", ["url", '"url"'])
+def test_lines_of_toml_that_install_left_stay_with_their_comments(tmp_path: Path, url: str) -> None:
+    before = f'[mcp_servers.web]\n{url} = "https://x.example/mcp" # mine\ntype = "http" # keep this\n'
+    client = Client(tmp_path, before, name="config.toml")
+    client.install()
+    client.file.write_text(client.file.read_text() + "\n# the client wrote this\n")
+    client.uninstall()
+    assert client.file.read_text() == before + "\n# the client wrote this\n"
+    client.install()
+    client.file.write_text(client.file.read_text().replace("keep this", "keep that") + "enabled = true\n")
+    client.uninstall()
+    assert 'type = "http" # keep that\n' in client.file.read_text()

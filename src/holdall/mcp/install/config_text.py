@@ -543,7 +543,8 @@ def _restored_entry(read: Configuration, server: Server, raw: str) -> _Change:
     doc, shape = read.document, read.shape
     alone = Configuration(doc.alone(server, raw, shape.tables[0]), shape)
     was = alone.document.servers_at(shape.tables[0], server.name)
-    ours = {*shape.ours} - ({shape.passes} if shape.passes in was.entry else set())
+    left = {key for key in ("type", shape.passes) if key in was.entry and key not in (*shape.taken, *dict(shape.local))}
+    ours = {*shape.ours} - left  # which stayed as they were
     theirs = {key: one for key, one in server.entry.items() if key not in ours}
     value = {key: one for key, one in was.entry.items() if key in shape.taken} | theirs
     if same(theirs, {key: one for key, one in was.entry.items() if key not in shape.taken}):
