@@ -352,6 +352,22 @@ async def test_an_output_past_its_time_has_expired_for_the_model_before_anything
         assert "Ready" not in bag.system_notice(turn=2)
 
 
+@requirement("store:retention-session-async")
+@pytest.mark.parametrize("memory", [False, True])
+async def test_a_session_ends_when_the_last_one_leaves_that_has_it_open(tmp_path: Path, memory: bool) -> None:
+    where: dict[str, Any] = {"store": MemoryStore()} if memory else {"home": str(tmp_path / "h")}
+    async with Holdall.open(session="s", settings=Settings(dialect="async"), **where) as bag:
+        handle = (await bag.keep("what the agent works with", tool="x")).handle
+        async with Holdall.open(session="s", **where) as look:
+            assert [one.handle for one in await look.outputs()] == [handle]
+        assert (await bag.read(handle)).text == "what the agent works with"
+        visitor = Holdall.open(session="s", **where)
+        visitor.core.only_look()
+    async with visitor:
+        with pytest.raises(OutputExpired):
+            await visitor.read(handle)
+
+
 @requirement("store:quota-refuses-aloud", "store:retention-session-extract", "store:retention-session-async")
 @pytest.mark.parametrize("pooled", [False, True])
 async def test_quotas_and_the_retention_of_a_dialect_hold_in_a_store_that_is_given(pooled: bool) -> None:

@@ -335,7 +335,8 @@ class Core:
         self.shell: str | None = None  # notices are for a shell, whose commands need these options
         self.has_new_calls = False  # ids of calls begin anew with each connection: none of them is a call of before
         self.only_content = False  # who takes results sends what they are, images too, and never their text
-        self.ends_session = True  # leaving ends it: not for one who only looks into the session of somebody else
+        self._ends_session = True
+        self._hold = _held_open(parts.store, parts.session)
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
         self._counted = functools.lru_cache(maxsize=16)(functools.partial(count_in_pieces, parts.tokenizer))
         self._turns = Turns(_AT_ONCE)
@@ -652,11 +653,49 @@ class Core:
         self.is_closed = True
         self.shared.readers.close(self.session)
         self.journal.flush()
-        if ends and self.ends_session:
-            with contextlib.suppress(Exception):
-                self.store.end_session(self.session)
+        with contextlib.suppress(Exception):
+            self._release_hold()
+            if ends and self._ends_session:
+                end_session(self.store, self.session)
         if self._is_alone:
             self.shared.close()
+
+    def only_look(self) -> None:
+        """It is the session of somebody else: leaving it ends nothing, and keeps nobody from ending it."""
+        self._ends_session = False
+        self._release_hold()
+
+    def _release_hold(self) -> None:
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            hold()
+
+
+_OPEN = "open"
+
+
+def _held_open(store: OutputStore, session: SessionInfo) -> Callable[[], None] | None:
+    """Of a session whose outputs go when it ends: others who leave it meanwhile do not end it."""
+    if session.retention.session:
+        with contextlib.suppress(HoldallError, OSError):
+            return store.claim(session, _OPEN, shared=True)
+    return None
+
+
+def end_session(store: OutputStore, session: SessionInfo) -> None:
+    """Carry out its retention rule, unless somebody else has it open: the last one does."""
+    if not session.retention.session:
+        return
+    try:
+        last = store.claim(session, _OPEN)
+    except (HoldallError, OSError):  # a store that refuses claims has none of others either
+        store.end_session(session)
+        return
+    if last is not None:
+        try:
+            store.end_session(session)
+        finally:
+            last()
 
 
 def _in_pieces(text: str) -> Iterator[str]:

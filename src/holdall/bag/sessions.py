@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self, cast
 
 from holdall.background import Portal
-from holdall.bag.core import Parts, Shared, journal_of, open_session, store_of, sweep_if_due
+from holdall.bag.core import Parts, Shared, end_session, journal_of, open_session, store_of, sweep_if_due
 from holdall.bag.holdall import Holdall
 from holdall.llm.protocol import Model
 from holdall.store.protocol import OutputStore, SessionInfo
@@ -301,7 +301,7 @@ class Sessions:
     def _end(self, *, ends: bool) -> None:
         if ends:
             for info in self._put_away.values():
-                self._shared.store.end_session(info)
+                end_session(self._shared.store, info)
         self._put_away.clear()
         self._entries.clear()
         self._shared.close(store=self._common.own_store)

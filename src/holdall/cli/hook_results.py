@@ -408,7 +408,8 @@ async def _taken(
     dialect = replace(dialect_of(found.settings), keeps_for_session=False, marked_by="")
     response: Any = event.get("tool_response")
     async with Holdall.open(home=found.home, session=found.session, settings=found.settings, dialect=dialect) as bag:
-        bag.core.ends_session, bag.core.only_content = False, True
+        bag.core.only_look()
+        bag.core.only_content = True
         bag.core.shell = f" -s {shell_quoted(found.session)}"
         redaction = bag.core.redaction_of(tool)
         rest: Any = response if redaction is None else redaction.masked(response)

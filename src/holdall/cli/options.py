@@ -116,7 +116,7 @@ class Options:
         bag = Holdall.open(
             home=found.home, session=found.session, settings=found.settings, dialect=lasting(found.settings)
         )
-        bag.core.ends_session = False
+        bag.core.only_look()
         bag.journal.reader = reader_in(found.session)
         bag.core.shell = self.flags()
         return bag
@@ -175,7 +175,7 @@ def visited(found: "Configuration", session: str) -> "Holdall":
     from holdall.bag import Holdall
 
     bag = Holdall.open(home=found.home, session=session, settings=replace(found.settings, retention=None))
-    bag.core.ends_session = False
+    bag.core.only_look()
     bag.journal.reader = reader_in(bag.session.name)
     return bag
 
