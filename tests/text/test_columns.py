@@ -108,6 +108,22 @@ def test_what_ends_the_records_early_is_no_table_with_exact_figures(cell: str) -
     assert table is None or not table.exact or table.rows == 3000
 
 
+def test_no_column_starts_inside_a_word_of_a_row_that_is_out_of_line() -> None:
+    numbers = [(number * 37 % 900, number * 53 % 900) for number in range(30)]
+    numbers[3] = 14_761_489, 13_947_930
+    header = f"{'':>4} {'CPU0':>10} {'CPU1':>10}       "
+    rows = [f"{at:>3}: {one:>10} {two:>10}   GIC dev{at}" for at, (one, two) in enumerate(numbers)]
+    positions = positions_of("\n".join([header, *rows, "Err:          0", ""]))
+    assert positions is not None
+    assert positions.cells(rows[3]) == ["3:", "14761489", "13947930   GIC dev3"]
+    names = ["a", "bb", "an-unusually-long-name-here", *(f"n{at}" for at in range(60))]
+    lines = [f"{name:<10} {at % 7:>3} {'up' if at % 2 else '':<4} x{at}" for at, name in enumerate(names)]
+    left = positions_of("\n".join(["NAME       AGE STAT REST", *lines, ""]))
+    assert left is not None
+    assert left.cells(lines[2])[0] == names[2]
+    assert left.cells("x" * 100_000) == ["x" * 100_000, "", "", ""]
+
+
 def test_a_row_of_hashes_is_no_header() -> None:
     rows = "".join(
         f"10064{number % 2} {number:040x} 0\tfolder/file {'abcdefgh'[number % 8]}\n" for number in range(7, 60)

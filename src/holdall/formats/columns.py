@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
-from itertools import islice, zip_longest
+from itertools import islice, pairwise, zip_longest
 
 from holdall.formats.outline import Sample, flat, split, spread
 from holdall.values.patterns import lazy_pattern
@@ -116,14 +116,28 @@ class Positions:
     def cells(self, line: str) -> list[str]:
         """The cells of a line. One that does not keep to the columns is parted by its words, where that is as many."""
         starts, count = self.starts, len(self.starts)
-        if self.by_words and not self._keeps_to_columns(line):
-            words = line.split(None, count - 1)
+        if not self._keeps_to_columns(line):
+            words = line.split(None, count - 1) if self.by_words else []
             if len(words) == count:
                 return [word.strip() for word in words]
+            starts = self._between_words(line)
         return [line[start:end].strip() for start, end in zip(starts, (*starts[1:], None), strict=True)]
 
     def fits(self, line: str) -> bool:
         return self._keeps_to_columns(line) or (self.by_words and len(line.split()) >= len(self.starts))
+
+    def _between_words(self, line: str) -> tuple[int, ...]:
+        """Where its columns start, none inside a word: one that begins where a column does is longer than that, all
+        others, such as numbers, reach into the column before theirs.
+        """
+        found = [0]
+        for left, start in pairwise(self.starts):
+            place, begin = start, line.rfind(" ", 0, start) + 1
+            if max(begin, found[-1]) < start < len(line) and line[start] != " ":
+                end = line.find(" ", start)
+                place = begin if begin > left else len(line) if end < 0 else end
+            found.append(max(found[-1], place))
+        return tuple(found)
 
     def _keeps_to_columns(self, line: str) -> bool:
         last = self.starts[-1]

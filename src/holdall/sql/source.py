@@ -320,6 +320,10 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
     notes = [f"In the output, {table.told_quote}."] if table.open_line else []
     made = _copied(reader, shape | {"rewritten": True, "longest_line": 3 * _longest_line(reader)}, copy)
     made.notes.extend(notes)
+    if table.positions and table.ragged:
+        least, is_one = "" if table.exact else "At least ", table.ragged == 1
+        what = "is out of line: its" if is_one else "are out of line: their"
+        made.notes.append(f"{least}{plural(table.ragged, 'row')} {what} cells may be in other columns.")
     if wider:
         has = "has" if wider == 1 else "have"
         made.notes.append(
