@@ -514,6 +514,29 @@ async def test_the_tree_is_a_fold_over_the_log_and_a_file_on_disk(tmp_path: Path
     assert BIG[:100] not in json.dumps(tree)
 
 
+@requirement("runtime:totals-to-root")
+async def test_the_tree_counts_agents_that_did_not_end_by_their_own_logs(tmp_path: Path) -> None:
+    model = acting(report())
+    one = agent(tmp_path, model)
+    parent = ""
+    for name in ("s1", "s1/child-1", "s1/child-1/child-1"):
+        async with one.open_bag(name, parent, model) as bag:
+            if parent:
+                async with one.open_bag(f"session-{parent}", "", model) as above:
+                    above.journal.record("spawned", tool="child", session=bag.session.id)
+                    above.journal.record("spawned", tool="again", session=bag.session.id)
+            parent = bag.session.id
+            bag.journal.record("turn", number=1)
+            bag.journal.record("asked", purpose="turn", model="m", input_tokens=100, output_tokens=10, cost=0.5)
+    async with one.open_bag("s1", "", model) as bag:
+        tree = bag.tree().to_json()
+    agents = [one for turn in tree["children"] for one in turn["children"] if one["op"] == "agent"]
+    assert sorted(one.get("cost", 0.0) for one in agents) == [0.0, 1.0]
+    totals = tree["totals"]
+    assert (totals["model_calls"], totals["input_tokens"], totals["output_tokens"]) == (3, 300, 30)
+    assert totals["cost"] == 1.5
+
+
 @requirement("way:sub-agent-results", "session:parent", "api:open-parent")
 async def test_a_report_that_is_too_large_is_kept_like_any_output(tmp_path: Path) -> None:
     child = agent(tmp_path, acting(report(BIG)), name="child")

@@ -12,11 +12,13 @@ from dataclasses import asdict
 from typing import Any
 
 from holdall.bag.core import Core
-from holdall.bag.journal import believed
-from holdall.policy.folds import Counters, Coverage, Tree
+from holdall.bag.journal import believed, logged_events
+from holdall.policy.folds import Counters, Coverage, Operation, Tree
+from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.store.records import sealed, unsealed
+from holdall.values.errors import HoldallError
 from holdall.values.events import Event
-from holdall.values.handles import MEMBER
+from holdall.values.handles import MEMBER, is_uuid
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 
@@ -145,7 +147,9 @@ class Records:
 
     def tree(self) -> Tree:
         """The operation tree as the events tell it now."""
-        return Tree.of(self._core.session.name, self.with_lost_ends(self.events()))
+        tree = Tree.of(self._core.session.name, self.with_lost_ends(self.events()))
+        _count_unended(self._core.store, self._core.session, tree.root, {self._core.session.id})
+        return tree
 
     def with_lost_ends(self, events: Iterable[Event]) -> Iterator[Event]:
         """These events, then an end for each call in the background whose process was killed before it logged one."""
@@ -173,3 +177,28 @@ class Records:
         self._core.store.save_tree(
             self._core.session, json.dumps(self.tree().to_json(), ensure_ascii=True).encode("ascii")
         )
+
+
+def _count_unended(store: OutputStore, session: SessionInfo, root: Operation, counted: set[str]) -> None:
+    """What agents have used that run or were killed: only of one that has ended the log of the session has it.
+
+    Each is counted once: a log from elsewhere may name any session, as often as it likes.
+    """
+    waiting = [root]
+    while waiting:
+        one = waiting.pop()
+        waiting += one.children
+        id = str(one.data.get("session", ""))
+        if one.kind != "agent" or "turns" in one.data or id in counted or not is_uuid(id):
+            continue
+        counted.add(id)
+        with contextlib.suppress(HoldallError, OSError):
+            child = store.find_session(f"session-{id}")
+            if child is not None and child.parent == session.id:
+                below = Tree.of(child.name, logged_events(store, child)).root
+                _count_unended(store, child, below, counted)
+                used = below.totals()
+                one.data |= {name: used[name] for name in _USED} | {"calls": used["model_calls"]}
+
+
+_USED = ("input_tokens", "output_tokens", "cost", "unpriced_calls", "tool_calls")
