@@ -13,7 +13,7 @@ _NONCE = re.compile(r"\b[0-9a-f]{32}\b")
 _HANDLE = r"[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{3,11}"
 # Where a handle is told for the first time.
 _LEARNED = re.compile(
-    rf'(?:handle: |\\?"handle\\?": ?\\?"|"seen": {{"|kept as |kept (?=\S+ ·)|answer (?=\S+ ·)|\bas |\bof (?=\S+ \()|'
+    rf'(?:handle: |\\?"handle\\?": ?\\?"|"seen": {{"|ContextRef: {{\\?"id\\?": \\?"|kept as |kept (?=\S+ ·)|answer (?=\S+ ·)|\bas |\bof (?=\S+ \()|'
     rf"\(id: (?:<mark>-)?|\bID: (?:<mark>-)?|<(?:<mark>-)?(?=\S+:\d{{6}}>))({_HANDLE})\b"
 )
 # The mark of a session: in brackets, or before a handle in the dialect whose texts have no other place for it.
