@@ -9,7 +9,7 @@ import codecs
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdall.text.escape import for_people, one_line, without_passwords
@@ -120,26 +120,32 @@ def byte_ranges(ranges: Sequence[Sequence[int]], most: int = 6) -> str:
 
 
 def matches(found: Found) -> None:
+    """All of them with one call: a pipe may get millions, some at a time."""
+    for_a_person, told = is_terminal(sys.stdout), list[str]()
     for match in found.matches:
         above = len(match.before)
-        _context(match.line - above, match.before, match.context[:above])
+        if above:
+            told += _context(match.line - above, match.before, match.context[:above], for_a_person)
         where = f"{match.line}:{match.byte}:"
-        print(paint(where, "cyan") + _marked(match))
-        _context(match.line + 1, match.after, match.context[above:])
+        told.append(
+            paint(where, "cyan") + _marked(match) if for_a_person
+            else f"{where}{'…' if match.cut_left else ''}{match.text}{'…' if match.cut_right else ''}"
+        )  # fmt: skip
+        if match.after:
+            told += _context(match.line + 1, match.after, match.context[above:], for_a_person)
+    if told:
+        print("\n".join(told))
 
 
-def _context(number: int, lines: Sequence[str], places: Sequence[Span]) -> None:
+def _context(number: int, lines: Sequence[str], places: Sequence[Span], for_a_person: bool) -> Iterator[str]:
     """Lines around a match, with the sign of grep for them: `12-345-text`."""
     for at, (line, place) in enumerate(zip(lines, places, strict=True), number):
-        text = for_people(line) if is_terminal(sys.stdout) else line
-        print(paint(f"{at}-{place.start}-{text}", "dim"))
+        yield paint(f"{at}-{place.start}-{for_people(line) if for_a_person else line}", "dim")
 
 
 def _marked(match: Match) -> str:
-    """The text around a match, the match itself in colour on a terminal; cut ends are marked."""
+    """The text around a match for a person, the match itself in colour; cut ends are marked."""
     left, right = "…" if match.cut_left else "", "…" if match.cut_right else ""
-    if not is_terminal(sys.stdout):
-        return f"{left}{match.text}{right}"
     before, sign, after = match.text.partition(match.match)
     if not match.match or not sign:
         return f"{left}{for_people(match.text)}{right}"

@@ -479,6 +479,7 @@ class Windows:
         self._whole_lines = whole_lines
         self._takes_return = takes_return
         self._place = (0, 1, 0)  # a byte, its line and its char
+        self._held, self._held_at = b"", 0  # what was read last, and where it begins
 
     def show(self, place: Span, shown_to: int = 0) -> Match:
         """The match without lines of context, and without what was shown before it: that goes up to `shown_to`."""
@@ -568,7 +569,7 @@ class Windows:
     def _around(self, start: int, end: int) -> tuple[Span, bytes, bool, bool]:
         """The line of a match as far as it is near, and its bytes; whether it begins and ends there."""
         low = max(0, start - self._size.line - 1)
-        near = self._reader.read(low, end + self._size.line + 1)
+        near = self._read(low, end + self._size.line + 1)
         newline = near.rfind(b"\n", 0, start - low)
         line_start, begins = low + newline + 1, newline >= 0 or low == 0
         newline = near.find(b"\n", end - low)
@@ -588,13 +589,21 @@ class Windows:
     def _locate(self, byte: int) -> tuple[int, int]:
         """Line and char of `byte`, counted on from the last one where both are in the same block."""
         known, line, char = self._place
-        near = self._reader.read(known, byte + 1) if known // BLOCK == byte // BLOCK and known <= byte else None
+        near = self._read(known, byte + 1) if known // BLOCK == byte // BLOCK and known <= byte else None
         if near is not None and near.isascii():
             line, char = line + near.count(b"\n", 0, byte - known), char + byte - known
         else:
             line, char = line_of_byte(self._reader, byte), char_of_byte(self._reader, byte)
         self._place = (byte, line, char)
         return line, char
+
+    def _read(self, start: int, end: int) -> bytes:
+        """Of a little more than is asked for: the next match is mostly near this one."""
+        end = min(end, self._reader.totals.bytes)
+        at = start - self._held_at
+        if at < 0 or end > self._held_at + len(self._held):
+            self._held, self._held_at, at = self._reader.read(start, end + BLOCK), start, 0
+        return self._held[at : at + end - start]
 
     def line_start(self, byte: int) -> int:
         """Where the line that holds `byte` starts; a newline is in the line that it ends."""
