@@ -57,7 +57,9 @@ _LABEL = lazy_pattern(r"[\w.:-]{1,80}")
 _PATH = lazy_pattern(r"(?:/[\w.-]{1,80}){1,10}/(?=[\w.-])")  # before a name in a store of parameters
 _SHORTEST_PAIRED = 8
 _SPLITS = lazy_pattern(rb"[\s\"'`]")
-_IN_DOUBT = lazy_pattern(r"[\w .-]{0,60}(?:key[12]?|pass|pw)")  # names that tell only with their values
+_IN_DOUBT = lazy_pattern(
+    r"[\w .-]{0,60}(?:key[12]?|pass|pw|_salt)|encrypt|login|creds"
+)  # names that tell only with their values
 _PLAIN_NAME = lazy_pattern(rb"[a-z_]*+")
 _UNIT = lazy_pattern(
     rb"[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL

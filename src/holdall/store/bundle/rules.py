@@ -51,6 +51,7 @@ _KEY_PARTS = lazy_pattern(  # lines that follow each other with nothing between;
 _SHORT_KEY_PART = lazy_pattern(rb"\\+[nrt]|([A-Za-z0-9+/=]{4,}+)")
 _COLOUR = lazy_pattern(rb"\x1b\[[0-9;:?]*+[ -/]*+[@-~]")
 _IN_MARKUP = lazy_pattern(rb"(?i)&(?:quot|apos|lt|gt|amp|nbsp|#0{0,5}(?:34|39|38|60|62|x2[267]|x3[ce]));")
+_TAG = lazy_pattern(rb"(?i)<(?:(t[dh])\b|(/?t(?:r|able))\b|[/a-z])[^<>]{0,400}+>\s*+")
 _QUOTED_CELL = lazy_pattern(rb'(?m)(?:^|[,;\t|])"((?:[^"]++|"")*+)"(?=[,;\t|\r\n]|\Z)')
 _DOUBLED, _DOUBLED_VALUE = lazy_pattern(rb'""'), lazy_pattern(rb'[:=]\s*+""[^"]')
 _AFTER_STRING = lazy_pattern(rb"\s*+(?:[}\]]|,\s*+[\"{\[0-9tfn-]|\Z)")
@@ -165,7 +166,7 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Webhook Secret", r"\bdiscord(?:app)?\.com/api/webhooks/[0-9]{10,25}/([A-Za-z0-9_-]{60,})"),
     ("Password of a network", r":[ \t]*(?:PSK|XAUTH|EAP)[ \t]+\"([^\"\n]{3,})\""),
     ("Shared Access Signature", r"[?&]sig=([A-Za-z0-9%_.~+/=-]{20,})"),
-    ("Token", r"(?i)token[\\\"'`]*\s*(?:=>|[:=])\s*[\\\"'`]*([A-Za-z0-9._~+/=-]{16,})"),
+    ("Token", r"(?i)token[\\\"'`]*\s*(?:=>|[:=])\s*[\\\"'`]*((?:[0-9]{6,12}:)?[A-Za-z0-9._~+/=-]{16,})"),
     (
         "Password in a flag",
         (
@@ -179,7 +180,10 @@ _OWN: tuple[tuple[str, str], ...] = (
     ),
     (
         "Password in SQL",
-        r"(?i)\b(?:identified\s+(?:with\s+\S{1,60}\s+)?(?:by|as)|password)\s+'([^'\n]{3,})'",
+        (
+            r"(?i)\b(?:identified\s+(?:with\s+\S{1,60}\s+)?(?:by|as)|password)\s+'([^'\n]{3,})'"
+            r"|\bset\s+password(?:\s+for\s+\S{1,100})?\s*=\s*(?:password\s*\(\s*)?'([^'\n]{3,})'"
+        ),
     ),
     ("Password in a flag", r"--from-literal[= ][\"']?[\w.-]+=([^\s\"']{3,})"),
     ("Authorization Header", r"(?i)authorization[ \t]+[\"'](?:basic|bearer|token)[ \t]+([A-Za-z0-9._~+/=-]{8,})"),
@@ -217,7 +221,7 @@ _OWN: tuple[tuple[str, str], ...] = (
     (
         "Password in a configuration",
         (
-            r"(?i)^[ \t]*(?:requirepass|masterauth|bindpw|rootpw|snmp-server[ \t]+community"
+            r"(?i)^[ \t]*(?:requirepass|masterauth|bindpw|rootpw(?:[ \t]+--plaintext)?|snmp-server[ \t]+community"
             r"|enable[ \t]+(?:secret|password)(?:[ \t]+[0-9])?"
             r"|username[ \t]+\S{1,60}(?:[ \t]+privilege[ \t]+[0-9]+)?[ \t]+(?:secret|password)(?:[ \t]+[0-9])?)"
             r"[ \t]+[\"']?([^\s\"']{3,})"
@@ -251,40 +255,98 @@ _OWN: tuple[tuple[str, str], ...] = (
         ),
     ),
     ("Secret Keyword", "[Pp]assword[ \\t\"']{0,20}(?:：|＝)[ \\t\"']{0,20}([^\\s\"'<>,;]{4,})"),
-    ("Password in netrc", r"(?i)\bmachine\s+\S+\s+(?:(?:login|account)\s+\S+\s+)*password\s+([^\s\"'\\]+)"),
-    ("Credentials in a URL", r"(?i)jdbc:oracle:[a-z]+:[^\s/@:]+/([^\s@]+)@"),
+    (
+        "Password in netrc",
+        r"(?i)\b(?:machine\s+\S+|default\s+login\s+\S+)\s+(?:(?:login|account)\s+\S+\s+)*password\s+([^\s\"'\\]+)",
+    ),
+    (
+        "Credentials in a URL",
+        (
+            r"(?i)jdbc:oracle:[a-z]+:[^\s/@:]+/([^\s@]+)@|[\w.-]:([^\s\"'`<>]{3,}?)@(?:tcp|udp|unix)6?\("
+            r"|:(?:pserver|ext):[\w.-]{1,60}:([^\s@\"']{3,})@"
+        ),
+    ),
+    (  # in a talk with a server, and where one is written down before it takes place
+        "Password in a talk",
+        (
+            r"\bUSER[ \t]+\S+[ \t\r]*\n(?:[^\n]*\n){0,3}?[^\n]*?\bPASS[ \t]+(\S{3,})[ \t\r]*$"
+            r"|^[^\w\n]{0,8}PASS[ \t]+(\S{3,})[ \t\r]*\n[^\w\n]{0,8}(?:NICK|USER)[ \t]"
+            r"|assword[^\n]{0,20}\n\s*send[ \t]+(?:--[ \t]+)?\"([^\"$\\\n]{3,})"
+            r"|(?i:\bnickserv[ :]+identify)[ \t]+(?:\S{1,40}[ \t]+)?(\S{3,})[ \t\r]*$"
+            r"|\bWIFI:[^\n]{0,120}?\bP:([^;\n]{3,});"
+            r"|\bpasswd/[\w-]{0,40}password(?:-again)?[ \t]+password[ \t]+(\S{3,})"
+            r"|^[ \t]*chpasswd:[ \t\r]*\n(?:[ \t]+expire:[^\n]*\n)?[ \t]+list:[^\n]*\n"
+            r"((?:[ \t]+[\w.-]+:\S{3,}[ \t\r]*(?:\n|$))+)"
+        ),
+    ),
 )
 # Flags that hold a secret only after some commands: first the flag is found, then its command is looked for before it.
-# A pattern for both is slow on a text that has many of either.
+# A pattern for both is slow on a text that has many of either. Commands with the same flag share one.
 _FLAG_REACH = 600  # bytes
 _FLAGS: tuple[tuple[str, str], ...] = (
     (r"(?i)\bcurl\b", r"\s(?:-[a-zA-Z]{0,6}[uU]|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"']+:([^\s\"']{3,})"),
     (r"(?i)\bcurl\b", r"\s(?:-b|--cookie)[ =]?[\"']?[^\s=\"';]+=([^\s\"';]{8,})"),
     (r"(?i)\bredis-cli\b", r"\s-a[ =]?[\"']?([^\s\"']{3,})"),
-    (r"(?i)\bmongo(?:sh|dump|restore|export|import|stat)?\b", r"\s-p[ =]?[\"']?([^\s\"'-][^\s\"']{2,})"),
+    (
+        (
+            r"(?i)\b(?:mongo(?:sh|dump|restore|export|import|stat)?|cqlsh|psexec(?:64)?(?:\.exe)?|ncftp[a-z]{0,6}"
+            r"|rabbitmqadmin|certutil|rdesktop|evil-winrm|security\s+[a-z]+-keychain|twine\b.*\bupload"
+            r"|poetry\b.*\bpublish|xcrun\b.*\b(?:al|notary)tool)\b"
+        ),
+        r"\s-p[ =]?[\"']?([^\s\"'-][^\s\"']{2,})",
+    ),
     (r"(?i)\bldap[a-z]{3,10}\b", r"\s-w[ =]?[\"']?([^\s\"']{3,})"),
-    (r"(?i)\bhtpasswd\b", r"\s-[a-zA-Z]{0,6}b[a-zA-Z]{0,6}\s+\S+\s+\S+\s+[\"']?([^\s\"']{3,})"),
-    (r"(?i)\b(?:mysql|mariadb)", r"\s-p([^\s\"']{3,})"),
+    (  # with -n it writes no file
+        r"(?i)\bhtpasswd\b",
+        (
+            r"\s-(?:[a-zA-Z]{0,6}(?:nb|bn)[a-zA-Z]{0,6}|[a-zA-Z]{0,6}b[a-zA-Z]{0,6}[ \t]+\S+)"
+            r"[ \t]+\S+[ \t]+[\"']?([^\s\"']{3,})"
+        ),
+    ),
+    (r"(?i)\b(?:mysql|mariadb)|(?-i:(?:^|\s)(?:7z[a-z]?|unrar|rar)\s)", r"\s-p([^\s\"']{3,})"),
     (r"(?:^|\s)https?(?:\s|$)", r"\s(?:-a|--auth)[ =][\"']?[^\s:\"']+:([^\s\"']{3,})"),
-    (r"(?i)(?:^|\s)(?:sqlcmd|bcp|ipmitool|zip)(?:\s|$)", r"\s-P[ ]?[\"']?([^\s\"'-][^\s\"']{2,})"),
-    (r"(?:^|\s)(?:7z[a-z]?|unrar|rar)\s", r"\s-p([^\s\"']{3,})"),
+    (
+        r"(?i)(?:^|\s)(?:sqlcmd|bcp|isql|ipmitool|zip|mosquitto_[a-z]+|p4|ssh-keygen)(?:\s|$)",
+        r"\s-P[ ]?[\"']?([^\s\"'-][^\s\"']{2,})",
+    ),
     (r"\b(?:smbclient|rpcclient|smbmap)\b", r"\s(?:-U|--user)[ =]?[\"']?[^\s%\"']+%([^\s\"']{3,})"),
     (r"(?i)\blftp\b", r"\s-u[ ]?[\"']?[^\s,\"']+,([^\s\"']{3,})"),
     (
-        r"(?i)\b(?:sshpass|(?:docker|podman|helm|oras|crane|nerdctl|az)\b.*\blogin)\b",
+        r"(?i)\b(?:sshpass|(?:docker|podman|buildah|skopeo|helm|oras|crane|nerdctl|az)\b.*\blogin)\b",
         r"\s-p[ =]?[\"']?([^\s\"']{3,})",
     ),
+    (
+        (
+            r"(?i)\b(?-i:ssh-keygen\s(?:.*\s)?-N|snmp[a-z]{2,10}\s(?:.*\s)?-[cAX]|influx\s(?:.*\s)?-t|gem\s+push\s(?:.*\s)?-k"
+            r"|doctl\s+auth\s(?:.*\s)?-t)\W{1,2}$|\b(?:[swx][a-z-]{0,3}freerdp[0-9]?|signtool)(?:\.exe)?\s(?:.*\s)?/p\W{1,2}$"
+        ),
+        r"\s(?:-[NXAckt]|/p)[ =:][\"']?([^\s\"'/-][^\s\"']{2,})",
+    ),
 )
+_ECHOED = r"\becho\s+(?:-n\s+)?[\"']?([^\s\"'|$<]{3,})[\"']?\s*\|"
+_BARE_WORD = r"[\"']?([^\s\"'$<-][^\s\"']{2,})"
 # One pattern, as texts that have none of them are looked through by each that there is.
 _COMMANDS: tuple[str, ...] = (
-    r"\becho\s+(?:-n\s+)?[\"']?([^\s\"'|$<]{3,})[\"']?\s*\|[^|\n]{1,200}--password-stdin\b",
+    rf"{_ECHOED}[^|\n]{{1,200}}--password-stdin\b",
+    rf"{_ECHOED}\s*(?:docker\s+secret\s+create|podman\s+secret\s+create|kinit|sudo\s+-S|su|passwd|cryptsetup)\b",
     r"\becho\s+[\"']?[\w.-]+:([^\s\"'|$<]{3,})[\"']?\s*\|\s*(?:sudo\s+)?chpasswd\b",
     r"\baws configure set (?:\S+\.)?aws_(?:secret|session)_\w+ [\"']?([^\s\"'$<]{8,})",
-    r"\bsqlplus\s+(?:-\S+\s+)*[\"']?[\w.]+/([^\s\"'@/$<]{3,})@",
+    rf"\bput-parameter\s[^\n|;&]{{0,300}}?\bSecureString\s(?:[^\n|;&]{{0,300}}?\s)?--value[ =]{_BARE_WORD}",
+    rf"\bput-parameter\s(?:[^\n|;&]{{0,300}}?\s)?--value[ =]{_BARE_WORD}[^\n|;&]{{0,300}}?\bSecureString\b",
+    r"\b(?:sqlplus|impdp|expdp|sqlldr|rman)\s+(?:-\S+\s+)*[\"']?[\w.]+/([^\s\"'@/$<]{3,})@",
     r"\bmysqladmin\s[^\n|;&]{0,200}?\spassword\s+[\"']?([^\s\"'$<]{3,})",
+    rf"\bnmcli\s[^\n|;&]{{0,200}}?\s(?:password|psk|wifi-sec\.psk)\s+{_BARE_WORD}",
     r"\brabbitmqctl\s+(?:add_user|change_password)\s+\S+\s+[\"']?([^\s\"'$<]{3,})",
-    r"\b(?:vault|cargo)\s+login\s+(?:token=)?([A-Za-z0-9._-]{20,})",
+    r"\b(?:vault|cargo)\s+login\s+(?:token=)?([A-Za-z0-9][A-Za-z0-9._-]{15,})",
     r"\bgh\s+secret\s+set\s[^\n|;&]{0,200}?\s(?:--body|-b)[ =]?[\"']?([^\s\"'$<]{3,})",
+    rf"\bpulumi\s+config\s+set\s[^\n|;&]{{0,100}}?--secret\s+[\w.:-]+\s+{_BARE_WORD}",
+    rf"\bpulumi\s+config\s+set\s+[\w.:-]+\s+{_BARE_WORD}[^\n|;&]{{0,100}}?--secret\b",
+    rf"\bpoetry\s+config\s+(?:pypi-token\.\S+|http-basic\.\S+\s+\S+)\s+{_BARE_WORD}",
+    rf"\bdscl\s+\S+\s+-passwd\s+\S+\s+{_BARE_WORD}",
+    rf"\brclone\s+obscure\s+{_BARE_WORD}",
+    rf"\bwpa_passphrase\s+(?:\"[^\"\n]+\"|\S+)[ \t]+{_BARE_WORD}",
+    rf"\bmc\s+(?:alias|config\s+host)\s+(?:set|add)\s+\S+\s+\S+\s+\S+\s+{_BARE_WORD}",
+    r"(?i:\bnet\s+user)\s+[^\s/]\S*\s+([^\s/*][^\s]{2,})",
 )
 _SEPARATORS = (b"\n", b"|", b";", b"&")
 # These are words of any sentence: what they find counts only if it is no word itself.
@@ -300,25 +362,60 @@ _IN_SENTENCES: tuple[tuple[str, str], ...] = (
     ("Password of Redis", r"(?:^|> )(?:AUTH|auth)[ \t]+(?:\S{1,60}[ \t]+)?[\"']?([^\s\"']{8,})[\"']?[ \t\r]*$"),
     ("Docker Login", r"\"auth\\*\"\s*:\s*\\*\"([A-Za-z0-9+/]{8,}={0,2})"),
     ("Password of a network", r"(?i)\b(?:wpa_?)?psk[\"']?\s*[=:]\s*[\"']?([^\s\"'<>,;]{8,64})"),
-    ("Password in XML", r"(?i)<(?:\w{1,20}:)?(?:pass|pwd)>\s*([^<\s]{6,})\s*</"),
+    ("Password in XML", r"(?i)<(?:\w{1,20}:)?(?:pass|pwd)(?:\s[^<>]{0,80})?>\s*([^<\s]{6,})\s*</"),
     ("Password in pgpass", r"^[\w.*-]+:(?:[0-9]{2,5}|\*):[a-zA-Z*][\w-]*:[\w-]+:(\S{6,})\r?$"),
 )
 # So are these names of much else: a stage, a test that passed, a column. What they find counts if nobody wrote it.
 _KEYS_OF = (
-    "access|account|activation|admin|aes|api|app|auth|azure|cosmos|deploy|encryption|fernet|functions?|hmac|jwt|licen[cs]e"
-    "|master|openai|pre-?shared|primary|private|product|recovery|secondary|secret|sendgrid|service|session|shared|signing"
-    "|ssh|storage|subscription"
+    "access|account|activation|admin|aes|anon|api|app|auth|azure|cipher|cosmos|decryption|deploy|encryption|fernet|functions?"
+    "|hmac|jwt|licen[cs]e|mailgun|master|openai|pre-?shared|primary|private|product|recovery|secondary|secret|sendgrid"
+    "|service|session|shared|signing|ssh|storage|subscription|validation"
 )
 _MARKS = r"(?:[\\\"'`*_ \t]|</?[a-z]{1,10}(?:\s[^<>]{0,80})?>){0,12}"  # around a name in Markdown, HTML and code
+_ARGUMENT = r"(?:[\w.$>()\[\]-]{1,60}|\"([^\"\n]{0,200})\"|'([^'\n]{0,200})')"
 _MADE_UP = "Secret by its label"
 _LABELLED: tuple[str, ...] = (
     (
         rf"(?i)(?:{_KEYS_OF})(?:[ _-]?(?:read-?only[ _-]?)?master)?[ _.-]?key(?:[ _-]?base|[12])?"
-        rf"(?: \([\w -]{{1,20}}\))?{_MARKS}(?:=>|[:=]){_MARKS}((?:base64:)?[A-Za-z0-9+/_.~=-]{{16,}})"
+        rf"(?: \([\w -]{{1,20}}\))?{_MARKS}(?:=>|[:=]|is\s|was\s){_MARKS}((?:base64:)?[A-Za-z0-9+/_.~=-]{{16,}})"
     ),
-    rf"(?i)(?:^|[^a-z0-9])(?:pass|pw|pass ?code|pass phrase){_MARKS}(?:=>|[:=]){_MARKS}([^\s\"'`<>&]{{6,}})",
+    (
+        r"(?i)(?:(?:^|[^a-z0-9])(?:pass|pw|pass ?code|pass phrase)|(?:remote|local|store|root|default)pass)"
+        rf"{_MARKS}(?:=>|[:=]){_MARKS}([^\s\"'`<>&]{{6,}})"
+    ),
     r"(?i)(?:^|\s)--?(?:[a-z]{1,20}-){0,3}(?:pass|pw)[ =][\"']?([^\s\"'-][^\s\"']{5,})",
-    r"(?i)\s-(?:password|passphrase|(?:access-?)?token|api-?key|(?:client-?)?secret)[ =][\"']?([^\s\"'$-][^\s\"']{5,})",
+    (
+        r"(?i)\s-(?:passw(?:or)?d|passphrase|(?:access-?)?token|api-?key|(?:client-?)?secret)[ =][\"']?"
+        r"([^\s\"'$-][^\s\"']{5,})"
+    ),
+    # A user and a password: beside each other, in a sentence of a configuration, as arguments of what logs in.
+    (
+        rf"(?i)(?:(?:credentials?|creds|basic[_-]?auth(?:\.users)?|login){_MARKS}(?:=>|[:=]){_MARKS}"
+        r"|--user(?:name)?[= ][\"']?)"
+        r"[a-z._@+-]{1,60}[0-9]{0,2}(?::| / )([^\s\"'`<>,;/][^\s\"'`<>,;]{5,})"
+        r"|\b(?:user(?:name)?|login|account)[ \t]+[\"']?[^\s\"',]{1,60}[\"']?,?[ \t]+(?:(?:with|and|has)[ \t]+)?"
+        r"(?:[a-z]{1,20}-)?pass(?:w(?:or)?d)?[ \t]+[\"']?([^\s\"'`=]{6,}={0,2})(?:[\s\"'`]|$)"
+        r"|\buse[ \t]+(?:the[ \t]+)?password[ \t]+[\"'`]?([^\s\"'`]{6,})"
+        r"|\bidentified[ \t]+by[ \t]+(?:values[ \t]+)?[\"']?([^\s\"';]{6,})"
+        r"|\b(?:set)?user[ \t]+\S{1,60}[ \t]+(?:[~+&-]\S*[ \t]+|on[ \t]+|off[ \t]+|reset[a-z]*[ \t]+){1,20}>(\S{6,})"
+        r"|^\[?[\w.-]{1,80}\]?(?::[0-9]{1,5})?[ \t]+[\w.+-]{1,60}@[\w.-]{1,80}:(\S{6,})[ \t\r]*$"
+        r"|:\{(?:plain|clear(?:text)?|crypt|s?md5|s?sha[0-9]{0,3})(?:\.[a-z0-9]{2,3})?\}([^\s:]{6,})"
+    ),
+    (
+        rf"(?i)(?:connect(?:ion)?|\bpdo|mysqli|sequelize|\b(?:http)?(?:basic|digest)?_?auth|\blog_?in|authenticate|credentials?"
+        rf"|passwordauthentication|authenticationtoken)[ \t]*(?:[=:][ \t]*)?[(\[]\s*{_ARGUMENT}\s*,\s*{_ARGUMENT}"
+        rf"(?:\s*,\s*{_ARGUMENT})?(?:\s*,\s*{_ARGUMENT})?\s*[,)\]]"
+    ),
+    # What is said to a server; a user of an address without a password; names that are short for a key.
+    (
+        r"(?i)\bAUTH(?:ENTICATE)?[ \t]+(?:PLAIN|LOGIN|XOAUTH2)[ \t]+([a-z0-9+/]{8,}={0,2})[ \t\r]*$"
+        r"|\b[a-z]{0,4}[0-9]{1,6} (?-i:LOGIN) (?:\"[^\"\n]{1,80}\"|\S{1,80}) \"?([^\s\"=]{6,})\"?[ \t\r]*$"
+        r"|\bhttps?://([a-z0-9_.~-]{16,})@|[?&]auth=([a-z0-9_.~%+/=-]{16,})"
+        r"|\bencrypt\"?[ \t]*[:=][ \t]*\"?([a-z0-9+/]{16,}={0,2})(?:[\s\",]|$)"
+        r"|\w_salt[\"']?[ \t]*(?:[:=,]|=>)[ \t]*[\"']?([^\"'\s][^\"'\n]{7,})"
+        r"|^\[(?:client|mon|mgr|osd|mds)\.[^\]\n]{0,60}\]\s+key[ \t]*=[ \t]*([a-z0-9+/]{16,}={0,2})"
+        r"|\bauth-user-pass>?[ \t\r]*\n[^\s<]{1,80}[ \t\r]*\n([^\s<]{6,})[ \t\r]*$"
+    ),
     r"(?i)\bkey[12][\\\"']*\s*[:=]\s*[\\\"']*([A-Za-z0-9+/=]{30,})",
 )
 _WORDS = (
@@ -327,7 +424,8 @@ _WORDS = (
 )  # fmt: skip
 _NO_SECRET = lazy_pattern(
     rb"(?i)(?:null|none|nil|true|false|undefined|str|string|bytes|int|bool|any|optional|required|redacted|hidden"
-    rb"|example|changeme|empty|unset|self|this|input|prompt|varchar|text|integer|bigint|double|boolean)|[*x._-]+"
+    rb"|example|changeme|empty|unset|self|this|input|prompt|varchar|text|integer|bigint|double|boolean|public|private)"
+    rb"|[*x._-]+"
     # What stands for a value, in its full form: a password may begin with any of these signs.
     rb"|(?-i:\$[A-Z_][A-Z0-9_]*|\$[a-z_]{1,20})|\$\{[^{}]*\}|\$\(.*\)|\$\{\{.*\}\}|<[^<>]*>|\{\{.*\}\}|\{[\w.]*\}"
     rb"|%\w+%|%\(\w+\)[sdr]|%[sdr]|\([a-z ]+\)"
@@ -372,7 +470,7 @@ class Rules:
         words = "|".join((*keyword.DENYLIST, *_WORDS)).replace("_?", "[_-]?")
         # A name, perhaps in quotes; a sign between; then the quote that the value begins with, or the value itself.
         self._assigned = _compiled(
-            rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?(?:\]|%5[dD])?[ \t]{{0,20}}(?:=>|:=|={{1,3}}|:|%3[adAD])"
+            rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?(?:\]|%5[dD])?[ \t]{{0,20}}(?:=>|[:?]=|={{1,3}}|:|%3[adAD])"
             r"[ \t]{0,20}@?(?:([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{0,}))"
         )
         # A variable of the environment: its value ends with the line, whatever signs it has.
@@ -417,11 +515,11 @@ class Rules:
             rf"(?i)(?:{words})\w{{0,40}}{kind_of_value}([^\"'`\n]{{3,}})[\"'`]",
             rf"(?i)\(\s*[\"']{around}(?:{words}){around}[\"']\s*,\s*[\"']([^\"'\n]{{3,}})[\"']",
             rf"(?i)\bset_?(?:\w{{0,30}}_?)(?:{words})\w{{0,20}}\([ \t]*[\"']([^\"'\n]{{3,}})[\"']",
-            rf"(?i)<[a-z][\w:.-]{{0,40}}\s[^<>]{{0,200}}?\b(?:key|name|id)=[\"']{near}[\"'][^<>]{{0,200}}?\bvalue=[\"']([^\"'<>]{{3,}})[\"']",
+            rf"(?i)<[a-z][\w:.-]{{0,40}}\s[^<>]{{0,200}}?\b(?:key|name|id)=[\"']{near}[\"'][^<>]{{0,200}}?\b(?:value|content)=[\"']([^\"'<>]{{3,}})[\"']",
             rf"(?i)<[a-z][\w:.-]{{0,40}}\s[^<>]{{0,200}}?\b(?:key|name|id)=[\"']{near}[\"'][^<>]{{0,200}}>\s*(?:<value>\s*)?([^<\s]{{6,}})\s*</",
             rf"(?i)(?:<name>\s*{near}\s*</name>|<{near}>)\s*<value>\s*([^<\s]{{6,}})\s*</value>",
             # Two cells: `psql -x`, tables of cloud commands.
-            rf"(?i)^[ \t]*\|?[ \t]*\**{near}\**[ \t]*\|[ \t]*([^\s|]{{6,}})[ \t]*\|?[ \t\r]*$",
+            rf"(?i)^[ \t]*\|{{0,3}}[ \t]*\**{near}\**[ \t]*\|[ \t]*([^\s|]{{6,}})[ \t]*\|{{0,3}}[ \t\r]*$",
         )
         self._rules += [_Rule(_CELL, _compiled(one), is_ours=True) for one in beside]
         # A label in bold, or in a tag of its own, and its value; or the value alone in one.
@@ -432,14 +530,36 @@ class Rules:
         )
         in_code = (  # what is taken if there is none; what may be none
             rf"(?i)(?:{words})\w{{0,40}}[\"')\]]{{0,3}}[ \t]*(?:\|\||\?\?|\bor\b)[ \t]*[\"']([^\"'\n]{{6,}})[\"']",
-            rf"(?i)(?:{words})\w{{0,40}}[\"']?[ \t]*[:=][ \t]*(?:Some|Optional|SecretStr)\([\"']?([^\s\"'()]{{6,}})",
+            (
+                rf"(?i)(?:{words})\w{{0,40}}[\"']?[ \t]*[:=][ \t]*(?:(?:Some|Optional|SecretStr)\([\"']?"
+                r"|\w{0,20}(?:key|token|password|secret)\([\"'])([^\s\"'()]{6,})"
+            ),
         )
         # A name and its value in two columns, whatever stands above.
         two = (
-            rf"(?i)^[ \t]*\"?[\w-]{{0,40}}(?:{words}|[_-]token)[\w-]{{0,20}}\"?(?:[,;]|\t+| {{2,}})"
-            r"[ \t]*\"?([^\s,;\"|]{6,})\"?[ \t\r]*$"
+            rf"(?i)^[ \t]*\"?[\w-]{{0,40}}(?:{words}|[_-]token)[\w-]{{0,20}}\"?(?:[,;]|\t+| +)"
+            r"[ \t]*\"?([^\s,;\"|]{6,})\"?[ \t\r;]*$"
         )
-        self._rules += [_Rule(_MADE_UP, _compiled(one), is_ours=True) for one in (*in_documents, *in_code, two)]
+        # What a program says once; the value that is taken if none is given; a name and a value in quotes.
+        said = r"(?:password|passphrase|passwort|kennwort)"
+        in_lines = (
+            (
+                rf"(?i)\b{said}(?:[ \t]+(?:is|was|has been|been|successfully|generated|created|set|reset))*"
+                r"[ \t]+(?:for|of|to)[ \t][^\n:,;=]{1,100}"
+                r"(?::|[ \t](?:is|was)[ \t]*:?)\s{1,8}[\"'`]?([^\s\"'`]{6,})[\"'`]?[ \t\r]*$"
+                rf"|\b{said}\b[^\n]{{0,100}}[:.][ \t\r]*\n\s{{0,8}}(?:New value:[ \t]*)?([^\s\"'`]{{6,}})[ \t\r]*$"
+            ),
+            (
+                rf"(?i)(?:{words})[\w-]{{0,40}}[\"']?[ \t]+[\"']([^\"'\n]{{6,}})[\"']"
+                rf"|\bvariable[ \t]+\"[\w-]{{0,40}}(?:{words})[\w-]{{0,40}}\"\s*"
+                r"\{[^{}]{0,400}?\bdefault[ \t]*=[ \t]*\"([^\"\n]{6,})\""
+                rf"|^[ \t]*[\w.-]{{0,40}}(?:{words})[\w.-]{{0,40}}:[ \t\r]*\n"
+                r"(?:[ \t]+\w{1,30}:[ \t]+\S[^\n]*\n){0,8}?[ \t]+default:[ \t]+[\"']?([^\s\"']{6,})"
+            ),
+        )
+        self._rules += [
+            _Rule(_MADE_UP, _compiled(one), is_ours=True) for one in (*in_documents, *in_code, two, *in_lines)
+        ]
         # Names with nothing behind them but, in YAML, the sign of a block; of columns with blanks between; of SQL.
         self._above = _compiled(
             rf"(?i)^([ \t]*(?:-[ \t]+)?)[\"']?[\w.-]{{0,60}}(?:{words})[\w.-]{{0,40}}[\"']?{blank}:"
@@ -454,6 +574,7 @@ class Rules:
             rf"(?i)(?:^|[,;\t|])[ \t\"]{{0,60}}[\w -]{{0,40}}(?:{words}|access key)[\w -]{{0,40}}[ \t\"]{{0,60}}"
             r"(?:[,;\t|\r]|$)"
         )
+        self._cells = _compiled(rf"(?i)<t[dh](?:\s[^<>]{{0,200}})?>[^<>]{{0,80}}(?:{words})[^<>]{{0,80}}</t[dh]>")
         named = "|".join(word.upper() for word in (*keyword.DENYLIST, *_WORDS)).replace("_?", "_?")
         self._rules.append(
             _Rule(
@@ -483,6 +604,8 @@ class Rules:
             found += _reread(data, escapes, self._as_it_is)
         if b'""' in data and _DOUBLED_VALUE.search(data) and (cells := _quoted_cells(data)):
             found += _reread(data, cells, self._as_it_is)
+        if b"<t" in data and any(_spans(self._cells, data)):
+            found += _reread(data, _cells(data), self._in_columns)
         return found
 
     def _as_it_is(self, data: bytes) -> list[Finding]:
@@ -505,7 +628,8 @@ class Rules:
         for number in hits:
             deadline.check()
             found += self._by_name(data) if number == len(self._rules) else _by_form(self._rules[number], data)
-        if b"-" in data:  # strings of JSON come one by one: most are short, and have nothing of either
+        # Strings of JSON come one by one: most are short, and have nothing of these.
+        if b"-" in data or b"/p" in data:
             found += self._in_flags(data)
         if b"\n" in data:
             found += self._of_vault(data)
@@ -560,7 +684,8 @@ class Rules:
             for (at, _), value in _spans(flag, data):
                 start = max(0, at - _FLAG_REACH)
                 start = max(start, *[data.rfind(sign, start, at) + 1 for sign in _SEPARATORS])
-                if any(_spans(command, data[start:at])):
+                told = data[start : value[0]]
+                if any(_spans(command, told)) and not _NO_SECRET.fullmatch(data, *value):
                     yield from _trimmed(data, *value, "Password in a flag")
 
     def _in_columns(self, data: bytes) -> Iterator[Finding]:
@@ -648,7 +773,7 @@ class Rules:
 
     def _of_vault(self, data: bytes) -> Iterator[Finding]:
         """`vault kv get`: names, and beside each what it holds."""
-        for table in _TWO_COLUMNS.finditer(data):
+        for table in _TWO_COLUMNS.finditer(data) if b"Key " in data else ():
             for line in _IN_TWO_COLUMNS.finditer(data, *table.span(1)):
                 if self.is_secret(line[1].decode("latin-1")) and not _NO_SECRET.fullmatch(line[2].rstrip()):
                     yield from _trimmed(data, *line.span(2), "Secret Keyword")
@@ -750,6 +875,18 @@ def _quoted_cells(data: bytes) -> list[tuple[int, int, bytes]]:
     return [*parts, (at, len(data), BARRIER)] if parts else []
 
 
+def _cells(data: bytes) -> list[tuple[int, int, bytes]]:
+    """The tags of HTML with the blanks around them, as a table of lines has them: a row is a line."""
+    parts: list[tuple[int, int, bytes]] = []
+    end, is_new = 0, True
+    for tag in _TAG.finditer(data):
+        start = end + len(data[end : tag.start()].rstrip())
+        sign = b"|" if tag[1] else b"\n" if tag[2] and not (is_new and start == end) else b""
+        is_new = sign == b"\n" or (is_new and start == end and not sign)
+        parts.append((start, end := tag.end(), sign))
+    return parts
+
+
 def _end_of_bare(data: bytes, name: int, start: int, end: int) -> int:
     """Where a value without quotes ends; `end` is before the first sign that is none of a name or a number.
 
@@ -765,7 +902,7 @@ def _end_of_bare(data: bytes, name: int, start: int, end: int) -> int:
     begin = data.rfind(b"\n", max(0, name - _LONGEST_BEFORE), name) + 1 or max(0, name - _LONGEST_BEFORE)
     before, between = data[begin:name].rstrip(_OF_A_NAME), data[name:start].rstrip(b" \t@")
     quote = before[-1:]
-    if (between[-1:] == b">" or between[-2:] in (b"==", b":=")) and (
+    if (between[-1:] == b">" or between[-2:] in (b"==", b":=", b"?=")) and (
         data[start - 1 : start] in b" \t" or not _is_made_up(_WORDS_AROUND.split(line, 1)[0])
     ):
         return as_told
@@ -790,13 +927,16 @@ def _end_of_bare(data: bytes, name: int, start: int, end: int) -> int:
 
 def _by_form(rule: _Rule, data: bytes) -> Iterator[Finding]:
     for whole, *groups in _spans(rule.regex, data):
+        if rule.kind == _MADE_UP:  # each argument of a call may be one
+            for span in groups:
+                if span[0] >= 0 and _is_made_up(data[slice(*span)]) and is_no_word(data[slice(*span)]):
+                    yield from () if _closes(data, span[0] - 1, span[0]) else _trimmed(data, *span, rule.kind)
+            continue
         start, end = whole
         longest = max(groups, key=lambda span: span[1] - span[0], default=(start, end))
         if rule.is_ours or longest[1] - longest[0] >= min(_SHORTEST_GROUP, (end - start) // 3):
             start, end = longest
         if _PLACEHOLDER.fullmatch(data, start, end) or (start and _closes(data, start - 1, start)):
-            continue
-        if rule.kind == _MADE_UP and not _is_made_up(data[start:end]):
             continue
         if rule.kind == _VARIABLE:
             if not _NO_SECRET.fullmatch(data[start:end].strip()) and not _is_folder(data, start):
@@ -950,6 +1090,8 @@ def _is_bare_secret(value: bytes) -> bool:
 
 def _of_kubernetes(data: bytes) -> Iterator[Finding]:
     """All that a Secret holds, under whatever name."""
+    if b"kind:" not in data:
+        return
     borders = [0, *(one.start() for one in _DOCUMENT.finditer(data)), len(data)]
     for start, end in pairwise(borders):
         if _SECRET_OF_KUBERNETES.search(data, start, end) and (held := data.find(b"ata:", start, end)) >= 0:
