@@ -4,6 +4,7 @@ the names of their keys. What is a secret in a text is decided elsewhere.
 
 import base64
 import binascii
+import contextlib
 import functools
 import itertools
 import json
@@ -722,6 +723,17 @@ def masked_arguments(arguments: object, *, level: int = 0) -> Any:
     if isinstance(arguments, Sequence) and not isinstance(arguments, str | bytes):
         return [masked_arguments(value, level=level + 1) for value in cast("Sequence[object]", arguments)]
     return arguments
+
+
+def arguments_text(arguments: object) -> str:
+    """As JSON; a text that is an object in JSON already, as a model's call has it, as it is. Secrets are masked."""
+    written, meant = "", arguments
+    if isinstance(arguments, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            parsed: object = json.loads(arguments)
+            written, meant = (arguments, cast("object", parsed)) if isinstance(parsed, Mapping) else ("", arguments)
+    masked = masked_arguments(meant)
+    return written if written and masked == meant else json.dumps(masked, ensure_ascii=False, default=str)
 
 
 def is_no_word(value: bytes) -> bool:

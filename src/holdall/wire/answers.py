@@ -310,6 +310,7 @@ def _sentence(text: str, own: Sequence[tuple[str, str]] = ()) -> str:
 
 
 _HEX_ROW = 32
+_MOST_ARGUMENTS = 60  # characters of them in a list
 _LONGEST_CHARACTER = 4  # bytes
 _MOST_STRAY = 0.25  # of the bytes of a range: with more that are not UTF-8, the signs for them leave nothing to read
 _PLACES = 3  # of such bytes that an answer names
@@ -686,7 +687,22 @@ def line_of(facts: Facts, handle: str) -> str:
         size = f"{plural(measure.bytes, 'byte')} so far" if measure.bytes else "not measured yet"
     server = f"{foreign(facts.origin.prefix, 40)}/" if facts.origin.prefix else ""
     tool = f'"{server}{foreign(facts.origin.tool)}"' if facts.origin.tool else "a tool"
-    return f"{handle}  {tool} · {size}{state}"
+    return f"{handle}  {tool}{_short_arguments(facts.origin.arguments)} · {size}{state}"
+
+
+def _short_arguments(arguments: object) -> str:
+    """By them a model that has lost its transcript tells outputs of one tool from each other. Of what is long, both
+    ends: paths differ at the end.
+    """
+    if not arguments:
+        return ""
+    from holdall.text.secrets import arguments_text  # noqa: PLC0415 - few answers list outputs, and its rules are heavy
+
+    text = arguments_text(arguments)
+    if len(text) > _MOST_ARGUMENTS:
+        half = _MOST_ARGUMENTS // 2
+        return f" {foreign(text[: half - 1], half - 1)}…{foreign(text[-half:], half)}"
+    return f" {foreign(text, _MOST_ARGUMENTS)}"
 
 
 def hex_rows(data: bytes, offset: int) -> str:

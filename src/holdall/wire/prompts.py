@@ -2,15 +2,13 @@
 Grep.
 """
 
-import contextlib
 import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
 from holdall.text.escape import foreign
-from holdall.text.secrets import masked_arguments
+from holdall.text.secrets import arguments_text
 from holdall.values.chat import Message, System, User
 from holdall.values.outputs import Measure
 from holdall.values.record import record
@@ -88,17 +86,6 @@ _NO_ANSWER_ABOUT = "<short description of what kind of information is available 
 _LONGEST_ARGUMENTS = 4000  # characters
 
 
-def _verbatim(arguments: object) -> str:
-    """As JSON; a text that is an object in JSON already, as a model's call has it, as it is. Secrets are masked."""
-    written, meant = "", arguments
-    if isinstance(arguments, str):
-        with contextlib.suppress(ValueError, RecursionError):
-            parsed: object = json.loads(arguments)
-            written, meant = (arguments, cast("object", parsed)) if isinstance(parsed, Mapping) else ("", arguments)
-    masked = masked_arguments(meant)
-    return written if written and masked == meant else json.dumps(masked, ensure_ascii=False, default=str)
-
-
 @record
 class Source:
     """The output that is read, as a prompt names it."""
@@ -109,7 +96,7 @@ class Source:
     measure: Measure
 
     def section(self, *, file: bool = False) -> str:
-        given = _verbatim(self.arguments)
+        given = arguments_text(self.arguments)
         if len(given) > _LONGEST_ARGUMENTS:
             given = f"{given[:_LONGEST_ARGUMENTS]}… ({len(given):,} characters)"
         lines = ["SOURCE TOOL", f"- Name: {foreign(self.tool) or 'unknown'}", f"- Arguments (verbatim JSON): {given}"]
