@@ -260,9 +260,9 @@ def _of_class(table: Mapping[Any, object], masked: dict[Any, object]) -> Mapping
     """A dictionary of a framework's own stays one: it may have more than its members."""
     if isinstance(table, dict) and type(cast("object", table)) is not dict:
         with contextlib.suppress(Exception):  # of the framework's own code
-            new = copy.copy(cast("dict[Any, object]", table))
-            dict.clear(new)
-            dict.update(new, masked)
+            new = copy.copy(table)
+            dict[Any, object].clear(new)
+            dict[Any, object].update(new, masked)
             return new
     return masked
 

@@ -365,7 +365,7 @@ async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, An
         return arguments
     found = await _looked_up(core, arguments)
     values = iter(found)  # in their order: two keys may be written alike as a place, as "a.b" and b in a
-    new = replaced(arguments, lambda *_: next(values).value)
+    new = replaced(arguments, lambda _text, _where: next(values).value)
     seconds = min(_SCHEMA_SECONDS, core.settings.query_seconds)
     if found and schema is not None and (problem := await schema_complaint(schema, new, seconds)):
         advice = "".join(json_advice(one, found[0].value) for one in references_in(arguments)[:1])
