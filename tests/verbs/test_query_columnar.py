@@ -319,16 +319,21 @@ async def test_notices_tell_the_schema_and_their_next_calls_run(tmp_path: Path, 
 
 @requirement("packed:schema")
 @pytest.mark.anyio
-async def test_next_calls_quote_names_that_are_words_of_sql(tmp_path: Path) -> None:
-    duckdb.sql(f"""copy (select 'x' || i as "order", i as at, i as "end" from range(5000) r(i)) to '{tmp_path}/a'
-        (format parquet)""")
+async def test_next_calls_quote_names_that_are_words_of_sql_or_several_words(tmp_path: Path) -> None:
+    duckdb.sql(f"""copy (select 'x' || i as "order", i as at, i as "full name" from range(5000) r(i)) to
+        '{tmp_path}/a' (format parquet)""")
     with contextlib.closing(sqlite3.connect(tmp_path / "b")) as connection:
         connection.execute('create table "order" (id, "group")')
         connection.executemany('insert into "order" values (?, ?)', [(number, "x") for number in range(3_000)])
         connection.commit()
+    with contextlib.closing(sqlite3.connect(tmp_path / "c")) as connection:
+        connection.execute('create table "my table" (id, "first name")')
+        connection.executemany('insert into "my table" values (?, ?)', [(number, "x") for number in range(3_000)])
+        connection.commit()
+    select = 'select "order", "at", "full name" from t'
     async with opened(tmp_path / "store", max_inline_bytes=100) as bag:
-        for name, told in (("a", 'select "order", "at", "end" from t'), ("b", 'select * from "order"')):
-            taken = await bag.take((tmp_path / name).read_bytes(), tool="fetch")
+        for name, told in (("a", select), ("b", 'select * from "order"'), ("c", 'select * from "my table"')):
+            taken = await bag.take((tmp_path / name).read_bytes(), tool=name)
             assert isinstance(taken, Kept)
             assert told in taken.content.replace('\\"', '"')
             for call in taken.content.split("\nNext: ")[1].split(" · context_query"):

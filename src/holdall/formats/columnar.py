@@ -4,17 +4,16 @@ Only what the files say of themselves is read, a few thousand small pieces at mo
 "at least". SQL reads the rows, in a process of its own.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from holdall.formats.outline import Lead, Outline, Read, Room, Sample, fitted
 from holdall.formats.table import by_value, column
-from holdall.text.escape import foreign
+from holdall.text.escape import foreign, foreign_names
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
-_PLAIN = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 _SHOWN = 12  # columns of a table, tables of a database
 
 
@@ -34,6 +33,7 @@ _CONVERTED = {
 }  # fmt: skip
 _LOGICAL = {1: "VARCHAR", 4: "VARCHAR", 6: "DATE", 12: "JSON", 14: "UUID", 15: "FLOAT"}
 _REPEATED = 2
+_LONGEST_NAME = 40
 _IDENTIFIER = lazy_pattern(r"[a-z_][a-z0-9_]*")
 
 
@@ -58,11 +58,16 @@ def table_outline(
     least = "" if is_all else "at least "
     lines = [f"{least}{plural(rows, 'row')}{by} · {plural(len(columns), 'column')}:"]
     lines += _told(columns, room.after(lines))
-    plain = [name for name, kind in columns if _PLAIN.fullmatch(name) and not kind.endswith(("]", ")", "BLOB"))]
+    plain = _short(name for name, kind in columns if not kind.endswith(("]", ")", "BLOB")))
     leads = [Lead("query", {"sql": f"select {', '.join(map(column, plain[:6])) or 'count(*)'} from t limit 3"})]  # noqa: S608
     if texts := [name for name, kind in columns if kind == "VARCHAR" and name in plain]:
         leads.append(Lead("query", {"sql": f"{by_value(column(texts[0]))} limit 10"}))
     return Outline(label, fitted(lines, room), not is_all, (), leads=tuple(leads))
+
+
+def _short(names: Iterable[str]) -> list[str]:
+    """Those that a call to copy may have, with quotes around those that need them."""
+    return foreign_names(name for name in names if name and '"' not in name and foreign(name, _LONGEST_NAME) == name)
 
 
 def _told(columns: Sequence[tuple[str, str]], room: Room) -> list[str]:
@@ -273,7 +278,7 @@ def sqlite_outline(sample: Sample, room: Room) -> Outline | None:
     least = "" if is_all else "at least "
     more = f", {len(others):,} views and the like" if others else ""
     head = f"SQLite database: {least}{plural(len(with_rows), 'table')}{more}"
-    named = [one.name for one in with_rows if _PLAIN.fullmatch(one.name) and one.rows]
+    named = _short(one.name for one in with_rows if one.rows)
     leads = [Lead("query", {"sql": f"select * from {column(named[0])} limit 2"})] if named else []  # noqa: S608
     if len(tables) > 1:
         leads.append(Lead("query", {"sql": "select type, name, left(sql, 200) as sql from t limit 5"}))
