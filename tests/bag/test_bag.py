@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import io
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from pathlib import Path
@@ -23,6 +25,7 @@ from holdall import (
     OutputExpired,
     Sessions,
     Settings,
+    StoreFault,
     Table,
     Unkept,
     UnknownHandle,
@@ -352,7 +355,60 @@ async def test_an_output_past_its_time_has_expired_for_the_model_before_anything
         assert "Ready" not in bag.system_notice(turn=2)
 
 
-@requirement("store:retention-session-async")
+@requirement("store:retention-session-others")
+async def test_one_who_looks_from_another_process_or_was_killed_there_neither_ends_nor_keeps_a_session(
+    tmp_path: Path,
+) -> None:
+    home, settings = str(tmp_path / "h"), Settings(retention="session")
+    looks = "import os, sys; from holdall import blocking; bag = blocking.Holdall.open(session='s', home=sys.argv[1])"
+    async with Holdall.open(session="s", home=home, settings=settings) as agent:
+        handle = (await agent.keep("secret" * 1000)).handle
+        for how in ("bag.close()", "os.kill(os.getpid(), 9)"):
+            await asyncio.to_thread(subprocess.run, [sys.executable, "-c", f"{looks}; {how}", home], check=False)
+            assert (await agent.show(handle)).state == "ready"
+    assert not _holds(home, b"secret")
+
+
+@requirement("store:retention-session-others")
+async def test_a_bag_that_was_left_with_a_call_running_keeps_no_session_from_ending(tmp_path: Path) -> None:
+    home, settings, goes_on = str(tmp_path / "h"), Settings(retention="session"), asyncio.Event()
+    left = Holdall.open(session="s", home=home, settings=settings)
+    await left.keep("secret" * 1000)
+    await left.run(goes_on.wait, tool="slow", background=True)
+    await left.detach()
+    async with Holdall.open(session="s", home=home):
+        pass
+    assert not _holds(home, b"secret")
+    goes_on.set()
+
+
+@requirement("store:retention-changed")
+async def test_a_session_ends_by_the_rule_that_it_has_then(tmp_path: Path) -> None:
+    home = str(tmp_path / "h")
+    async with Holdall.open(session="s", home=home, settings=Settings(retention="session")) as agent:
+        await agent.keep("secret" * 1000)
+        async with Holdall.open(session="s", home=home, settings=Settings(retention="keep")):
+            pass
+    assert _holds(home, b"secret")
+
+
+@requirement("store:retention-session-others")
+async def test_where_a_store_cannot_say_who_has_a_session_open_it_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = str(tmp_path / "h")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise StoreFault("too many open files")
+
+    async with Holdall.open(session="s", home=home, settings=Settings(retention="session")) as agent:
+        await agent.keep("secret" * 1000)
+        async with Holdall.open(session="s", home=home) as other:
+            monkeypatch.setattr(other.store, "claim", refuse)
+        assert _holds(home, b"secret")
+
+
+@requirement("store:retention-session-async", "store:retention-session-others")
 @pytest.mark.parametrize("memory", [False, True])
 async def test_a_session_ends_when_the_last_one_leaves_that_has_it_open(tmp_path: Path, memory: bool) -> None:
     where: dict[str, Any] = {"store": MemoryStore()} if memory else {"home": str(tmp_path / "h")}

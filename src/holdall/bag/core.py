@@ -29,6 +29,7 @@ from holdall.store.ids import new_mark, new_uuid
 from holdall.store.open_outputs import Readers
 from holdall.store.opening import default_home, empty_store, has_sessions, open_store
 from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quota, SessionInfo, session_by
+from holdall.store.records import PREFIX
 from holdall.text.escape import foreign
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
@@ -336,7 +337,6 @@ class Core:
         self.has_new_calls = False  # ids of calls begin anew with each connection: none of them is a call of before
         self.only_content = False  # who takes results sends what they are, images too, and never their text
         self._ends_session = True
-        self._hold = _held_open(parts.store, parts.session)
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
         self._counted = functools.lru_cache(maxsize=16)(functools.partial(count_in_pieces, parts.tokenizer))
         self._turns = Turns(_AT_ONCE)
@@ -352,6 +352,7 @@ class Core:
         self.untold: set[str] = set()  # outputs of calls in the background whose end nobody was told yet
         self._kept: dict[str, Facts] | None = None
         self._looking = threading.Lock()
+        self._hold = _held_open(parts.store, parts.session)  # last: nobody would let go of it where the above fails
 
     @property
     def kept(self) -> dict[str, Facts]:
@@ -654,7 +655,7 @@ class Core:
         self.shared.readers.close(self.session)
         self.journal.flush()
         with contextlib.suppress(Exception):
-            self._release_hold()
+            self.release_hold()
             if ends and self._ends_session:
                 end_session(self.store, self.session)
         if self._is_alone:
@@ -663,12 +664,14 @@ class Core:
     def only_look(self) -> None:
         """It is the session of somebody else: leaving it ends nothing, and keeps nobody from ending it."""
         self._ends_session = False
-        self._release_hold()
+        self.release_hold()
 
-    def _release_hold(self) -> None:
+    def release_hold(self) -> None:
+        """From now on the session may be ended by others who leave it."""
         hold, self._hold = self._hold, None
         if hold is not None:
-            hold()
+            with contextlib.suppress(HoldallError, OSError):  # the process gives it back at its end
+                hold()
 
 
 _OPEN = "open"
@@ -678,22 +681,18 @@ def _held_open(store: OutputStore, session: SessionInfo) -> Callable[[], None] |
     """Of a session whose outputs go when it ends: others who leave it meanwhile do not end it."""
     if session.retention.session:
         with contextlib.suppress(HoldallError, OSError):
-            return store.claim(session, _OPEN, shared=True)
+            return store.claim(session, _OPEN, shared=True, wait=True)  # until one that is being ended has ended
     return None
 
 
 def end_session(store: OutputStore, session: SessionInfo) -> None:
-    """Carry out its retention rule, unless somebody else has it open: the last one does."""
-    if not session.retention.session:
-        return
-    try:
-        last = store.claim(session, _OPEN)
-    except (HoldallError, OSError):  # a store that refuses claims has none of others either
-        store.end_session(session)
-        return
+    """Carry out its retention rule, as it is now, unless somebody else has it open: the last one does. Where nobody
+    can say whether somebody has, nothing is removed.
+    """
+    last = store.claim(session, _OPEN) if session.retention.session else None
     if last is not None:
         try:
-            store.end_session(session)
+            store.end_session(store.find_session(PREFIX + session.id) or session)
         finally:
             last()
 

@@ -474,7 +474,8 @@ class Holdall(KeptNames):
     async def close(self) -> None:
         """End the session: calls in the background have their grace, then they are cancelled; what there is is kept.
 
-        Outputs that are kept for the session only are removed. A second time does nothing, nor does it after `detach`.
+        Outputs that are kept for the session only are removed, unless another bag has it open: then they go with that.
+        A second time does nothing, nor does it after `detach`.
         """
         await self.jobs.close()
 

@@ -24,7 +24,7 @@ from holdall.bag.holdall import Holdall
 from holdall.llm.protocol import Model
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.text.tokens import Tokenizer, tokenizer_named
-from holdall.values.errors import SessionClosed, SessionForked, UsageError
+from holdall.values.errors import HoldallError, SessionClosed, SessionForked, UsageError
 from holdall.values.record import record
 from holdall.values.settings import Settings
 from holdall.wire.dialect import Dialect
@@ -301,7 +301,8 @@ class Sessions:
     def _end(self, *, ends: bool) -> None:
         if ends:
             for info in self._put_away.values():
-                end_session(self._shared.store, info)
+                with contextlib.suppress(HoldallError, OSError):  # the others end all the same
+                    end_session(self._shared.store, info)
         self._put_away.clear()
         self._entries.clear()
         self._shared.close(store=self._common.own_store)

@@ -281,6 +281,7 @@ class Background:
             await self._core.release(ends=False)
             self._end_streams()
         else:
+            await asyncio.to_thread(self._core.release_hold)
             self._leaving = asyncio.get_running_loop().create_task(self._release_after_calls())
 
     async def _release_after_calls(self) -> None:
