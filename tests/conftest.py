@@ -23,7 +23,7 @@ _HYPOTHESIS = Path(__file__).parents[1] / ".dev" / "hypothesis"
 set_hypothesis_home_dir(_HYPOTHESIS)
 
 # No deadline: two workers share two cores with whatever else runs, and a slow example is not a wrong one.
-settings.register_profile("busy", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("busy", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("here", settings.get_profile("busy"), database=DirectoryBasedExampleDatabase(_HYPOTHESIS))
 # A build server sees the same examples each time: a red build is red for a reason that is in the commit.
 settings.register_profile("ci", settings.get_profile("busy"), derandomize=True, database=None)
