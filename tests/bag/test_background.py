@@ -1004,6 +1004,9 @@ async def test_counters_have_what_a_background_call_brought_and_one_wait_is_one_
         notice = answer.text[answer.text.index("crawl returned") :]
         assert told.tokens_kept_out == facts.measure.tokens - bag.core.count(notice)
         assert dict(told.retrievals) == {"wait": 1}
+        waits = [event.seconds for event in bag.records.events() if event.data.get("verb") == "wait"]
+        assert waits[0] > 0, "how long it was waited"
+        assert not any(waits[1:]), "one wait, however many outputs it tells of"
 
 
 async def _writes_and_fails(writer: Writer) -> None:

@@ -173,7 +173,7 @@ async def test_what_outputs_hold_is_searched_in_all_sessions_where_a_person_asks
         page = browser.get("/inside?q=NEEDLE").text
         assert browser.get("/inside?q=").status_code == 200
         assert browser.get("/inside?q=x&skip=-1").status_code == 400
-        nothing = browser.get("/inside?q=nowhere").text
+        nothing, other = browser.get("/inside?q=nowhere").text, browser.get("/inside?q=Zo%C3%AB").text
     assert 'href="/?q=needle&amp;inside=yes"' in offer
     assert "/inside" not in offer
     assert 'hx-get="/inside?q=needle" hx-trigger="load"' in asked
@@ -184,6 +184,8 @@ async def test_what_outputs_hold_is_searched_in_all_sessions_where_a_person_asks
     assert ">6 matches<" in page
     assert "All outputs that are kept were searched for “NEEDLE”" in page
     assert "<mark>" not in nothing
+    assert "as escapes" not in nothing
+    assert "JSON that is all ASCII has other characters as escapes" in other
 
 
 async def test_a_search_in_outputs_continues_where_it_stopped_and_says_what_it_could_not_search(

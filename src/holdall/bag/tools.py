@@ -139,7 +139,7 @@ class ToolCalls:
         if ask.verb == "list":
             return await self._listed(ask)
         if ask.verb == "wait":
-            return await self._waited(ask)
+            return await self._waited(ask, started)
         with within(seconds_of(self._core.settings, ask.verb)) as deadline:  # a member is unpacked for that
             facts = await self._core.on(ask.handle, lambda reader: reader.facts)  # it stays open for what comes next
         if ask.ended and facts.state in ("running", "queued"):
@@ -352,11 +352,11 @@ class ToolCalls:
             return replace(facts, measure=replace(facts.measure, bytes=totals.bytes))
         return facts
 
-    async def _waited(self, ask: Ask) -> "Tell":
+    async def _waited(self, ask: Ask, started: float) -> "Tell":
         waited = await self._background.wait_for_model(ask.handle, **ask.options)
 
         async def tell(left: int | None) -> Draft:
-            return Draft(*await self._background.told(waited, ask, left))
+            return Draft(*await self._background.told(waited, ask, left, started))
 
         return tell
 

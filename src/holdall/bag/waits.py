@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from holdall.background import Job
 from holdall.bag.core import Core, in_thread
 from holdall.bag.fetch import Fetch
+from holdall.bag.journal import since
 from holdall.bag.messages import Messages
 from holdall.bag.run import Dispatch, Dispatched
 from holdall.bag.take import note_down, update_within_limits, view_of
@@ -309,7 +310,9 @@ class Background:
         self.table.cancel(jobs)
         await self.table.wait(jobs, seconds=None, wait_for_all=True)
 
-    async def told(self, waited: Waited, ask: Ask, tokens_left: int | None) -> tuple[Answer, Callable[[], None]]:
+    async def told(
+        self, waited: Waited, ask: Ask, tokens_left: int | None, started: float
+    ) -> tuple[Answer, Callable[[], None]]:
         """What a model reads that asked to wait: what has ended with its output, or with the notice of a large one.
         And what writes the events of that.
         """
@@ -317,6 +320,7 @@ class Background:
         events: list[dict[str, Any]] = [{}]  # of nothing: that one is no retrieval
 
         def note() -> None:
+            events[0]["seconds"] = since(started)
             for data in events:
                 core.journal.record("retrieved", verb="wait", name="wait_for_tool_output", **data)
 
