@@ -271,7 +271,6 @@ _OWN: tuple[tuple[str, str], ...] = (
         (
             r"\bUSER[ \t]+\S+[ \t\r]*\n(?:[^\n]*\n){0,3}?[^\n]*?\bPASS[ \t]+(\S{3,})[ \t\r]*$"
             r"|^[^\w\n]{0,8}PASS[ \t]+(\S{3,})[ \t\r]*\n[^\w\n]{0,8}(?:NICK|USER)[ \t]"
-            r"|assword[^\n]{0,20}\n\s*send[ \t]+(?:--[ \t]+)?\"([^\"$\\\n]{3,})"
             r"|(?i:\bnickserv[ :]+identify)[ \t]+(?:\S{1,40}[ \t]+)?(\S{3,})[ \t\r]*$"
             r"|\bWIFI:[^\n]{0,120}?\bP:([^;\n]{3,});"
             r"|\bpasswd/[\w-]{0,40}password(?:-again)?[ \t]+password[ \t]+(\S{3,})"
@@ -519,7 +518,7 @@ class Rules:
             rf"(?i)<[a-z][\w:.-]{{0,40}}\s[^<>]{{0,200}}?\b(?:key|name|id)=[\"']{near}[\"'][^<>]{{0,200}}>\s*(?:<value>\s*)?([^<\s]{{6,}})\s*</",
             rf"(?i)(?:<name>\s*{near}\s*</name>|<{near}>)\s*<value>\s*([^<\s]{{6,}})\s*</value>",
             # Two cells: `psql -x`, tables of cloud commands.
-            rf"(?i)^[ \t]*\|{{0,3}}[ \t]*\**{near}\**[ \t]*\|[ \t]*([^\s|]{{6,}})[ \t]*\|{{0,3}}[ \t\r]*$",
+            rf"(?i)^[ \t|]*\**{near}\**[ \t]*\|[ \t]*([^\s|]{{6,}})[ \t|\r]*$",
         )
         self._rules += [_Rule(_CELL, _compiled(one), is_ours=True) for one in beside]
         # A label in bold, or in a tag of its own, and its value; or the value alone in one.
@@ -548,6 +547,7 @@ class Rules:
                 r"[ \t]+(?:for|of|to)[ \t][^\n:,;=]{1,100}"
                 r"(?::|[ \t](?:is|was)[ \t]*:?)\s{1,8}[\"'`]?([^\s\"'`]{6,})[\"'`]?[ \t\r]*$"
                 rf"|\b{said}\b[^\n]{{0,100}}[:.][ \t\r]*\n\s{{0,8}}(?:New value:[ \t]*)?([^\s\"'`]{{6,}})[ \t\r]*$"
+                r"|assword[^\n]{0,20}\n\s*send[ \t]+(?:--[ \t]+)?\"([^\"$\\\n]{6,})"
             ),
             (
                 rf"(?i)(?:{words})[\w-]{{0,40}}[\"']?[ \t]+[\"']([^\"'\n]{{6,}})[\"']"
@@ -557,9 +557,9 @@ class Rules:
                 r"(?:[ \t]+\w{1,30}:[ \t]+\S[^\n]*\n){0,8}?[ \t]+default:[ \t]+[\"']?([^\s\"']{6,})"
             ),
         )
-        self._rules += [
-            _Rule(_MADE_UP, _compiled(one), is_ours=True) for one in (*in_documents, *in_code, two, *in_lines)
-        ]
+        self._rules += [_Rule(_MADE_UP, _compiled(one), is_ours=True) for one in (*in_documents, *in_code, two)]
+        # Apart: among those that are looked for at once they make too many states.
+        self._in_lines = [_Rule(_MADE_UP, _compiled(one), is_ours=True) for one in in_lines]
         # Names with nothing behind them but, in YAML, the sign of a block; of columns with blanks between; of SQL.
         self._above = _compiled(
             rf"(?i)^([ \t]*(?:-[ \t]+)?)[\"']?[\w.-]{{0,60}}(?:{words})[\w.-]{{0,40}}[\"']?{blank}:"
@@ -586,12 +586,12 @@ class Rules:
         whole = "cookies?|authorization|credentials?|pass|pw|passcode|auth"
         unlike = words.replace("secret", "secret(?!ar[iy])")
         self._named = re.compile(rf"(?i)(?:{unlike}|(?:^|[_-])(?:{whole})$|token$)")
+        self._flag = _compiled(r"\s(?:-[A-Za-z-]|/p)")
         self._flags = [(_compiled(command), _compiled(flag)) for command, flag in _FLAGS]
-        # One pass tells which rules have anything to find in a short text: most have nothing for any of them.
-        self._any = re2.Set.SearchSet(_options())
-        for one in (*(rule.regex for rule in self._rules), self._assigned):
-            self._any.Add(one.pattern)
-        self._any.Compile()
+        # Two passes tell which rules have anything to find in a short text: most have nothing for any of them. One
+        # machine for all has so many states that it takes twice as long.
+        regexes = [*(rule.regex for rule in self._rules), self._assigned]
+        self._any = [_any_of(regexes[: self._unnamed]), _any_of(regexes[self._unnamed :])]
 
     def find(self, data: bytes) -> list[Finding]:
         """In any order; they may overlap."""
@@ -621,18 +621,20 @@ class Rules:
         # Of what is long and random, one machine for all rules has so many states that it crawls: 10 s for a megabyte.
         is_short = len(data) <= _AT_ONCE
         has_names = any(_spans(self._names, data))
-        hits: Iterable[int] = (
-            (self._any.Match(data) or ()) if is_short else range(len(self._rules) + 1 if has_names else self._unnamed)
-        )
+        hits: Iterable[int] = range(len(self._rules) + 1 if has_names else self._unnamed)
+        if is_short:
+            first, second = (one.Match(data) or () for one in self._any)
+            hits = [*first, *(self._unnamed + number for number in second)]
         found: list[Finding] = []
         for number in hits:
             deadline.check()
             found += self._by_name(data) if number == len(self._rules) else _by_form(self._rules[number], data)
-        # Strings of JSON come one by one: most are short, and have nothing of these.
-        if b"-" in data or b"/p" in data:
+        if any(_spans(self._flag, data)):  # strings of JSON come one by one: most are short, and have nothing of either
             found += self._in_flags(data)
         if b"\n" in data:
             found += self._of_vault(data)
+        if has_names:
+            found += [one for rule in self._in_lines for one in _by_form(rule, data)]
         if has_names and b"\n" in data:
             found += self._in_columns(data)
             found += self._in_aligned(data)
@@ -1107,6 +1109,14 @@ def shared_rules() -> Rules:
 
 def _compiled(pattern: str) -> "re2._Regexp":  # pyright: ignore[reportPrivateUsage]
     return re2.compile(f"(?m){pattern}".encode(), _options())
+
+
+def _any_of(regexes: "Iterable[re2._Regexp]") -> re2.Set:  # pyright: ignore[reportPrivateUsage]
+    found = re2.Set.SearchSet(_options())
+    for one in regexes:
+        found.Add(one.pattern)
+    found.Compile()
+    return found
 
 
 def _spans(regex: "re2._Regexp", data: bytes) -> Iterator[list[tuple[int, int]]]:  # pyright: ignore[reportPrivateUsage]
