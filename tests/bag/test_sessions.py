@@ -758,7 +758,9 @@ def test_a_home_that_only_a_shell_would_expand_is_refused(tmp_path: Path, monkey
         lambda: Holdall.open(home="~/h1"),
         lambda: Holdall.open(settings=Settings(store_dir="~/h2")),
         lambda: Sessions.open(home="~/h3"),
+        lambda: Holdall.open(home="$HOME/h4"),
+        lambda: Holdall.open(home="${HOME}/h5"),
     ):
-        with pytest.raises(BadSetting, match="~ is not expanded here: write a whole path"):
+        with pytest.raises(BadSetting, match=r"~ and \$VARIABLES are not expanded here: write a whole path"):
             open_it()
     assert list(tmp_path.iterdir()) == []

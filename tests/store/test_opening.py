@@ -67,7 +67,7 @@ def test_what_cannot_be_the_place_of_a_store_is_refused_without_its_password(tmp
 
 
 def test_a_folder_is_opened_for_writing_or_only_to_look(tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match="~ is not expanded here"):
+    with pytest.raises(BadSetting, match="are not expanded here"):
         open_store("~/outputs")
     home = str(tmp_path / "home")
     with pytest.raises(NothingFound):

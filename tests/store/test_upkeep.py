@@ -545,7 +545,8 @@ def test_a_quota_refuses_aloud_and_leaves_nothing(home: Path, quota: Quota, what
     with pytest.raises(QuotaReached) as refused:
         keep(store, session, b"y" * 4001)
     assert str(refused.value) == (
-        f"the quota of this {what} is 10.0 kB and 6.0 kB of it are used: an output of 4.0 kB or more is not kept. "
+        f"the quota of this {what} is 10.0 kB and 6.0 kB of it are used: an output with "
+        "at least 4.0 kB has no room and is not kept. "
         "Raise the quota, or make room with `holdall rm` or `holdall gc --older-than 7d`."
     )
     assert tree(folder_of(home, session)) == before

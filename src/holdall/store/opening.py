@@ -83,8 +83,9 @@ def open_store(
 
     `settings` say where objects and their copies are, of a store that has them.
     """
-    if home.startswith("~"):  # a shell would have expanded it: a folder of this name is a trap
-        raise BadSetting("home", home, "~ is not expanded here: write a whole path, as os.path.expanduser gives it")
+    if home.startswith(("~", "$")):  # a shell would have expanded it: a folder of this name is a trap
+        rule = "~ and $VARIABLES are not expanded here: write a whole path, as os.path.expanduser gives it"
+        raise BadSetting("home", home, rule)
     if is_fleet(home):
         fleet = _open_fleet(home, settings or Settings(), tokenizer, retention, quota, clock)
         return read_only_store(fleet) if read_only else fleet

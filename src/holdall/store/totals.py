@@ -106,8 +106,8 @@ def check_room(quota: Quota, used_here: int, used_in_all: int, taken: int, what:
     for where, limit, used in limits:
         if limit is not None and used + taken > limit:
             raise QuotaReached(
-                f"the quota of this {where} is {size(limit)} and {size(used)} of it are used: {what} of "
-                f"{size(taken)} or more is not kept. Raise the quota, or {MAKE_ROOM}."
+                f"the quota of this {where} is {size(limit)} and {size(used)} of it are used: {what} with "
+                f"at least {size(taken)} has no room and is not kept. Raise the quota, or {MAKE_ROOM}."
             )
 
 
