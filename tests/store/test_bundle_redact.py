@@ -820,7 +820,7 @@ def test_a_value_is_masked_where_programs_write_it(where: str) -> None:
      "Changed password for user 'bob': OK\n", "Enter the following password:\n\nThen press Enter2continue now\n",
      "sql.Open(driver, dsn)", "x@tcp(127.0.0.1:3306)", 'button.connect("clicked", "on_clicked_2")', 'connect("localhost", "root", password, "db1")',
      "requests.get(u, auth=(user, pw))", "login(request, user)", "login('bob', 'required')", "each is identified by user_id and name2",
-     "identified by its sha256 sum", "SET PASSWORD FOR bob = $1", 'storePassword System.getenv("X")', 'println "Password" "wrong"',
+     "identified by its sha256 sum", "SET PASSWORD FOR bob = $1", 'storePassword System.getenv("X")', 'println "Password" "wrong"', 'take("secret " * 20_000, tool="x")',
      'variable "db_password" {\n  type = string\n}\nvariable "name" {\n  default = "a1B2c3D4e5"\n}',
      "DBPassword:\n  Type: String\nDBName:\n  Default: a1B2c3D4e5\n", "BASIC_AUTH=true", "credentials: same-origin",
      "credentials: include:cookies", "login: 2026-11-18T10:00:00.123Z", "login=github:login2", "auth: image@sha256:0ce5b1bbe792eb654e1ba5ff071e",
