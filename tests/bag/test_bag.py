@@ -312,12 +312,12 @@ async def test_the_system_notice_counts_all_that_is_ready_and_says_what_it_leave
         every = [await bag.keep(f"output {n}", tool=f"t{n}") for n in range(23)]
         shown = bag.core.shown_handle(every[-1].handle)
         await bag.call("get_tool_output", {"id": shown, "mode": "slice", "slice": {"start": 0, "length": 4}})
-        told = bag.system_notice(turn=1, kept=True)
+        told = bag.system_notice(turn=1)
         ready = told[told.index("### Ready") : told.index("---")].strip().split("\n")
         assert ready[0] == "### Ready (23)"
         assert [line.split()[1] for line in ready[1:-1]] == [f"t{n}" for n in range(2, 22)], "never looked at, newest"
         assert ready[-1] == "… and 3 more"
-        assert "## Kept Outputs" not in told, "they are all under Ready"
+        assert "## Kept Outputs" not in bag.system_notice(turn=1, kept=True), "they are all under Ready"
     async with opened(tmp_path / "b") as bag:
         for n in range(21):
             await bag.keep(f"output {n}", tool=f"t{n}")
@@ -335,6 +335,16 @@ async def test_after_a_compaction_the_newest_are_listed_and_those_that_the_model
         told = bag.system_notice(turn=1, kept=True)
     assert re.findall(r'"t(\d+)"', told) == [str(n) for n in (0, 3, *range(12, 30))]
     assert "\n… and 10 more\n" in told
+
+
+@requirement("notice:system-sections")
+async def test_where_all_that_is_kept_is_ready_the_same_are_listed_there(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="async") as bag:
+        every = [await bag.keep(f"output {n}", tool=f"t{n}") for n in range(30)]
+        for at in (0, 3, 27, 28, 29):
+            await bag.call("get_tool_output", {"id": every[at].long_handle, "mode": "raw"})
+        told = bag.system_notice(turn=1, kept=True)
+    assert re.findall(r"- t(\d+) ", told) == [str(n) for n in (0, 3, *range(12, 30))]
 
 
 @requirement("store:tombstone", "answer:output-expired")

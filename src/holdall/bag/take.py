@@ -324,7 +324,7 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
     if not in_all:  # what a wait, or any other tool, has just shown is no news
         seen = core.journal.coverages(one.handle for one in whole)
         whole = [one for one in whole if not seen[one.handle].is_told(one.measure.bytes)]
-    ready, more_ready = _newest(core, whole)
+    ready, more_ready = _newest(core, whole, in_use=listed and in_all)
     failed, more_failed = _newest(core, failed)
     # Where all that is kept is ready or has failed, it is listed already.
     every, more_kept = _newest(core, kept, in_use=True) if listed and not in_all else ([], 0)
