@@ -1,6 +1,7 @@
 """What strangers and clients can take from a gateway over HTTP: connections, time, bytes, sessions."""
 
 import asyncio
+import contextlib
 import json
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -120,6 +121,29 @@ async def test_the_rest_of_a_body_that_was_answered_is_not_taken_for_ever() -> N
         writer.write(b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n")
         await reader.readuntil(b"ok")
         await until_cut_off(reader, writer, b"1\r\nx\r\n")
+
+
+@requirement("gateway:http-bounds")
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_body_in_chunks_of_a_few_bytes_is_cut_off(at_once: bool) -> None:
+    async def reads(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await answered(scope, receive, send)
+
+    head = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
+    async with listening(reads) as connect:
+        reader, writer = await connect()
+        writer.write(head + (b"1\r\n \r\n" * 600 if at_once else b""))
+        with contextlib.suppress(ConnectionError):
+            for _ in range(600 if not at_once else 0):
+                writer.write(b"4\r\n    \r\n")
+                await writer.drain()
+                await asyncio.sleep(0)
+            assert await reader.read() == b""
+        reader, writer = await connect()  # those of any client are longer
+        writer.write(head + (b"180\r\n" + b"{\r\n" * 128 + b"\r\n") * 2 + b"0\r\n\r\n")
+        assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200 ")
 
 
 @requirement("gateway:http-bounds")

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import cast
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdall.values.errors import UsageError
@@ -21,6 +22,7 @@ LOOPBACK = ("127.0.0.1", "::1")  # `localhost` and names under it lead to both
 _ATTEMPTS = 20  # to find a port that is free at all addresses
 _NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # the machine has no such address, so nobody else has it either
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_ENDS, _BETWEEN = 1000, 24  # ends of lines in a body, and the bytes that there are at least for each beyond so many
 
 
 def listen(addresses: Sequence[str], port: int) -> list[socket.socket]:
@@ -73,6 +75,7 @@ class Connection(H11Protocol):
     unread_seconds = 60.0  # until some of what waits for the client has been read
 
     opened = 0.0
+    _received = _ends = 0  # bytes of the request that is coming, and ends of lines among them
     full_since = inf  # more waits to be read than is held
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
@@ -105,11 +108,26 @@ class Connection(H11Protocol):
             self._unread = None
 
     def data_received(self, data: bytes) -> None:
+        if self._is_crumbs(data):
+            self.transport.abort()
+            return
         super().data_received(data)
         if not self.is_idle:
             self._stop_waiting()
         elif self._late is None:
             self._wait()
+
+    def _is_crumbs(self, data: bytes) -> bool:
+        """A body in chunks of a few bytes: each takes as long to read as a large one, and holds up everybody meanwhile."""
+        state = self.conn.their_state
+        if state is h11.SEND_BODY and not any(name == b"transfer-encoding" for name, _ in self.headers):
+            return False
+        if state is not h11.SEND_BODY:
+            self._received = self._ends = 0
+            data = data.partition(b"\r\n\r\n")[2]  # behind the head
+        self._received += len(data)
+        self._ends += data.count(b"\r\n")
+        return self._ends > _ENDS and self._ends * _BETWEEN > self._received
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
