@@ -118,7 +118,7 @@ class Connection(H11Protocol):
             self._wait()
 
     def _is_crumbs(self, data: bytes) -> bool:
-        """A body in chunks of a few bytes: each takes as long to read as a large one, and holds up everybody meanwhile."""
+        """A body in chunks of a few bytes: each takes as long to read as a large one, in the time of everybody."""
         state = self.conn.their_state
         if state is h11.SEND_BODY and not any(name == b"transfer-encoding" for name, _ in self.headers):
             return False
