@@ -27,7 +27,7 @@ from holdall.values.record import record
 def field(value: object, *names: str) -> object:
     """The first of these fields that is there; None if there is none."""
     for name in names:
-        if isinstance(value, Mapping):
+        if isinstance(value, dict | Mapping):  # the first is far quicker, and a result may have 500,000
             found: object = cast("Mapping[str, object]", value).get(name)
         else:
             try:
@@ -232,8 +232,9 @@ def extra_fields(block: object) -> object:
 
 def told_fields(block: object) -> Mapping[str, object]:
     """The fields of a block that say something: not what its text or its payload says, nor which of them it is."""
+    if (fields := extra_fields(block)) is None:
+        return {}
     known = _PLAIN if text_of(block) is not None else {*_PLAIN, *_MEDIA} - {"text"}
-    fields = extra_fields(block)
     return _telling(cast("Mapping[str, object]", fields), known, _DEEPEST) if isinstance(fields, Mapping) else {}
 
 
@@ -252,8 +253,9 @@ def _telling(members: Mapping[str, object], known: Collection[str], depth: int) 
 
 def have_own_fields(blocks: Iterable[object]) -> bool:
     """Whether one text block for all of these, with the fields of the first, would say less than they do."""
-    fields = [told_fields(block) for block in blocks if text_of(block) is not None]
-    return any(not _is_same(one, fields[0]) for one in fields[1:])
+    fields = (told_fields(block) for block in blocks if text_of(block) is not None)
+    first = next(fields, None)
+    return any(one is not first and not _is_same(one, first) for one in fields)
 
 
 def text_block(instead_of: object, text: str) -> object:

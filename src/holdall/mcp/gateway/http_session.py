@@ -36,6 +36,7 @@ from holdall.wire.results import payload_of, text_of, told_fields, wrapped_text
 MAX_BYTES = 1_000_000
 """Of a message in an event; there are a few more around it."""
 
+_BETWEEN = 2  # bytes, between two parts
 _RANGE = 128 * 1024  # of which every byte may be an escape of six
 _STRUCTURED = "structuredContent"
 
@@ -67,16 +68,19 @@ def _bytes_in(result: Mapping[str, Any]) -> int:
 
 
 async def _with_links(bag: Holdall, origin: Origin, result: dict[str, Any], revision: str) -> dict[str, Any]:
-    """With notes in place of as many of the largest parts as it takes."""
+    """With notes in place of as many of the largest parts as it takes. Each part is written by itself, in a thread."""
     blocks: list[Any] = list(result["content"])
-    sizes = {at: _size(block) for at, block in enumerate(blocks)} | {-1: _size(result.get(_STRUCTURED))}
-    over = _size(result) - MAX_BYTES
+    rest = {name: one for name, one in result.items() if name not in ("content", _STRUCTURED)}
+    parts = {**dict(enumerate(blocks)), -1: result.get(_STRUCTURED), -2: rest}
+    sizes = await asyncio.to_thread(lambda: {at: _size(part) + _BETWEEN for at, part in parts.items()})
+    over = sum(sizes.values()) - MAX_BYTES
+    del sizes[-2]
     links: list[Facts] = []
     note: dict[str, Any] = {}
     for at in sorted(sizes, key=lambda one: sizes[one], reverse=True):
         if over <= 0:
             break
-        what, data = _carried(result[_STRUCTURED] if at < 0 else blocks[at], is_block=at >= 0)
+        what, data = await asyncio.to_thread(_carried, parts[at], is_block=at >= 0)
         try:
             facts = await keep(bag.core, data, origin, notes=(part_note(what),))
         except (StoreFault, OSError):  # then it goes as it is, and many clients can read it
