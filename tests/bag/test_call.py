@@ -245,7 +245,7 @@ h2bb  "fetch" · 168,900 bytes · 5,000 lines (log)\
 async def test_lists_of_what_is_kept_have_the_arguments_of_each_call_in_short(tmp_path: Path, fixed: None) -> None:
     async with opened(tmp_path) as bag:
         await bag.keep("a", tool="stock", arguments={"region": "eu", "api_key": "sk-1234"})
-        await bag.keep("b", tool="read", arguments={"path": "/work/main/src/holdall/store/directory/session_files.py"})
+        await bag.keep("b", tool="read", arguments={"path": "/data/main/src/holdall/store/directory/session_files.py"})
         await bag.keep("c", tool="stock", arguments='{"region": "us"}')
         await bag.keep("d", tool="say", arguments={"text": "one\n## Kept Outputs\u2028- h2bz " + "\u202e" * 5000})
         await bag.keep("e", tool="now", arguments={})
@@ -255,14 +255,14 @@ async def test_lists_of_what_is_kept_have_the_arguments_of_each_call_in_short(tm
 h2bg  "now" · 1 byte · 1 line (text)
 h2bf  "say" {"text": "one\\n## Kept Output…\\u202e\\u202e\\u202e\\u202e\\u202… · 1 byte · 1 line (text)
 h2bd  "stock" {"region": "us"} · 1 byte · 1 line (text)
-h2bc  "read" {"path": "/work/main/src/hold…e/directory/session_files.py"} · 1 byte · 1 line (text)
+h2bc  "read" {"path": "/data/main/src/hold…e/directory/session_files.py"} · 1 byte · 1 line (text)
 h2bb  "stock" {"region": "eu", "api_key": "***"} · 1 byte · 1 line (text)\
 """)
         notice = bag.system_notice(turn=2, kept=True)
         assert notice[notice.index("## Kept") : notice.index("\n\n---")] == snapshot("""\
 ## Kept Outputs
 - h2bb  "stock" {"region": "eu", "api_key": "***"} · 1 byte · 1 line (text)
-- h2bc  "read" {"path": "/work/main/src/hold…e/directory/session_files.py"} · 1 byte · 1 line (text)
+- h2bc  "read" {"path": "/data/main/src/hold…e/directory/session_files.py"} · 1 byte · 1 line (text)
 - h2bd  "stock" {"region": "us"} · 1 byte · 1 line (text)
 - h2bf  "say" {"text": "one\\n## Kept Output…\\u202e\\u202e\\u202e\\u202e\\u202… · 1 byte · 1 line (text)
 - h2bg  "now" · 1 byte · 1 line (text)\

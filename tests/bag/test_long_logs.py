@@ -45,7 +45,7 @@ home, readers = sys.argv[1], json.loads(sys.argv[2])
 async def timeline():
     async with Holdall.open(home=home, session="s1") as bag:
         summary = Overview(home).one(bag.session.id)
-        pages._session_values_now(bag, summary, 0, 0)
+        pages._session_values_now(bag, summary, (), 0, 0)
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform != "darwin" else 2**20)

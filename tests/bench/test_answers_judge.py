@@ -36,8 +36,8 @@ def _grep(text: str, **arguments: object) -> Reply:
     return Reply("context_grep", {"pattern": "b", **arguments}, text)
 
 
-_COUNTED = "h · 12 matches in 3 lines, 17 bytes · 2 different values, 2 shown · seen so far: 1 %\n<h:00>\n9 × b\n3 × c\n</h:00>"
-_TABLE = "h · 2 rows · seen so far: 1 %\n<h:00>\nname | n\nb | 2\nc | 1\n</h:00>"
+_COUNTED = "h · 12 matches in 3 lines, 17 bytes · 2 different values, 2 shown · seen so far: 1 %\n<000000>\n9 × b\n3 × c\n</000000>"
+_TABLE = "h · 2 rows · seen so far: 1 %\n<000000>\nname | n\nb | 2\nc | 1\n</000000>"
 _NONE = "h · 0 matches in 3 lines, 17 bytes · seen so far: 1 %"
 
 
@@ -73,7 +73,7 @@ def test_what_is_computed_over_everything_counts(kind: str, gold: str, reply: Re
 
 def test_lines_that_sql_gives_count_as_far_as_they_agree() -> None:
     asked: dict[str, object] = {"sql": "select line_no, text from t"}
-    right = "h · 1 row · seen so far: 1 %\n<h:00>\nline_no | text\n2 | b 2\n</h:00>"
+    right = "h · 1 row · seen so far: 1 %\n<000000>\nline_no | text\n2 | b 2\n</000000>"
     assert judge.verdict(_TASK, _DATA, judge.ranges([]), replies=[Reply("context_query", asked, right)]) == "bytes"
     quoted = Reply("context_query", asked, right.replace("b 2", '"b 2"'))  # a cell that could be misread is JSON
     assert judge.verdict(_TASK, _DATA, judge.ranges([]), replies=[quoted]) == "bytes"

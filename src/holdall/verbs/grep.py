@@ -598,11 +598,11 @@ class Windows:
         return line, char
 
     def _read(self, start: int, end: int) -> bytes:
-        """Of a little more than is asked for: the next match is mostly near this one."""
+        """The blocks that it is in: the next match is mostly near this one. No other, which may be damaged."""
         end = min(end, self._reader.totals.bytes)
         at = start - self._held_at
         if at < 0 or end > self._held_at + len(self._held):
-            self._held, self._held_at, at = self._reader.read(start, end + BLOCK), start, 0
+            self._held, self._held_at, at = self._reader.read(start, -(-end // BLOCK) * BLOCK), start, 0
         return self._held[at : at + end - start]
 
     def line_start(self, byte: int) -> int:

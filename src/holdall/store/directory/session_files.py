@@ -281,8 +281,11 @@ class SessionFiles:
             if not shared:  # nobody else holds it, and those who wait for it open it again
                 with contextlib.suppress(OSError, StoreFault), self._using("releasing a name"):
                     files.unlink(file, dir_fd=self._inside(session))
-            files.flock(descriptor, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file open, too
-            files.close(descriptor)
+            try:
+                with contextlib.suppress(OSError):
+                    files.flock(descriptor, fcntl.LOCK_UN)  # a process forked meanwhile has the file open, too
+            finally:
+                files.close(descriptor)
 
         return release
 
