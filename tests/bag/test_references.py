@@ -64,7 +64,7 @@ async def test_two_places_that_are_written_alike_are_two(tmp_path: Path) -> None
             {"a[0]": f"holdall:{one}", "a": [f"holdall:{two}"]},
             {"": f"holdall:{one}", "it": f"holdall:{two}"},
         ):
-            taken = await bag.run(lambda **given: given, tool="send", arguments=arguments)
+            taken = await bag.run(send, tool="send", arguments=arguments)
             assert json.loads(
                 json.dumps(taken.content).replace("one", f"holdall:{one}").replace("two", f"holdall:{two}")
             ) == (arguments)
