@@ -588,7 +588,7 @@ def test_every_byte_counts_against_the_quota(where: str, quota: Quota, bundle: b
             forged.change(f"0/{log}.ndjson", lambda data: much)
             forged.contents["sessions"][0][f"{log}_bytes"] = len(much)
     before = tree(home.parent)
-    with pytest.raises(QuotaReached, match=r"500\.0 kB .* a bundle of"):
+    with pytest.raises(QuotaReached, match=r"500\.0 kB .* a bundle with"):
         imported(home, forged.to_bytes(), quota=quota)
     assert tree(home.parent) == before
 

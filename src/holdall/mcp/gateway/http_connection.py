@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from math import inf
 from typing import cast
 
-import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdall.values.errors import UsageError
@@ -119,10 +118,10 @@ class Connection(H11Protocol):
 
     def _is_crumbs(self, data: bytes) -> bool:
         """A body in chunks of a few bytes: each takes as long to read as a large one, in the time of everybody."""
-        state = self.conn.their_state
-        if state is h11.SEND_BODY and not any(name == b"transfer-encoding" for name, _ in self.headers):
+        in_body = repr(self.conn.their_state) == "SEND_BODY"  # a name of h11, which is uvicorn's
+        if in_body and not any(name == b"transfer-encoding" for name, _ in self.headers):
             return False
-        if state is not h11.SEND_BODY:
+        if not in_body:
             self._received = self._ends = 0
             data = data.partition(b"\r\n\r\n")[2]  # behind the head
         self._received += len(data)
