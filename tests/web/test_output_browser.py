@@ -1078,9 +1078,7 @@ def test_back_leads_to_the_view_before(site: Site, watched: Watched) -> None:
     page.locator("table.answer td").first.wait_for(timeout=60_000)
     page.fill("[name=sql]", "select * from t where text = 'line 42'")
     page.locator(".sql button[type=submit]").click()
-    page.wait_for_function(
-        "document.querySelectorAll('table.answer tr').length === 2"
-    )  # the answer before has a 42, too
+    page.locator("table.answer tr").nth(2).wait_for(state="detached")  # the answer before has a 42, too
     page.locator("table.answer td a", has_text=re.compile("^42$")).click()
     page.locator("mark.landed", has_text="line 42").wait_for()
     page.go_back()
