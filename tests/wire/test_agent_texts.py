@@ -162,3 +162,10 @@ They fetched.
     assert compacted("k3f9", 12, "", "", "7d1a", again=True) == snapshot(
         "[12 earlier messages of this conversation are no longer shown: the model's window is full. All of them are kept under the handle k3f9; the oldest in the output that is named at its beginning.]"
     )
+
+
+def test_what_a_person_does_not_see_in_a_summary_is_told() -> None:
+    told = compacted("k3f9", 5, "all\u200b is \u202ewell", "", "402913")
+    assert told.endswith(
+        "\n<402913>\nall\u200b is \u202ewell\n</402913>\n[2 hidden characters between these tags: people do not see them]"
+    )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from holdall.text.escape import foreign
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
+from holdall.wire.answers import fenced
 from holdall.wire.findings import closing_tag, opening_tag
 from holdall.wire.tool import ToolSpec
 
@@ -196,4 +197,4 @@ def compacted(
         f"[{messages:,} earlier messages of this conversation are no longer shown: the model's window is full. All of "
         f"them are kept under the handle {handle}{but}.{f' {go_on}' if go_on else ''}]{f' {mark}' if mark else ''}"
     )
-    return f"{told}\nWhat they were about:\n<{tag}>\n{summary}\n</{tag}>" if summary else told
+    return f"{told}\nWhat they were about:\n{fenced(summary, tag)}" if summary else told

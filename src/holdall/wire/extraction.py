@@ -289,7 +289,7 @@ def _named(model: str) -> str:
 
 
 def _own_quote(snippet: Snippet, frame: Frame) -> str:
-    return f"Quote, {_where(snippet)}:\n<{frame.tag}>\n{snippet.text}\n</{frame.tag}>"
+    return f"Quote, {_where(snippet)}:\n{frame.fenced(snippet.text)}"
 
 
 def _where(snippet: Snippet) -> str:
