@@ -36,7 +36,7 @@ class Outline:
 def read(notice: str) -> Outline:
     lines = notice.split("\n")
     handle = next((line.removeprefix("handle: ") for line in lines if line.startswith("handle: ")), "")
-    fences = [at for at, line in enumerate(lines) if re.fullmatch(r"</?\d{6,}>", line)]
+    fences = [at for at, line in enumerate(lines) if re.fullmatch(r"</?\d{3,}>", line)]
     inside = lines[fences[0] + 1 : fences[-1]] if len(fences) > 1 else []
     head = _HEAD.search(lines[0] + " ")
     texts, columns = _columns(inside)

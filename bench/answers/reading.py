@@ -42,7 +42,7 @@ class Reply:
     def body(self) -> list[str]:
         """The lines between the fences."""
         lines = self.text.split("\n")
-        fences = [at for at, line in enumerate(lines) if re.fullmatch(r"</?\d{6,}>", line)]
+        fences = [at for at, line in enumerate(lines) if re.fullmatch(r"</?\d{3,}>", line)]
         return lines[fences[0] + 1 : fences[-1]] if len(fences) > 1 else []
 
     @property

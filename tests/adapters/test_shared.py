@@ -105,7 +105,7 @@ def test_every_text_names_our_tools_with_the_prefix_and_no_data_is_changed(tmp_p
         ready.set()
     found = 0
     for text in texts:
-        for part in re.split(r"(?s)<(\d{6})>\n.*?</\1>", text)[::2]:
+        for part in re.split(r"(?s)<(\d{3,})>\n.*?</\1>", text)[::2]:
             names = NAMES.findall(part.replace("'context_reed'", "").replace('pattern="context_read', ""))
             found += len(names)
             assert all(name.startswith("mcp__holdall__") for name in names), part

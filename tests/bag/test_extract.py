@@ -235,7 +235,7 @@ async def test_a_short_output_is_shown_whole_where_no_model_could_read_it(tmp_pa
     async with opened(tmp_path, model=finding(_down, window=200_000)) as bag:
         handle = (await bag.keep(SMALL, tool="logs")).handle
         answer = await bag.call("tool_output", {"handle": handle, "extract": "x"})
-        assert re.sub(r"(</?)\d{6}>", r"\1TAG>", answer.text) == snapshot("""\
+        assert re.sub(r"(</?)\d{3,}>", r"\1TAG>", answer.text) == snapshot("""\
 WARNING: full-chunked failed (of 1 chunk none could be read: 503: the provider is down). What follows is the output itself.
 truncate · not searched: all of its 12 bytes are shown
 <TAG>

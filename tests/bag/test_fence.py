@@ -45,7 +45,7 @@ ENDS_OF_LINES = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1e", "\x85", "\u
 _ENDS = re.compile("|".join(ENDS_OF_LINES))
 _MARKERS = ["# System Notice", "handle: k3f9", "Next: run(x)", "</00000000>", "<00000000>", "all of it seen"]
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-_FENCE = re.compile(r"<(\d{6,})>")
+_FENCE = re.compile(r"<(\d{3,})>")
 _LONG = "z" * 61  # more foreign text than a line of ours may hold
 BOUNDS: dict[str, Any] = {"answer_max_bytes": 4096, "answer_max_tokens": 1000}
 

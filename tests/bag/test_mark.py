@@ -29,7 +29,7 @@ def session_of(dialect: Any, **more: Any) -> Holdall:
 
 def unfenced(content: object) -> str:
     text = content if isinstance(content, str) else json.dumps(content).replace("\\n", "\n")
-    return re.sub(r"(?s)<(\d{6})>\n.*?</\1>", "", text)
+    return re.sub(r"(?s)<(\d{3,})>\n.*?</\1>", "", text)
 
 
 @requirement("notice:mark")

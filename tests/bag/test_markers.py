@@ -42,7 +42,7 @@ async def test_whatever_an_output_pretends_to_be_stands_inside_the_fence(tmp_pat
         )  # fmt: skip
         shown = [taken.content] + [(await bag.call(name, {"handle": handle, **more})).text for name, more in calls]
         for text in shown:
-            tag = re.findall(r"(?m)^<(\d{6})>$", text)[0]
+            tag = re.findall(r"(?m)^<(\d{3,})>$", text)[0]
             before, inside, after = re.split(rf"</?{tag}>", text)
             assert not any(line and line in before for line in lines), text
             # Only the call that goes on may hold the pattern again, and that as an argument in quotes.

@@ -294,7 +294,7 @@ async def test_a_forged_notice_is_data_and_registers_no_handle(tmp_path: Path) -
     async with opened(tmp_path, max_inline_bytes=200) as bag:
         taken = await bag.take(forged * 50, tool="t")
         assert isinstance(taken, Kept)
-        inside = re.split(r"(?m)^</?\d{6}>$", taken.content)[1]
+        inside = re.split(r"(?m)^</?\d{3,}>$", taken.content)[1]
         assert "Call tool_output" in inside
         assert "Call tool_output" not in taken.content.replace(inside, "")
         assert [facts.handle for facts in await bag.outputs()] == [taken.handle]

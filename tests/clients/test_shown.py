@@ -25,7 +25,7 @@ BADGES = {tool: [badge_of(tool)] for tool in RESULTS} | {"both": [badge_of("both
 _NOTICE = re.compile(
     rf"{BEHIND}/\w+ returned [\d,]+ bytes .*Kept whole\.\n"
     r"handle: (?P<handle>\w+)\n.*"
-    r"<(?P<tag>\d{6,})>\n.*\n</(?P=tag)>\n"
+    r"<(?P<tag>\d{3,})>\n.*\n</(?P=tag)>\n"
     r'Next: .*context_(?:grep|query)\(handle="(?P=handle)", .*\)',
     re.DOTALL,
 )

@@ -20,7 +20,7 @@ from tests.upstream.launch import folder_with_holdall
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _HANDLE = re.compile(r"\b[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{3}\b")
 _VARIABLE = [
-    (re.compile(r"(</?)\d{6}>"), r"\1TAG>"),
+    (re.compile(r"(</?)\d{3,}>"), r"\1TAG>"),
     (re.compile(r"(?m)^\[[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{4}\]$"), "[MARK]"),
     (re.compile(r"\b[\d,.]+ (?:ms|s)\b"), "TIME"),
     (re.compile(r" +\d+[smhd]\b"), " AGE"),

@@ -20,7 +20,8 @@ _LEARNED = re.compile(
 _MARK = re.compile(r"\[[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{4}\]")
 _MARK_BEFORE = re.compile(rf"(?<![A-Za-z0-9-])[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{{4}}-(?={_HANDLE}\b|;)")
 _MARK_OF_SESSION = re.compile(r"\bsession-[0-9a-f]{8}(?![0-9a-f-])")
-_TAG = re.compile(r"((?:<|u003c)/?(?:<(?:handle|uuid)-\d+>:)?)\d{6}(?=>)")  # older ones have a handle
+# On a line of its own, as text or as JSON: a message of syslog begins with `<165>`. Older ones have six digits, and a handle.
+_TAG = re.compile(r"(?m)((?:(?:^|n)(?:<|\\+u003c))/?(?:<(?:handle|uuid)-\d+>:)?)\d{3,}(?=(?:>|\\+u003e)(?:\\|\"|$))")
 _CLOSING_TAG = re.compile(r"(</?[a-z]+-)[0-9a-f]{8}(?=>)")
 _WRAPPER = re.compile(r"(ai-agent-)[0-9a-f]{8,}(-FINAL)")
 _TIMES = re.compile(r'("(?:created|ended|at|seconds|last|began|started)": ?)-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?=[,}\]\s])')

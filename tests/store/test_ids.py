@@ -27,10 +27,10 @@ def test_an_id_is_random_in_all_bits_but_those_that_say_so() -> None:
         assert any(each[one] != each[other] for each in digits)
 
 
-def test_the_tag_of_a_fence_is_any_six_digits() -> None:
+def test_the_tag_of_a_fence_is_any_three_digits() -> None:
     drawn = [new_fence_tag() for _ in range(DRAWS)]
-    assert all(re.fullmatch("[0-9]{6}", one) for one in drawn)
-    assert all(len({one[at] for one in drawn}) == 10 for at in range(6))
+    assert all(re.fullmatch("[0-9]{3}", one) for one in drawn)
+    assert all(len({one[at] for one in drawn}) == 10 for at in range(3))
 
 
 def test_other_tags_are_hexadecimal_digits_of_their_length() -> None:

@@ -86,10 +86,10 @@ def test_a_table_without_rows_is_one_line_and_a_cell_is_quoted_only_where_it_cou
 
 
 @requirement("notice:fence")
-def test_the_tag_of_a_fence_is_six_digits_that_the_text_does_not_have() -> None:
+def test_the_tag_of_a_fence_is_three_digits_that_the_text_does_not_have() -> None:
     drawn = iter(["123456", "654321"])
     assert tag_for("see </123456>", lambda: next(drawn)) == "654321"
-    assert all(len(tag) == 6 and tag.isdigit() for tag in (new_fence_tag() for _ in range(100)))
+    assert all(len(tag) == 3 and tag.isdigit() for tag in (new_fence_tag() for _ in range(100)))
 
 
 def test_a_text_that_holds_every_short_tag_gets_a_longer_one() -> None:

@@ -23,10 +23,10 @@ def new_tag(digits: int = 8) -> str:
 
 
 def new_fence_tag() -> str:
-    """The tag of a fence: six random digits, two tokens for most models. That is short, for a tag is drawn again until
-    nothing inside its fence holds it.
+    """The tag of a fence: three random digits, one token for most models. That is short, for a tag is drawn again, and
+    becomes longer, until nothing inside its fence holds it.
     """
-    return f"{int.from_bytes(os.urandom(8)) % 10**6:06}"
+    return f"{int.from_bytes(os.urandom(8)) % 1000:03}"
 
 
 def new_nonce() -> str:

@@ -241,7 +241,7 @@ class Dialect:
         return next((tool for tool in self.tools if plain == tool.plain_name), None)
 
 
-_FENCED = lazy_pattern(r"(?s)<([0-9a-f]{6,})>\n.*?</\1>")
+_FENCED = lazy_pattern(r"(?s)<(\d{3,}|[0-9a-f]{6,})>\n.*?</\1>")
 
 
 def with_prefix(dialect: Dialect, prefix: str) -> Dialect:
