@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -1363,3 +1364,38 @@ def test_a_tool_that_is_named_by_a_secret_does_not_keep_it_in_the_bundle(tmp_pat
     assert secret.encode() not in whole
     assert whole.count(b"*" * len(secret)) >= 3
     assert b'"tool":"fetch_logs"' in whole
+
+
+IN_STRINGS = (
+    "curl -u admin:Zk8mQ2vLx9TdWq4 https://api.example.com", "Cookie: sessionid=Zk8mQ2vLx9TdWq4e1ba1258309f0",
+    "mysql -uapp -pZk8mQ2vLx9TdWq4 db", "sshpass -p Zk8mQ2vLx9TdWq4 ssh host", "docker login -u bob -p Zk8mQ2vLx9TdWq4 reg",
+    "db.internal:5432:prod:app:Zk8mQ2vLx9TdWq4", "\tmachine example.com login bob password Zk8mQ2vLx9TdWq4",
+)  # fmt: skip
+AS_STRINGS: dict[str, Callable[[str], str]] = {
+    "repr": lambda text: f"CompletedProcess(args=['x'], returncode=0, stdout={text!r})",
+    "bytes": lambda text: repr({"out": text.encode()}),
+    "logfmt": lambda text: f"level=info msg={json.dumps(text)}",
+    "JSON without its ends": lambda text: json.dumps({"stdout": text})[1:-4],
+    "the end of JSON": lambda text: json.dumps({"stdout": text})[14:],
+}
+
+
+@pytest.mark.parametrize("line", IN_STRINGS)
+@pytest.mark.parametrize("write", AS_STRINGS)
+def test_a_secret_is_masked_in_the_string_of_a_program(line: str, write: str) -> None:
+    written = AS_STRINGS[write](f"deploying\n{line}\r\ndone\n")
+    assert "Zk8mQ2vLx9" in written
+    assert "Zk8mQ2vLx9" not in _masked(written)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "curl -s \\\n  -u admin:Zk8mQ2vLx9TdWq4 \\\n  https://api.example.com", "docker login \\\r\n  -u bob -p Zk8mQ2vLx9TdWq4 reg",
+        "redis-cli -h db \\\n  -a Zk8mQ2vLx9TdWq4", "mysql -uroot -p'Zk8mQ2vLx9TdWq4' db", 'mysqldump -uroot -p"Zk8mQ2vLx9TdWq4" db',
+        "ssh host 'mysql --password='\\''Zk8mQ2vLx9TdWq4'\\'' db'", "sh -c 'export DB_PASSWORD='\\''Zk8mQ2vLx9TdWq4'\\'''",
+        "{'password' : u'Zk8mQ2vLx9TdWq4'}", "ConvertTo-SecureString -AsPlainText 'Zk8mQ2vLx9TdWq4' -Force",
+    ],
+)  # fmt: skip
+def test_a_secret_is_masked_as_shells_write_it(text: str) -> None:
+    assert "Zk8mQ2vLx9" not in _masked(text)

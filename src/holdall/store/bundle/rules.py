@@ -51,6 +51,8 @@ _KEY_PARTS = lazy_pattern(  # lines that follow each other with nothing between;
 _SHORT_KEY_PART = lazy_pattern(rb"\\+[nrt]|([A-Za-z0-9+/=]{4,}+)")
 _COLOUR = lazy_pattern(rb"\x1b\[[0-9;:?]*+[ -/]*+[@-~]")
 _IN_MARKUP = lazy_pattern(rb"(?i)&(?:quot|apos|lt|gt|amp|nbsp|#0{0,5}(?:34|39|38|60|62|x2[267]|x3[ce]));")
+# What a line break, a tab and a quote are in a string of a program or of a shell, and where a shell's line goes on.
+_IN_STRINGS = lazy_pattern(rb"\\++([nrt])|\\\r?(\n)|'\\++''")
 _TAG = lazy_pattern(rb"(?i)<(?:(t[dh])\b|(/?t(?:r|able))\b|[/a-z])[^<>]{0,400}+>\s*+")
 _QUOTED_CELL = lazy_pattern(rb'(?m)(?:^|[,;\t|])"((?:[^"]++|"")*+)"(?=[,;\t|\r\n]|\Z)')
 _DOUBLED, _DOUBLED_VALUE = lazy_pattern(rb'""'), lazy_pattern(rb'[:=]\s*+""[^"]')
@@ -190,7 +192,7 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Password in a flag", r"-pass(?:in|out)?[ =]pass:([^\s\"']{3,})"),
     ("Password in a flag", r"-(?:src|dest|new)?(?:store|key)pass[ =][\"']?([^\s\"']{3,})"),
     ("Password in a flag", r"(?i)\bnet\s+use\s[^\n]{0,200}?/user:\S+\s+([^\s/][^\s]{2,})"),
-    ("Password in a flag", r"(?i)\bConvertTo-SecureString\s+(?:-String\s+)?[\"']([^\"'\n]{3,})[\"']"),
+    ("Password in a flag", r"(?i)\bConvertTo-SecureString\s+(?:-\w+\s+){0,4}[\"']([^\"'\n]{3,})[\"']"),
     ("NPM tokens", r"(?:^|[:\s])_auth=\"?([A-Za-z0-9+/]{12,}={0,2})"),
     ("NPM tokens", r":_authToken[ \t]+\"?([^\s\"'$][^\s\"']{7,})"),
     ("Password of Redis", r"(?i)\bconfig\s+set\s+(?:requirepass|masterauth)\s+[\"']?([^\s\"']{3,})"),
@@ -303,7 +305,7 @@ _FLAGS: tuple[tuple[str, str], ...] = (
             r"[ \t]+\S+[ \t]+[\"']?([^\s\"']{3,})"
         ),
     ),
-    (r"(?i)\b(?:mysql|mariadb)|(?-i:(?:^|\s)(?:7z[a-z]?|unrar|rar)\s)", r"\s-p([^\s\"']{3,})"),
+    (r"(?i)\b(?:mysql|mariadb)|(?-i:(?:^|\s)(?:7z[a-z]?|unrar|rar)\s)", r"\s-p[\"']?([^\s\"']{3,})"),
     (r"(?:^|\s)https?(?:\s|$)", r"\s(?:-a|--auth)[ =][\"']?[^\s:\"']+:([^\s\"']{3,})"),
     (
         r"(?i)(?:^|\s)(?:sqlcmd|bcp|isql|ipmitool|zip|mosquitto_[a-z]+|p4|ssh-keygen)(?:\s|$)",
@@ -471,7 +473,7 @@ class Rules:
         # A name, perhaps in quotes; a sign between; then the quote that the value begins with, or the value itself.
         self._assigned = _compiled(
             rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?(?:\]|%5[dD])?[ \t]{{0,20}}(?:=>|[:?]=|={{1,3}}|:|%3[adAD])"
-            r"[ \t]{0,20}@?(?:([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{0,}))"
+            r"[ \t]{0,20}@?(?:[bfrLuBFRU]{0,2}([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{0,}))"
         )
         # A variable of the environment: its value ends with the line, whatever signs it has.
         # In YAML: as the value of such a name, and on the line behind it.
@@ -601,6 +603,8 @@ class Rules:
         wide = [(2 * start, 2 * end, kind) for start, end, kind in self._of_bytes(narrow, self.find)] if narrow else []
         found = [*_whole_characters(data, self._of_bytes(data, self.find)), *wide]
         if b"&" in data and (escapes := [(*one.span(), _unescaped(one[0])) for one in _IN_MARKUP.finditer(data)]):
+            found += _reread(data, escapes, self._as_it_is)
+        if b"\\" in data and (escapes := [(*one.span(), _of_string(one)) for one in _IN_STRINGS.finditer(data)]):
             found += _reread(data, escapes, self._as_it_is)
         if b'""' in data and _DOUBLED_VALUE.search(data) and (cells := _quoted_cells(data)):
             found += _reread(data, cells, self._as_it_is)
@@ -863,6 +867,10 @@ def _reread(data: bytes, others: Sequence[tuple[int, int, bytes]], find: Find) -
 
 def _unescaped(escape: bytes) -> bytes:
     return html.unescape(escape.decode("ascii")).replace("\xa0", " ").encode()
+
+
+def _of_string(escape: re.Match[bytes]) -> bytes:
+    return {b"n": b"\n", b"r": b"\r", b"t": b"\t"}[escape[1]] if escape[1] else b" " if escape[2] else b"'"
 
 
 def _quoted_cells(data: bytes) -> list[tuple[int, int, bytes]]:
