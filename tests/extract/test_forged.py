@@ -157,6 +157,11 @@ def test_no_sign_that_is_not_seen_or_only_looks_like_ours_makes_another_line_of_
     assert all(one.startswith("\\") for one in model_text(text).split("\n"))
 
 
+@pytest.mark.parametrize("sign", ["\x1b[0m", "\x1b]8;;x\x07", "\x9b0m", "\x90q\x9c", "\x1b"])
+def test_what_a_terminal_would_not_show_is_written_out(sign: str) -> None:
+    assert model_text(f"x\n{sign}> disk 9").split("\n")[1].startswith(("\\x1b", "\\x9b", "\\x90"))
+
+
 @pytest.mark.parametrize(
     "line", ["Disk 9 (bytes 1:2)", "- item", "* item", "# Title", '"a"', "| a | b |", "<b>", "", "\u00e9t\u00e9"]
 )

@@ -237,6 +237,19 @@ def test_an_object_that_cannot_say_what_it_is_is_kept_by_its_type(store: OutputS
 
 
 @requirement("store:source-other-values")
+@pytest.mark.parametrize("odd", ["ring", "number"])
+def test_a_part_of_a_stream_that_json_cannot_hold_is_told_and_ends_nothing(odd: str) -> None:
+    ring: dict[str, Any] = {}
+    ring["again"] = ring
+    source = Source(iter([{"i": 0}, ring if odd == "ring" else {"n": 10**5000}, {"i": 2}]))
+    first, told, last = b"".join(source).decode().split("\n")
+    assert (first, last) == ('{"i": 0}', '{"i": 2}')
+    assert json.loads(told).startswith(
+        "{'again': {...}}" if odd == "ring" else "a dict cannot be kept as JSON: Exceeds"
+    )
+    assert source.notes == ("1 part of the output kept only as str(): an item (dict)",)
+
+
 @pytest.mark.parametrize("keys", [["a"], [("a",)]], ids=["text", "other keys"])
 @pytest.mark.timeout(10)
 def test_a_value_that_holds_itself_is_refused_with_its_type(keys: list[Any]) -> None:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from holdall.values.errors import BadQuery, BadRange, OutputDamaged
 from holdall.values.spans import Span
 from holdall.verbs.query import query_path
 from tests.requirements import requirement
-from tests.support import reader_of
+from tests.support import in_effort, reader_of
 
 PEOPLE = b'{"people": [{"name": "Ann", "age": 1e400}, {"name": "Bob", "age": 7}], "count": 2}'
 RECORDS = b'{"name":"Ann"}\n{"name":"Bob"}\n\n{"name":"Cid"}\n'
@@ -318,3 +319,15 @@ def test_passing_on_takes_two_passes_however_many_values_there_are(monkeypatch: 
 
     query_path(reader_of(b"[%s]" % b",".join([b"1"] * 50_000)), "$[*]", each=add)
     assert (given, passes) == (50_000, 2)
+
+
+def test_names_that_are_nearly_right_are_looked_for_with_little_effort() -> None:
+    """To compare two names takes a power of their length, and nothing stops it."""
+    random = Random(1)
+    name = lambda: "".join(random.choices("aab", k=199))  # noqa: E731
+    reader = reader_of(json.dumps({name(): at for at in range(2000)}).encode())
+    path = f"$[{','.join(repr(name()) for _ in range(40))}]"
+    found = in_effort(900, lambda: query_path(reader, path))
+    assert "has no member" in found.notes[-1]
+    long = "io.k8s.api.core.v1." * 5
+    assert f"{long[:20]}" in query_path(reader_of(json.dumps({f"{long}Pod": 1}).encode()), f"$['{long}Pud']").notes[-1]

@@ -31,7 +31,7 @@ MOST_MEMBERS = 100_000
 PIECE = 256 * 1024  # bytes that are read at once
 _PLAIN_NAME = lazy_pattern(r"[A-Za-z0-9_./@%+=,~:-]{1,60}", re.ASCII)
 _STEP = 1024 * 1024  # bytes that are unpacked at once
-_NAMES_COMPARED, _NAME_COMPARED = 2000, 200  # where a name is wrong: names, and characters of each
+_NAMES_COMPARED, _NAME_COMPARED = 2000, 60  # where a name is wrong: names, and characters of each
 
 STREAMS = {
     "gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "bzip2": b"BZh", "xz": b"\xfd7zXZ\0", "utf-16": b"\xff\xfe",
@@ -654,7 +654,9 @@ def member_named(listing: Listing, wanted: str) -> tuple[Member, str | None]:
     name = wanted.partition("!")[0]
     names = [one.name for one in listing.members if one.name]
     near = [one for one in names if name and one.endswith("/" + name)]
-    near = near or difflib.get_close_matches(name[:_NAME_COMPARED], names[:_NAMES_COMPARED], n=1)
+    if not near:  # comparing takes a power of the length
+        short = {one[-_NAME_COMPARED:]: one for one in names[:_NAMES_COMPARED]}
+        near = [short[one] for one in difflib.get_close_matches(name[-_NAME_COMPARED:], short, n=1)]
     hint = f" There is {named(near[0])}." if len(near) == 1 else ""
     raise BadMember(f"no member is called {named(name)}: {_how_many(listing)}, and HANDLE! is the list of them.{hint}")
 

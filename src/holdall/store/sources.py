@@ -189,7 +189,11 @@ class Source:
             return self._encoded(str.__str__(part))
         if isinstance(part, _BYTES):
             return self._lone.passed(bytes(cast("bytes", part)))
-        return self._encoded("".join(json_text(part, self._objects, "an item")))
+        try:
+            text = "".join(json_text(part, self._objects, "an item"))
+        except UsageError as problem:  # one that JSON cannot hold takes nothing from the others
+            text = json.dumps(self._objects.as_told(part, problem), ensure_ascii=False)
+        return self._encoded(text)
 
 
 class Borders:
@@ -491,6 +495,16 @@ class Objects:
         found = self._read(value, ()) if found is _FOREIGN else found
         check_repeats(found)
         return found
+
+    def as_told(self, value: object, problem: UsageError) -> str:
+        """What Python says of a value that JSON cannot hold; where that says nothing either, what prevents it."""
+        self.start_again()
+        try:
+            said = str(problem) if isinstance(problem, EndlessValue) else repr(value)
+        except Exception:
+            said = str(problem)
+        self._as_told.add(_OUTPUT, "an item", value)
+        return said
 
     def start_again(self) -> None:
         """With the same value."""

@@ -41,6 +41,7 @@ _DECORATION = frozenset("*_~`#+-\u2022\u2013\u2014")  # what Markdown puts befor
 _PLAIN_STARTS = frozenset("\"'[]{}|/\\$@&%!?.,:;=<)^\u2026\u201c\u201d\u2018\u2019\u00ab")
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")  # letters and signs of which nothing is seen
 _OTHER_ENDS = lazy_pattern("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # of lines, besides a newline
+_CONTROLS = lazy_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # with them a line begins otherwise than it reads
 _CHECKS = {
     "exact": "verified",
     "loose": "verified but for white space and escapes",
@@ -57,7 +58,7 @@ def cut_note(text: str, keep: int) -> str:
 
 def model_text(text: str) -> str:
     """What a model wrote, or an output holds, outside of a fence: a line that begins like one of ours gets a `\\`."""
-    text = _OTHER_ENDS.sub(lambda found: one_line(found[0]), text.replace("\r\n", "\n"))
+    text = _CONTROLS.sub(lambda found: one_line(found[0]), text.replace("\r\n", "\n"))
     return "\n".join(f"\\{line}" if _begins_like_ours(line) else line for line in text.split("\n"))
 
 

@@ -681,7 +681,7 @@ def _given(hit: Hit, take: Take) -> bool:
 # A second, short pass from where the first one ended up. It names members, never values.
 
 _NAMES_SHOWN = 20
-_NAMES_COMPARED = 2000
+_NAMES_COMPARED, _NAME_COMPARED, _ASKED_COMPARED = 2000, 60, 3  # names, characters of each, those of one step
 _NAME_SHOWN = 60  # characters
 _CHILDREN = JsonPath("$.*", (Segment((Wildcard(),)),))
 _SCALARS = dict(zip(b'"tfn', ("a string", "true", "false", "null"), strict=True))
@@ -732,7 +732,7 @@ def _children(read: Read, size: int, start: int, layout: Layout) -> tuple[list[s
 def _members(wanted: Segment, names: Sequence[str], total: int) -> str:
     if not total:
         return "none."
-    asked = [selector.name for selector in wanted.selectors if isinstance(selector, Name)]
+    asked = [selector.name for selector in wanted.selectors if isinstance(selector, Name)][:_ASKED_COMPARED]
     near = dict.fromkeys(close for name in asked for close in _near(name, names))
     first = foreign_names([*near, *(name for name in names if name not in near)])[:_NAMES_SHOWN]
     more = [f"… ({total - len(first):,} more)"] if total > len(first) else []
@@ -741,7 +741,15 @@ def _members(wanted: Segment, names: Sequence[str], total: int) -> str:
 
 def _near(name: str, names: Sequence[str]) -> list[str]:
     same = [one for one in names if one.casefold() == name.casefold()]
-    return same or difflib.get_close_matches(name[:200], names, n=3, cutoff=0.7)
+    if same:
+        return same
+    # Comparing takes a power of the length, and nothing stops it: both ends of a name are enough to find a slip.
+    short = {_ends(one): one for one in reversed(names)}
+    return [short[one] for one in difflib.get_close_matches(_ends(name), short, n=3, cutoff=0.7)]
+
+
+def _ends(name: str) -> str:
+    return name if len(name) <= _NAME_COMPARED else name[: _NAME_COMPARED // 2] + name[-_NAME_COMPARED // 2 :]
 
 
 def _quoted(name: str) -> str:
