@@ -45,6 +45,32 @@ async def test_the_page_of_an_output_lists_what_was_asked_answered_and_which_byt
     assert "<dt>lines</dt>" in read
 
 
+async def test_what_a_call_that_waited_was_asked_and_answered_is_with_each_output_that_it_told(home: Path) -> None:
+    async def slow() -> str:
+        await asyncio.sleep(0.05)
+        return "slowly\n"
+
+    async with Holdall.open(home=str(home), session="s", settings=Settings(slow_after_seconds=0.01)) as bag:
+        first, second = [await bag.run(slow, tool="slow") for _ in range(2)]
+        answer = await bag.call("wait_for_tool_output", {"all": True, "timeout": 60})
+        await bag.call("wait_for_tool_output", {"handle": first.handle, "pattern": "of-an-output"})
+        waited = [event for event in bag.records.events() if event.data.get("name") == "wait_for_tool_output"]
+        bag.journal.record("called", tool="wait_for_tool_output", call_id="w", outcome="answer")
+        output = f"/s/{bag.session.id}/o/{second.handle}"
+        session = bag.session
+    assert "slowly" in answer.text
+    assert [event.data["asked"] for event in waited if not event.handle] == [
+        {"all": True, "timeout": 60},
+        {"handle": first.handle},
+    ], "a pattern may be the words of an output, which would stay in this when it is removed"
+    with client(home) as browser:
+        page = browser.get(f"{output}/retrievals").text
+        calls = browser.get(f"/s/{session.id}/calls").text
+    assert "not recorded.</p>" not in page.replace("The words of the answer are not recorded", "")
+    assert "<dt>all</dt><dd><code>true</code>" in page
+    assert "timeout" in calls
+
+
 async def test_many_retrievals_come_in_pages_the_newest_first(home: Path) -> None:
     async with Holdall.open(home=str(home), session="s") as bag:
         facts = await bag.keep(TEXT, tool="fetch")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.background import Job
 from holdall.bag.core import Core, in_thread
-from holdall.bag.fetch import Fetch
+from holdall.bag.fetch import Fetch, asked_for
 from holdall.bag.journal import since
 from holdall.bag.messages import Messages
 from holdall.bag.run import Dispatch, Dispatched
@@ -317,7 +317,12 @@ class Background:
         And what writes the events of that.
         """
         core = self._core
-        events: list[dict[str, Any]] = [{}]  # of nothing: that one is no retrieval
+        # The first is of no output, and no retrieval; so no word that may be one of an output's is in it.
+        asked = asked_for(ask.options)
+        named = {"handle": ask.handle[:100]} if ask.handle else {}
+        events: list[dict[str, Any]] = [
+            {"asked": {**named, **{name: asked[name] for name in asked if name != "pattern"}}}
+        ]
 
         def note() -> None:
             events[0]["seconds"] = since(started)
@@ -339,7 +344,7 @@ class Background:
                 shown[facts.handle] = output
                 text = core.dialect.wait(replace(waited, outputs=shown))
                 of_it = {"tokens": core.count(output), "shown": [span.as_list() for span in spans]}
-                events.append({"handle": facts.handle, "tool": facts.origin.tool, **of_it})
+                events.append({"asked": asked, "handle": facts.handle, "tool": facts.origin.tool, **of_it})
         return Answer(text, handle=ask.handle), note
 
     # Inside

@@ -41,6 +41,7 @@ from holdall.web import output_data as asking
 from holdall.web.output_rows import WAYS, By, Place, Reader
 from holdall.web.state import render, state_of
 from holdall.wire.answers import told_difference
+from holdall.wire.verbs import WAIT
 
 # A tool call as the model saw it.
 #
@@ -194,6 +195,13 @@ def _about(events: Iterable[Event], handle: str) -> Iterator[Event]:
             yield replace(event, data={**event.data, **{way: own.get(way) for way in USED}})
 
 
+def _asking(events: Iterable[Event], handle: str) -> Iterator[Event]:
+    """The same, and each call that waited: it may tell several outputs, so it names none."""
+    for event in events:
+        waited = event.kind == "called" and event.tool == WAIT.tool and not event.handle
+        yield from (event,) if waited else _about((event,), handle)
+
+
 async def questions_about(bag: Holdall, facts: Facts) -> list[Question]:
     """Newest first."""
     asked = await asyncio.to_thread(lambda: _asked(_about(bag.records.events(), facts.handle)))
@@ -321,7 +329,7 @@ def _retrievals(events: Iterable[Event], handle: str, before: int | None) -> tup
     """An agent's log has a call after what it retrieved, in the same order."""
     count = 0
     found: deque[Retrieval] = deque(maxlen=_RETRIEVALS)
-    for event in _about(events, handle):
+    for event in _asking(events, handle):
         if event.kind in ("retrieved", "refused", "passed"):
             if before is not None and count >= before:
                 if count >= before + _RETRIEVALS:
