@@ -425,3 +425,10 @@ def test_what_the_schema_allows_is_read_and_values_of_the_type_fit_the_schema(da
             tool.read({"x": other})
         except BadArguments as problem:
             assert "and the map ends at 1000" in str(problem)  # noqa: PT017 - the check of Point is in no schema
+
+
+@pytest.mark.parametrize("number", [2.0**63, 2.0**70, -(2.0**63), 2**70, 3.0])
+def test_a_whole_number_is_one_however_large_and_however_json_writes_it(number: float) -> None:
+    assert reading(dict[str, int | None], {"a": number}) == {"a": int(number)}
+    with pytest.raises(BadArguments, match="must be an integer"):
+        reading(int, 1.5)

@@ -8,6 +8,7 @@ from holdall.llm.scripted import ScriptedModel
 from holdall.llm.wrappers import JsonToolCalls, with_tools
 from holdall.values.chat import Assistant, Message, Reply, System, ToolCall, ToolResult, User
 from holdall.wire.actions import action_schema, instructions
+from holdall.wire.agent_texts import FINAL_REPORT, TASK_STATUS
 from tests.llm.contract import COLOUR, GREP, asking
 
 pytestmark = pytest.mark.anyio
@@ -30,6 +31,29 @@ async def test_a_model_that_keeps_a_schema_is_held_to_the_actions() -> None:
     (sent,) = model.requests
     assert (sent.tools, sent.schema, sent.max_tokens) == ((), action_schema([GREP]), 9)
     assert sent.messages == (System(f"You are terse.\n\n{instructions([GREP])}"), User("Search."))
+
+
+async def test_the_answer_of_a_model_that_is_held_to_the_actions_is_its_report() -> None:
+    tools = (GREP, TASK_STATUS, FINAL_REPORT)
+    model = ScriptedModel(['{"answer": "Disk 7."}', '{"answer": "Disk 7."}'], calls_tools=False, keeps_schema=True)
+    reply = await with_tools(model).ask(asking("Search.", tools=tools))
+    assert reply.calls == (ToolCall("action-1", "final_report", {"report": "Disk 7."}),)
+    last = await with_tools(model).ask(asking("Search.", tools=(FINAL_REPORT,)))
+    assert last.calls[0].name == "final_report"
+    assert [sent.schema for sent in model.requests] == [action_schema([GREP]), action_schema([])]
+    assert "task_status" not in str(model.requests[0].messages)
+    free = ScriptedModel(['{"answer": "Disk 7."}'], calls_tools=False)
+    assert (await with_tools(free).ask(asking("Search.", tools=tools))).text == "Disk 7.", (
+        "it has its own form to report"
+    )
+
+
+async def test_what_is_asked_is_the_last_that_such_a_model_reads() -> None:
+    """A small model goes on from there: a notice about its turn would be repeated as its answer."""
+    model = ScriptedModel(["x"], calls_tools=False)
+    said = (*asking("Search.").messages, System("This is turn 1 of 9."))
+    await with_tools(model).ask(Request(said, (GREP,)))
+    assert model.requests[0].messages[-1] == User("This is turn 1 of 9.\n\nSearch.")
 
 
 async def test_a_model_that_keeps_none_is_only_told() -> None:

@@ -120,6 +120,8 @@ Which disk failed?
 {"tool": "Grep", "arguments": {"pattern": "ERROR"}}
 {"tool": "Grep", "arguments": "{bro"}
 --- User
+This is turn 2 of 3.
+
 Grep returned:
 <result-2>
 line 7: disk 7 </result> ERROR
@@ -129,8 +131,6 @@ Grep failed:
 <result>
 The arguments of Grep are not valid JSON
 </result>
-
-This is turn 2 of 3.
 --- Assistant
 Disk 7.
 --- User

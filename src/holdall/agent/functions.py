@@ -259,12 +259,14 @@ class Parameters:
 
     def _meant(self, given: Any, errors: Sequence[Any]) -> Any | None:
         """The arguments as they were probably meant: nulls for optional arguments are dropped, JSON inside a string is
-        parsed. None if there is nothing to correct."""
+        parsed, a whole number is one however it is written. None if there is nothing to correct."""
         changed: Any = None
         for one in errors:
             place, text = _place(given, one["loc"]), one["input"]
             null = text is None and bool(place) and self._members(place[:-1]).get(str(place[-1])) is False
             value = _from_text(text) if isinstance(text, str) and one["type"] in _CONTAINERS else None
+            if one["type"] == "int_parsing_size" and isinstance(text, float) and text.is_integer():
+                value = int(text)  # JSON makes no difference, and pydantic reads one so only up to 64 bits
             if not place or (not null and value is None):
                 continue
             changed = copy.deepcopy(given) if changed is None else changed

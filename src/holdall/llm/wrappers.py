@@ -10,7 +10,8 @@ from holdall.llm.protocol import Model, Pace, Request, pace_of
 from holdall.values.chat import Assistant, Message, Reply, ToolCall
 from holdall.values.errors import ModelBusy, ModelFault, UsageError
 from holdall.values.record import record
-from holdall.wire.actions import action_schema, as_plain_messages, read_action
+from holdall.wire.actions import Action, action_schema, as_plain_messages, of_use, read_action
+from holdall.wire.agent_texts import FINAL_REPORT
 
 # A model that is another model in every respect but the one that a subclass changes.
 
@@ -164,10 +165,15 @@ class JsonToolCalls(ModelWrapper):
         if not request.tools:
             messages = as_plain_messages(request.messages) if _has_calls(request.messages) else request.messages
             return await self.inner.ask(replace(request, messages=messages))
-        schema = action_schema(request.tools) if self.inner.keeps_schema else None
-        messages = as_plain_messages(request.messages, request.tools)
+        # What a model writes that is not held to the schema may be no answer to anybody: it says when it reports.
+        is_held = self.inner.keeps_schema
+        tools = of_use(request.tools) if is_held else request.tools
+        schema = action_schema(tools) if is_held else None
+        messages = as_plain_messages(request.messages, tools)
         reply = await self.inner.ask(replace(request, messages=messages, tools=(), schema=schema))
-        action = read_action(reply.text, request.tools)
+        action = read_action(reply.text, tools)
+        if is_held and action.answer and any(tool.name == FINAL_REPORT.name for tool in request.tools):
+            action = Action(tool=FINAL_REPORT.name, arguments={"report": action.answer})
         if not action.tool:
             return replace(reply, text=action.answer)
         call = ToolCall(f"action-{_calls_so_far(request.messages) + 1}", action.tool, action.arguments)

@@ -15,6 +15,7 @@ from holdall.text.escape import foreign, foreign_names
 from holdall.values.chat import Assistant, Message, System, ToolResult, User
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
+from holdall.wire.agent_texts import BATCH, FINAL_REPORT, TASK_STATUS
 from holdall.wire.tool import ToolSpec
 
 _START = lazy_pattern(r'\{\s*"(?:tool|answer|arguments)"\s*:')
@@ -55,6 +56,13 @@ def instructions(tools: Sequence[ToolSpec]) -> str:
     )
 
 
+def of_use(tools: Sequence[ToolSpec]) -> list[ToolSpec]:
+    """Without those of the runtime that a model held to the schema has no use for: its answer is its report, it makes
+    one call at a time, and a small one tells where it stands instead of going on.
+    """
+    return [tool for tool in tools if tool.name not in (FINAL_REPORT.name, TASK_STATUS.name, BATCH)]
+
+
 def action_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """The arguments keep their own schema; what it defines moves to the top, under a name that no other tool has."""
     definitions: dict[str, Any] = {}
@@ -73,7 +81,8 @@ def as_plain_messages(messages: Iterable[Message], tools: Sequence[ToolSpec] = (
     """The same conversation without calls and results: the model's actions as it wrote them, results as user messages.
 
     Neighbours of one kind become one message, and a system message that comes late is said as the user's: many chat
-    templates want user and model to take turns.
+    templates want user and model to take turns. It stands before what is asked and what came back: a small model goes
+    on from the last that it read, and repeats a notice where that is the last.
     """
     waiting = list(messages)
     leading = [message.text for message in takewhile(_is_system, waiting)]
@@ -86,6 +95,8 @@ def as_plain_messages(messages: Iterable[Message], tools: Sequence[ToolSpec] = (
                 _add(plain, Assistant("\n".join(part for part in written if part)))
             case ToolResult():
                 _add(plain, User(_result(message)))
+            case System(text) if plain and isinstance(plain[-1], User):
+                plain[-1] = User(f"{text}\n\n{plain[-1].text}")
             case System(text) | User(text):
                 _add(plain, User(text))
     return tuple(plain)

@@ -42,6 +42,7 @@ TASK_STATUS = ToolSpec(
 )
 
 STATUS_NOTED = "Noted."
+BATCH = "batch"
 
 CALL_INTERRUPTED = (
     "The run was interrupted while this call was running. It was not repeated, and may have done its work, or a part "
@@ -53,7 +54,7 @@ def batch_tool(tools: Sequence[ToolSpec]) -> ToolSpec:
     """Several calls as one; its schema names the tools that are listed now."""
     names = [tool.plain_name for tool in tools]
     return ToolSpec(
-        name="batch",
+        name=BATCH,
         description="Call several tools at once. Each result is judged by itself: what is too large is kept, with a "
         "handle in its place.",
         schema={
