@@ -76,6 +76,30 @@ async def test_what_another_process_fetches_is_seen_here(tmp_path: Path) -> None
         assert (await bag.counters()).retrievals == {"read": 2}
 
 
+async def test_what_the_verbs_give_for_a_model_counts_its_tokens_and_what_a_program_reads_does_not(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as bag:
+        log, rows = (await bag.keep(LOG)).handle, (await bag.keep([{"n": n} for n in range(300)])).handle
+        later = (await bag.keep([{"n": n} for n in range(3, 300)])).handle
+        expected = bag.core.count((await bag.read(log)).text)
+        assert expected > 1_000
+        assert (await bag.counters()).retrieved_tokens == expected
+        expected += bag.core.count("\n".join(one.text for one in (await bag.grep(log, "ERROR")).matches))
+        assert (await bag.counters()).retrieved_tokens == expected
+        for verb, given in (
+            ("grep", {"pattern": "(ERROR|INFO)", "group": True}), ("tail", {}), ("query", {"path": "$[*].n"}),
+            ("query", {"sql": "select n from t"}), ("diff", {"other": later}),
+        ):  # fmt: skip
+            before = (await bag.counters()).retrieved_tokens
+            found = await getattr(bag, verb)(rows if verb in ("query", "diff") else log, **given)
+            told = json.dumps(found.to_json())
+            assert before < (await bag.counters()).retrieved_tokens < before + bag.core.count(told), verb
+        before = (await bag.counters()).retrieved_tokens
+        await bag.read(log, bounded=False)
+        assert (await bag.counters()).retrieved_tokens == before
+
+
 @requirement("watch:logs", "measure:escape-logs")
 async def test_whatever_is_counted_is_logged_on_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with opened(tmp_path) as bag:

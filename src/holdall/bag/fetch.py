@@ -306,15 +306,23 @@ class Fetch:
         bounds = self._core.bounds() if bounded else replace(self._core.bounds(bounded=False), whole=True)
         found = await self.carry_out(Ask(verb, handle, options), bounds)
         if bounded:
-            self.count(verb, options, found)
+            self.count(verb, options, found, tokens=self._core.count(_text_in(found)))
         return found
 
-    def count(self, verb: str, options: Mapping[str, Any], found: Fetched, shown: Sequence[Span] | None = None) -> None:
+    def count(
+        self,
+        verb: str,
+        options: Mapping[str, Any],
+        found: Fetched,
+        shown: Sequence[Span] | None = None,
+        tokens: int | None = None,
+    ) -> None:
         """The ledger is told of an answer, unless a person reads it; of the bytes in it, or those that are `shown`."""
         if self._core.journal.reader:
             return
         first, *rest = seen_by(found)
         first |= {} if shown is None else {"shown": [one.as_list() for one in shown]}
+        first |= {} if tokens is None else {"tokens": tokens}
         for data in (first, *rest):
             self._core.journal.record("retrieved", verb=verb, asked=asked_for(options), **data)
         self.record_also(found, verb)
@@ -360,6 +368,24 @@ def asked_for(given: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in itertools.islice(given.items(), _MOST_OPTIONS)
         if name not in ("handle", "refId", "id") and value is not None and value is not False
     }
+
+
+def _text_in(found: Fetched) -> str:
+    """All that is in it of an output. What a program writes around that for its model, nobody else knows."""
+    match found:
+        case Passage():
+            return found.text
+        case Found():
+            groups = [f"{group.value} {group.count}" for group in found.groups]
+            return "\n".join(
+                [*(line for one in found.matches for line in (*one.before, one.text, *one.after)), *groups]
+            )
+        case Table():
+            return "\n".join("\t".join(map(str, row)) for row in (found.columns, *found.rows))
+        case Nodes():
+            return "\n".join(node.text for node in found.nodes)
+        case Difference():
+            return "\n".join(side.text for one in found.changes for side in (one.before, one.after) if side)
 
 
 def seen_by(found: Fetched) -> list[dict[str, Any]]:

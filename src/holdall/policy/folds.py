@@ -132,6 +132,8 @@ class Ledger:
 @record(frozen=False)
 class Counters:
     """`tokens_kept_out` are those of the outputs that were kept, less those of what stood in their place.
+    `retrieved_tokens` are those of the answers of tools, and of what the verbs of the library gave for a model; what a
+    command printed is not in it.
 
     What was shown to a person is out of no model's context: of `kept`, `kept_for_people` are such.
     """
