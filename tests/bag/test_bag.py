@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from holdall import (
     MemoryStore,
     Nodes,
     OutputExpired,
+    OutputMissing,
     Sessions,
     Settings,
     StoreFault,
@@ -524,6 +526,27 @@ async def test_what_is_forgotten_is_gone_and_says_so(tmp_path: Path, memory: boo
         assert (await bag.read(second.handle, lines=(1, 1))).text == "line 0\n"
         assert (await bag.forget(second.handle)).freed_bytes == len(text)
         assert [event.handle for event in bag.history() if event.kind == "removed"] == [first.handle, second.handle]
+
+
+@requirement("store:folder-removed")
+@pytest.mark.parametrize("which", ["home", "session"])
+async def test_a_handle_that_was_shown_is_told_to_be_gone_also_where_its_folder_was_made_anew(
+    tmp_path: Path, which: str
+) -> None:
+    async with opened(tmp_path) as bag:
+        lost = await bag.keep(LOG, tool="fetch", call_id="c1")
+        shutil.rmtree(tmp_path / "home" / ("" if which == "home" else f"session-{bag.session.id}"))
+        new = await bag.keep("another output", tool="fetch")
+        for one in (lost.handle, lost.long_handle, "c1"):
+            for fetch in (bag.read, bag.show, bag.coverage, bag.forget):
+                with pytest.raises(OutputMissing, match=f"output {lost.handle} are gone: .* removed from the store"):
+                    await fetch(one)
+        told = await bag.call("context_grep", {"handle": lost.handle, "pattern": "ERROR"})
+        assert f"output {lost.handle} are gone" in told.text
+        listed = [(one.handle, one.state) for one in await bag.outputs()]
+        assert listed == [(lost.handle, "unreadable"), (new.handle, "ready")]
+        with pytest.raises(UnknownHandle):
+            await bag.read("zzzz")
 
 
 async def test_slow_verbs_of_one_session_stop_no_other_and_wait_for_each_other(tmp_path: Path) -> None:

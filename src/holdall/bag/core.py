@@ -14,7 +14,7 @@ import threading
 import time
 import unicodedata
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -36,13 +36,15 @@ from holdall.values.chat import Reply
 from holdall.values.errors import (
     HoldallError,
     NoModel,
+    OutputMissing,
     SessionClosed,
     SessionForked,
     StoreFault,
     ToolRaised,
+    UnknownHandle,
     UsageError,
 )
-from holdall.values.handles import MEMBER
+from holdall.values.handles import MEMBER, Foreign, Long, Short, parse
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
 from holdall.values.settings import Settings, ToolPolicy
@@ -400,11 +402,53 @@ class Core:
         most = self.settings.unpack_max_bytes
         opening = self.shared.readers.lease(self.session, handle, facts, most_unpacked=most, pages=self._pages)
         with contextlib.ExitStack() as opened:
-            with within(self.settings.query_seconds if MEMBER in handle else inf):  # to unpack it
+            with (
+                self.known_here(),
+                within(self.settings.query_seconds if MEMBER in handle else inf),  # to unpack it
+            ):
                 reader = opened.enter_context(opening)
             if reader.facts.packed is not None:
                 self.journal.note_member(reader.facts)
             yield reader
+
+    def resolve(self, reference: str) -> Facts:
+        """The output that this names."""
+        with self.known_here():
+            return self.store.resolve(self.session, reference)
+
+    @contextlib.contextmanager
+    def known_here(self) -> Generator[None]:
+        """Of what was kept here the store may know nothing any more: a folder that was removed is made anew by the next
+        output. Whoever was shown such a handle is told that it is gone.
+        """
+        try:
+            yield
+        except UnknownHandle as unknown:
+            lost = next((one for one in list((self._kept or {}).values()) if self._names(unknown.handle, one)), None)
+            if lost is None:
+                raise
+            raise OutputMissing(lost.handle) from unknown
+
+    def _names(self, reference: str, facts: Facts) -> bool:
+        match parse(reference, session=self.session.id):
+            case Short(handle):
+                return handle == facts.handle or reference == facts.origin.call_id
+            case Long(_, id):
+                return id == facts.id
+            case Foreign(text):
+                return text == facts.origin.call_id
+
+    def outputs(self) -> Sequence[Facts]:
+        """All that the session has kept; of what the store has forgotten, that it was there."""
+        known = list((self._kept or {}).values())  # before the look: what comes later is not lost
+        found = self.store.outputs(self.session)
+        there = {one.handle for one in found}
+        lost = [
+            replace(one, state="unreadable", error=str(OutputMissing(one.handle)))
+            for one in known
+            if one.handle not in there
+        ]
+        return sorted([*found, *lost], key=lambda facts: (facts.place, facts.handle)) if lost else found
 
     def _pages(self, reader: OutputReader, wanted: str) -> Iterator[bytes]:
         from holdall.sql.pdf import pages_of  # noqa: PLC0415 - few outputs are PDFs

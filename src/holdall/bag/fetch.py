@@ -219,7 +219,7 @@ class Fetch:
     async def show(self, handle: str) -> Facts:
         """What is known of an output, or of a member of it: its tool, measures, state."""
         try:
-            return await asyncio.to_thread(self._core.store.resolve, self._core.session, handle)
+            return await asyncio.to_thread(self._core.resolve, handle)
         except UnknownHandle:
             if MEMBER not in handle:
                 raise
@@ -227,7 +227,7 @@ class Fetch:
 
     async def outputs(self) -> Sequence[Facts]:
         """Everything that the session has kept, tombstones too, oldest first."""
-        return await asyncio.to_thread(self._core.store.outputs, self._core.session)
+        return await asyncio.to_thread(self._core.outputs)
 
     async def find(
         self, handle: str, *, lines: Range | None = None, bytes: Range | None = None, chars: Range | None = None
@@ -298,7 +298,7 @@ class Fetch:
         """Wakes when the output is written to or has ended, by any process. Close it."""
         core = self._core
         core.check_open()
-        return await asyncio.to_thread(lambda: core.store.watch(core.store.resolve(core.session, handle)))
+        return await asyncio.to_thread(lambda: core.store.watch(core.resolve(handle)))
 
     # Inside
 

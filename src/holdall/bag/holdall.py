@@ -381,7 +381,8 @@ class Holdall(KeptNames):
 
         The transcript of an agent is not changed: it goes with its session (`care.remove_session`).
         """
-        removed = await asyncio.to_thread(remove_outputs, self.store, self.session, [handle], self.journal)
+        with self.core.known_here():
+            removed = await asyncio.to_thread(remove_outputs, self.store, self.session, [handle], self.journal)
         for facts in removed.removed:
             self.core.drop(facts.handle)
         return removed

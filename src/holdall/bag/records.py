@@ -137,7 +137,7 @@ class Records:
         """The ledger of one output or member: what was shown to the model, scanned for it, passed on by reference."""
         self._core.check_open()
         outer, mark, member = handle.partition(MEMBER)
-        facts = await asyncio.to_thread(self._core.store.resolve, self._core.session, outer)
+        facts = await asyncio.to_thread(self._core.resolve, outer)
         return await asyncio.to_thread(self._core.journal.coverage, f"{facts.handle}{mark}{member}")
 
     async def counters(self) -> Counters:
