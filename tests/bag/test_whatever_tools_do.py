@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -316,6 +316,46 @@ async def test_a_tool_that_raises_a_cancellation_of_its_own_has_failed_and_its_t
             odd, good = turn.run(call), turn.run(slow)
         assert odd.result.is_error
         assert good.content == SECRET
+
+
+@pytest.mark.parametrize("lines", [1, 3_000, 30_000])
+async def test_a_stream_that_raises_a_cancellation_of_its_own_has_failed_with_what_there_was(
+    tmp_path: Path, lines: int
+) -> None:
+    expected = "".join(f"row {n}\n" for n in range(lines))
+
+    async def cancelled_inside() -> None:
+        waits = asyncio.ensure_future(asyncio.Event().wait())
+        waits.cancel()
+        await waits
+
+    async def yields() -> AsyncIterator[str]:
+        for line in expected.splitlines(keepends=True):
+            yield line
+        await cancelled_inside()
+
+    async def writes(writer: Any) -> None:
+        writer.write(expected)
+        await cancelled_inside()
+
+    def plain() -> Iterator[str]:
+        yield expected
+        raise asyncio.CancelledError
+
+    async with opened(tmp_path) as bag:
+        calls = [bag.run(yields, tool="a"), bag.run(writes, tool="b"), bag.run(plain, tool="c")]
+        calls += [bag.take(yields(), tool="d"), bag.take(plain(), tool="e")]
+        for call in calls:
+            taken = await call
+            assert taken.is_error
+            if isinstance(taken, Kept):
+                assert taken.artifact.state == "failed"
+                assert await whole(bag, taken.handle) == expected.encode()
+            else:
+                assert (lines, taken.text.splitlines()[0]) == (1, "row 0")
+                assert "ancelled" in taken.text
+        told = await bag.take(cancelled_inside(), tool="f")
+        assert (told.is_error, told.text) == (True, "CancelledError")
 
 
 async def test_a_plain_iterator_without_an_end_stops_when_its_call_is_cancelled(tmp_path: Path) -> None:

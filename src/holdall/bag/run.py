@@ -936,14 +936,14 @@ class Dispatch:
             if facts is not None:
                 return stored(self._core, facts, replace(one.origin, is_error=one.origin.is_error or bool(one.error)))
         if sink.fault is not None and not sink.is_empty:
-            has_failed = isinstance(outcome, Exception)
+            has_failed = isinstance(outcome, BaseException)
             origin = replace(one.origin, is_error=one.origin.is_error or has_failed)
             prepared = await prepare(self._core, sink.joined(), origin)
-            ended = self._reason(one, outcome) if isinstance(outcome, Exception) else ""
+            ended = self._reason(one, outcome) if isinstance(outcome, BaseException) else ""
             return replace(prepared, fault=sink.fault, total=sink.total, ended=ended)
         if isinstance(outcome, Streamed):
             return await prepare(self._core, sink.streamed(), sink.named(one.origin))
-        if isinstance(outcome, CommandFailed) or (isinstance(outcome, Exception) and not sink.is_empty):
+        if isinstance(outcome, CommandFailed) or (isinstance(outcome, BaseException) and not sink.is_empty):
             # What it wrote before it failed is its output; how it failed is told after it.
             wrote = sink.joined()
             said = after_written(wrote, f"\n[{_more_than_reason(outcome) or _reason(outcome)}]")

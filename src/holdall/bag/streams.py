@@ -3,6 +3,7 @@
 Nothing is read twice and nothing is dropped: the part read so far comes first.
 """
 
+import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
@@ -76,7 +77,7 @@ def steady(parts: Iterator[object]) -> Iterator[object]:
     try:
         for part in parts:
             yield with_an_end(part)
-    except SystemExit as problem:
+    except (SystemExit, asyncio.CancelledError) as problem:  # nobody can cancel a thread
         raise ToolRaised(problem) from problem
 
 
@@ -86,6 +87,16 @@ async def steady_later(parts: AsyncIterable[object]) -> AsyncIterator[object]:
             yield with_an_end(part)
     except SystemExit as problem:
         raise ToolRaised(problem) from problem
+    except asyncio.CancelledError as problem:
+        if cancelled_itself():
+            raise ToolRaised(problem) from problem
+        raise
+
+
+def cancelled_itself() -> bool:
+    """Whether a tool raised it: what it waited for was cancelled, and not this task."""
+    task = asyncio.current_task()
+    return task is not None and not task.cancelling()
 
 
 def _pieces(file: Any) -> Iterator[object]:

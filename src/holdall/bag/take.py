@@ -594,6 +594,10 @@ async def _awaited(output: Awaitable[object]) -> object:
         return await output
     except (Exception, SystemExit) as problem:
         return problem
+    except asyncio.CancelledError as problem:
+        if streams.cancelled_itself():
+            return problem
+        raise
 
 
 def _is_stream(value: object) -> bool:

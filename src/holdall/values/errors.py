@@ -509,5 +509,5 @@ class ToolRaised(RuntimeError):
     """A tool raised what would end the program, or what no future can carry; it is the cause of this."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(f"the tool raised {type(error).__name__}: {error}")
+        super().__init__(f"the tool raised {type(error).__name__}: {error}".removesuffix(": "))
         self.__cause__ = error
