@@ -80,6 +80,12 @@ class Job:
             self._ended.set_result(None)
 
 
+def is_cancelled() -> bool:
+    """Whether this task is being cancelled. Else a CancelledError says that what it waits for was."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
 class _OneTurn:
     """`asyncio.sleep(0)` without its two frames."""
 

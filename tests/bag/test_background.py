@@ -794,6 +794,40 @@ async def test_a_call_that_swallows_its_cancellation_is_left_alone_and_counts_as
         assert (await bag.show(taken.handle)).measure.bytes == 0, "what comes too late is dropped"
 
 
+@pytest.mark.parametrize("why", ["", "the user pressed stop"])
+async def test_when_all_calls_are_aborted_those_who_wait_for_one_are_told_and_go_on(tmp_path: Path, why: str) -> None:
+    writing, silent = asyncio.Event(), Slow()
+
+    async def writes(writer: Any) -> None:
+        writer.write("as far as it came\n")
+        writing.set()
+        await asyncio.Event().wait()
+
+    async def done() -> str:
+        return LOG
+
+    async def agent(bag: Holdall) -> list[Any]:
+        async with bag.turn(window=100_000) as turn:
+            calls = [turn.run(call, tool="t") for call in (done, writes, silent)]
+        return [call.result for call in calls]
+
+    async with opened(tmp_path) as bag:
+        task = asyncio.ensure_future(agent(bag))
+        await writing.wait()
+        await silent.started.wait()
+        await bag.jobs.abort(why=why)
+        whole, part, nothing = await task
+        assert isinstance(whole, Kept)
+        assert not whole.is_error
+        assert isinstance(part, Kept)
+        assert (part.artifact.state, part.artifact.error, part.is_error) == ("cancelled", why or "cancelled", True)
+        assert "It is not whole (cancelled" in part.text
+        assert (await bag.read(part.handle)).text == "as far as it came\n"
+        assert nothing.is_error
+        assert ("cancelled: " + why if why else "cancelled") in nothing.text
+        assert (await bag.counters()).kept == len(await bag.outputs())
+
+
 async def test_a_thousand_cancellations_at_once_end_everything(tmp_path: Path) -> None:
     calls = [Slow() for _ in range(1000)]
     async with fast_clock(tmp_path, max_background_calls=1000, slow_after_seconds=60.0) as bag:

@@ -22,7 +22,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any, cast
 
-from holdall.background import CallTimeout, Job, Jobs, on_loop
+from holdall.background import CallTimeout, Job, Jobs, is_cancelled, on_loop
 from holdall.bag import streams
 from holdall.bag.core import Core, in_thread
 from holdall.bag.messages import Messages
@@ -845,9 +845,12 @@ class Dispatch:
     def _as_told(self, outcome: BaseException) -> BaseException:
         """What is raised of a call that was cancelled. Who waits for one while somebody else ends the session has not
         been cancelled, and is not told so."""
-        task, ends = asyncio.current_task(), self._core.is_closed or self._core.ending is not None
-        is_own = task is None or task.cancelling() > 0
-        return SessionClosed() if isinstance(outcome, asyncio.CancelledError) and ends and not is_own else outcome
+        is_told = isinstance(outcome, asyncio.CancelledError) and self._is_ending and not is_cancelled()
+        return SessionClosed() if is_told else outcome
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._core.is_closed or self._core.ending is not None
 
     async def raced(self, one: Dispatched) -> Prepared | Running | Ended:
         """What it gave, measured; or the notice that it continues. A plain text, or a result of one, as it is."""
@@ -924,17 +927,27 @@ class Dispatch:
     async def _prepared(self, one: Dispatched) -> Prepared:
         """Of a call that has ended before the clock."""
         outcome, sink = one.job.outcome, one.sink
-        if isinstance(outcome, asyncio.CancelledError) and one.job.ending is not None:
-            if self.cut_off or not one.sink.is_empty:
-                await asyncio.to_thread(self._keep_cancelled, one, "")
-            # Else nobody has cancelled it: the tool itself raised that, and it is an error like others.
-            raise self._as_told(outcome)
+        # Else nobody has cancelled it: the tool itself raised that, and it is an error like others.
+        is_cut_off = one.job.ending == "aborted" and (outcome is None or isinstance(outcome, asyncio.CancelledError))
+        if is_cut_off:
+            outcome = asyncio.CancelledError()  # also of one that was left alone
+            is_kept = bool(self.cut_off) or not sink.is_empty
+            if is_cancelled() or self._is_ending:
+                if is_kept:
+                    await asyncio.to_thread(self._keep_cancelled, one, "")
+                raise self._as_told(outcome)
+            # Whoever waits for it goes on, and is told.
+            if is_kept:
+                await asyncio.to_thread(sink.begin)
         if sink.handle:
             await self._ended_text(one)
-            state = after("running", "raised" if one.error else _step_of(outcome))
+            state = "cancelled" if is_cut_off else after("running", "raised" if one.error else _step_of(outcome))
             facts = await asyncio.to_thread(self._finished, one, state)
             if facts is not None:
-                return stored(self._core, facts, replace(one.origin, is_error=one.origin.is_error or bool(one.error)))
+                if is_cut_off and one.messages is not None:
+                    one.messages.keep_with(self._core.store, self._core.session, facts)
+                has_failed = is_cut_off or one.origin.is_error or bool(one.error)
+                return stored(self._core, facts, replace(one.origin, is_error=has_failed))
         if sink.fault is not None and not sink.is_empty:
             has_failed = isinstance(outcome, BaseException)
             origin = replace(one.origin, is_error=one.origin.is_error or has_failed)
@@ -952,6 +965,8 @@ class Dispatch:
             return replace(prepared, ended=self._reason(one, outcome), keep_failed=keep_failed)
         if not sink.is_empty:
             return await prepare(self._core, after_written(sink.joined(), outcome), one.origin)
+        if is_cut_off:
+            return await prepare(self._core, _reason(asyncio.CancelledError()), replace(one.origin, is_error=True))
         return await prepare(self._core, outcome, one.origin)
 
     def _reason(self, one: Dispatched, outcome: BaseException) -> str:

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from typing import Any, cast
 
+from holdall.background import is_cancelled
 from holdall.store.sources import Borders, Objects, Source, check_repeats, is_file, json_text, read_once
 from holdall.values.errors import EndlessValue, HoldallError, ToolRaised, UsageError
 from holdall.values.record import record
@@ -88,15 +89,9 @@ async def steady_later(parts: AsyncIterable[object]) -> AsyncIterator[object]:
     except SystemExit as problem:
         raise ToolRaised(problem) from problem
     except asyncio.CancelledError as problem:
-        if cancelled_itself():
-            raise ToolRaised(problem) from problem
-        raise
-
-
-def cancelled_itself() -> bool:
-    """Whether a tool raised it: what it waited for was cancelled, and not this task."""
-    task = asyncio.current_task()
-    return task is not None and not task.cancelling()
+        if is_cancelled():
+            raise
+        raise ToolRaised(problem) from problem
 
 
 def _pieces(file: Any) -> Iterator[object]:

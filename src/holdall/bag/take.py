@@ -14,6 +14,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import Any, cast
 
+from holdall.background import is_cancelled
 from holdall.bag import streams
 from holdall.bag.core import NO_POLICY, Core, in_thread
 from holdall.bag.journal import since
@@ -595,9 +596,9 @@ async def _awaited(output: Awaitable[object]) -> object:
     except (Exception, SystemExit) as problem:
         return problem
     except asyncio.CancelledError as problem:
-        if streams.cancelled_itself():
-            return problem
-        raise
+        if is_cancelled():
+            raise
+        return problem
 
 
 def _is_stream(value: object) -> bool:

@@ -174,7 +174,8 @@ class Background:
             wake()
 
     async def abort(self, handle: str = "", *, why: str = "") -> None:
-        """Cancel what runs, at once; what it has written is kept. Returns when all of it has ended.
+        """Cancel what runs, at once; what it has written is kept. Returns when all of it has ended. Who waits for one
+        in `run` or a turn gets it as an error, and goes on.
 
         With a handle, that call alone, and the session goes on; one that has ended stays as it is. The reason `why` is
         recorded with each; given for all, it is also with those that had written nothing.
