@@ -21,7 +21,7 @@ _PART = {"hx-request": "true"}
 
 
 def _rows(page: str) -> list[str]:
-    return re.findall(r"<tr>\s*<td data-label=\"When\">.*?</tr>", page, re.DOTALL)
+    return re.findall(r"<tr>\s*<td data-label=\"Began\">.*?</tr>", page, re.DOTALL)
 
 
 async def _some_calls(home: Path) -> str:

@@ -395,6 +395,8 @@ async def test_both_tables_of_a_page_say_the_same_of_a_command(home: Path) -> No
         session = bag.session.id
     with client(home) as browser:
         outputs, calls = browser.get(f"/s/{session}").text, browser.get(f"/s/{session}/calls").text
+    assert '<th scope="col">Kept</th>' in outputs, "later than the call began, if it went to the background"
+    assert '<th scope="col">Began</th>' in calls
     pill = '<span class="pill is-bad">cancelled</span>'
     assert pill in outputs
     assert pill in calls
