@@ -908,6 +908,10 @@ def test_everything_is_reached_by_keys(site: Site, watched: Watched) -> None:
     page.keyboard.press("Enter")
     page.locator("mark.landed").wait_for()
     assert page.locator("[data-part=status]").inner_text() == "line 3, byte 20"
+    page.keyboard.press("G")
+    settled(page, "–300 of 300")
+    page.keyboard.press("w")
+    assert place(page).endswith("–300 of 300"), "and not back where somebody landed before"
     page.keyboard.press("/")
     assert page.evaluate("() => document.activeElement.name") == "q"
     page.keyboard.press("Escape")

@@ -220,7 +220,7 @@ document.addEventListener(
 
 const strip = new Strip(one("strip"), (share) => {
   setFollowing(false);
-  text.scroller.moveTo(share * text.scroller.total - text.scroller.visible / 2);
+  text.scroller.goTo(share * text.scroller.total - text.scroller.visible / 2);
 });
 
 // Jump
@@ -337,7 +337,7 @@ document.getElementById("panel-compare")?.addEventListener("change", (event) => 
 function setFollowing(on) {
   isFollowing = on && isRunning;
   followButton.setAttribute("aria-pressed", String(isFollowing));
-  if (isFollowing) text.scroller.moveTo(Infinity);
+  if (isFollowing) text.scroller.goTo(Infinity);
 }
 
 followButton.addEventListener("click", () => setFollowing(!isFollowing));
@@ -352,7 +352,7 @@ const follow = new Follow(api, {
     strip.show(answer.seen);
     strip.showMatches(search.spread, search.searched / Math.max(1, total.bytes));
     search.grown(total.bytes, false);
-    if (isFollowing) text.scroller.moveTo(Infinity);
+    if (isFollowing) text.scroller.goTo(Infinity);
     tellPlace();
   },
   ended: (answer) => {

@@ -13,10 +13,10 @@ export function listenToKeys({ page, text, table, search, goToJump, stopFollowin
   };
   const start = () => {
     stopFollowing();
-    scroller().moveTo(0);
+    scroller().goTo(0);
   };
   const down = (rows) => scroller().moveBy(rows);
-  const end = () => scroller().moveTo(Infinity);
+  const end = () => scroller().goTo(Infinity);
   const sheet = () => Math.max(1, scroller().visible - 2);
   const always = { n: () => search.step(1), N: () => search.step(-1), ":": goToJump, s: toggleSide };
   const inRows = {

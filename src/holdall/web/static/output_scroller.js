@@ -124,9 +124,14 @@ export class Scroller {
     this.render();
   }
 
-  moveBy(rows) {
+  // Somebody scrolls: what they landed on need not stay in sight.
+  goTo(top) {
     this.kept = null;
-    this.moveTo(this.top + rows);
+    this.moveTo(top);
+  }
+
+  moveBy(rows) {
+    this.goTo(this.top + rows);
   }
 
   center(index) {

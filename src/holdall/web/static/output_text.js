@@ -85,7 +85,7 @@ export class TextView {
 
   async scrollToByte(byte, { top = false } = {}) {
     const row = await this.rowOf(byte);
-    if (top) this.scroller.moveTo(row);
+    if (top) this.scroller.goTo(row);
     else this.scroller.center(row);
     return row;
   }
