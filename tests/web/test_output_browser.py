@@ -495,10 +495,10 @@ def test_a_table_is_sorted_paged_and_exported_as_it_is_shown(site: Site, watched
     page = watched.page
     watched.visit(site.address("csv"))
     page.get_by_role("tab", name="Table").click()
-    page.locator("[data-part=table-head] button", has_text="id").click()
+    page.locator("[data-part=table-head] .cell", has_text="id").click(position={"x": 3, "y": 3})  # beside its name
     cells = page.locator("table.answer tbody tr").first.locator("td")
     page.locator("th[aria-sort=ascending]", has_text="id").wait_for(timeout=60_000)
-    page.locator("table.answer th button", has_text="id").click()
+    page.locator("table.answer th", has_text="id").click(position={"x": 3, "y": 3})
     page.locator("th[aria-sort=descending]").wait_for()
     assert cells.all_inner_texts() == ["20,000", "19999", "n, 19999"]
     alignments = [cells.nth(at).evaluate("one => getComputedStyle(one).textAlign") for at in range(3)]
