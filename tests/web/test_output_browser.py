@@ -617,6 +617,8 @@ def test_a_search_from_the_tree_stays_in_the_tree(site: Site, watched: Watched) 
     page.locator(".tree-index", has_text=re.compile("^100$")).wait_for()
     order = page.locator(".tree-index").all_inner_texts()[1:]
     assert order == sorted(order, key=int)
+    page.keyboard.press(":")  # of lines and bytes the text knows
+    assert page.locator("[name=to]").evaluate("one => one === document.activeElement")
     watched.is_calm()
 
 
@@ -756,6 +758,37 @@ def test_a_table_is_gone_through_by_keys_and_opens_at_a_line(site: Site, watched
     settled(page, "^lines 3–")
     page.keyboard.press("G")
     settled(page, "–20,001 of 20,001$")
+    page.keyboard.press(":")
+    page.keyboard.type("L3000")
+    page.keyboard.press("Enter")
+    page.locator(".row-found", has_text="n, 2998").wait_for()
+    assert page.locator("[data-part=status]").inner_text().startswith("line 3,000, byte ")
+    watched.is_calm()
+
+
+def test_the_text_and_the_table_open_where_somebody_landed_in_the_other(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("csv", "?line=15000"))
+    page.locator("mark.landed", has_text="n, 14998").wait_for()
+    page.get_by_role("tab", name="Table").click()
+    page.locator(".row-found", has_text="n, 14998").wait_for()
+    assert "?view=table&byte=" in page.url
+    page.locator("[data-part=table]").focus()
+    page.keyboard.press("g")
+    settled(page, "^lines 2–")
+    page.get_by_role("tab", name="Text").click()
+    settled(page, "^lines 14,")
+    page.get_by_role("tab", name="Table").click()
+    settled(page, "^lines 2–")  # as it was left
+    go(page, "50%")
+    page.locator(".row-found").wait_for()
+    found = page.locator(".row-found .cell").last.inner_text()
+    page.get_by_role("tab", name="Text").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    page.locator("mark.landed").wait_for()
+    assert found in shown(page, re.escape(found)).inner_text()
+    assert page.get_by_role("tab", name="Text").evaluate("one => one === document.activeElement")
     watched.is_calm()
 
 

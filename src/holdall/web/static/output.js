@@ -22,6 +22,7 @@ let isFollowing = false;
 let hasBegun = false;
 const WITH_LEVELS = new Set(["log", "text", "ndjson"]);
 const isGone = page.dataset.gone !== undefined; // expired, or removed by hand
+let landing = null; // {view, at, end, line, kind}: where somebody landed last
 
 const say = (words, isWrong = false) => {
   status.textContent = words;
@@ -51,13 +52,16 @@ for (const list of page.querySelectorAll("[role=tablist]")) {
   const tabs = () => [...list.querySelectorAll("[role=tab]")].filter((tab) => tab.offsetParent !== null);
   list.addEventListener("click", (event) => {
     const tab = event.target.closest("[role=tab]");
-    if (tab) chooseTab(tab);
+    if (!tab) return;
+    chooseTab(tab);
+    landHere();
   });
   list.addEventListener("keydown", (event) => {
     const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!way || !event.target.matches("[role=tab]")) return;
     const all = tabs();
     chooseTab(all[(all.indexOf(event.target) + way + all.length) % all.length], true);
+    landHere();
     event.preventDefault();
     event.stopPropagation();
   });
@@ -109,6 +113,7 @@ const text = new TextView(one("text"), api, {
     const words = `line ${grouped(line)}, byte ${grouped(mark.from)}`;
     say(mark.to - mark.from > 1 ? `${words} to ${grouped(mark.to)}` : words);
     keepAddress({ byte: mark.from, to: mark.to });
+    landing = { view: "text", at: mark.from, end: mark.to, line, kind: mark.kind };
   },
   switched: (by) => markWay(by),
   failed: (error) => say(error.message, true),
@@ -230,24 +235,32 @@ const numberIn = (words) => Number(words.replace(/[,_\s.']/g, ""));
 
 async function jumpTo(words) {
   const asked = words.trim().toLowerCase();
+  const inTable = page.dataset.view === "table";
   let found;
   if (asked === "start" || asked === "end") {
     setFollowing(false);
-    showText();
-    text.scroller.moveTo(asked === "start" ? 0 : Infinity);
+    if (!inTable) showText();
+    (inTable ? table : text).scroller.goTo(asked === "start" ? 0 : Infinity);
   } else if ((found = /^(\d+(?:\.\d+)?)\s*%$/.exec(asked))) {
     const share = Number(found[1]);
-    await land(Math.floor((Math.min(100, share) / 100) * Math.max(0, total.bytes - 1)));
+    await goTo({ at: Math.floor((Math.min(100, share) / 100) * Math.max(0, total.bytes - 1)) });
     if (share > 100) say(`There is no ${found[1]}%: this is the end.`, true);
   } else if ((found = /^(?:b|bytes?|@)\s*(\d[\d,_']*)(?:\s*(?:-|–|:|to)\s*(\d[\d,_']*))?$/.exec(asked))) {
     const wanted = numberIn(found[1]);
-    await land(wanted, found[2] ? numberIn(found[2]) : undefined);
+    await goTo({ at: wanted, end: found[2] ? numberIn(found[2]) : undefined });
     if (wanted >= total.bytes) say(`There is no byte ${grouped(wanted)}: this is the last, ${grouped(Math.max(0, total.bytes - 1))}.`, true);
   } else if ((found = /^(?:l|lines?)?\s*(\d[\d,_']*)$/.exec(asked))) {
     setFollowing(false);
-    showText();
     const wanted = Math.max(1, numberIn(found[1]));
-    const line = await text.landOnLine(wanted);
+    let line;
+    if (inTable) {
+      const place = await api.ask("place", { line: wanted });
+      line = place.line;
+      await goTo({ at: place.byte, line });
+    } else {
+      showText();
+      line = await text.landOnLine(wanted);
+    }
     if (line !== wanted) say(`There is no line ${grouped(wanted)}: this is the last, ${grouped(line)}.`, true);
   } else {
     say("Jump to a line (1200 or L1200), a byte (byte 403118, or byte 10 to 20), a share (50%), start or end.", true);
@@ -256,7 +269,9 @@ async function jumpTo(words) {
 
 jump.addEventListener("submit", (event) => {
   event.preventDefault();
-  jumpTo(jump.elements.to.value).catch((error) => say(error.message, true));
+  jumpTo(jump.elements.to.value)
+    .then(() => page.dataset.view === "table" && table.box.focus({ preventScroll: true }))
+    .catch((error) => say(error.message, true));
 });
 
 // Search: a match is shown in the view that somebody looks at, where it can be.
@@ -266,10 +281,9 @@ async function goTo(match, options) {
   if (view === "tree" || view === "table") {
     if (isNarrow()) chooseTab(sideTab("output"));
     try {
-      const isShown = view === "tree" ? await tree.reveal(match.at, match.end, options) : table.showLine(match.line);
-      if (isShown) {
-        keepAddress({ view, byte: match.at, to: match.end });
-        say(`line ${grouped(match.line)}, byte ${grouped(match.at)}${match.end ? ` to ${grouped(match.end)}` : ""}`);
+      const line = match.line ?? (await api.ask("place", { byte: match.at })).line;
+      if (view === "tree" ? await tree.reveal(match.at, match.end, options) : table.showLine(line)) {
+        tellLanding({ ...match, line, view, kind: options?.kind });
         return;
       }
     } catch (error) {
@@ -278,6 +292,22 @@ async function goTo(match, options) {
     }
   }
   await land(match.at, match.end, options);
+}
+
+function tellLanding(place) {
+  const { view, at, end, line } = place;
+  landing = place;
+  keepAddress({ view, byte: at, to: end });
+  say(`line ${grouped(line)}, byte ${grouped(at)}${end ? ` to ${grouped(end)}` : ""}`);
+}
+
+// The text and the table open where somebody has landed in another view since.
+function landHere() {
+  const { view } = page.dataset;
+  if (!landing || landing.view === view) return;
+  const { at, end, line, kind } = landing;
+  if (view === "text" && text.mark?.from !== at) land(at, end, { focus: false, kind });
+  else if (view === "table" && table.marked !== line && table.showLine(line)) tellLanding({ ...landing, view });
 }
 
 const search = new Search(
@@ -405,6 +435,8 @@ listenToKeys({
   table,
   search,
   goToJump: () => {
+    if (page.dataset.view !== "table") showText();
+    else if (isNarrow()) chooseTab(sideTab("output"));
     setShown("tools", true);
     jump.elements.to.select();
   },
@@ -451,9 +483,7 @@ async function begin() {
     setShown("search", true);
     await search.start();
   } else if (asked.has("byte")) {
-    const at = Number(asked.get("byte")) || 0;
-    const { line } = view ? await api.ask("place", { byte: at }) : {};
-    await goTo({ at, end: Number(asked.get("to")) || undefined, line });
+    await goTo({ at: Number(asked.get("byte")) || 0, end: Number(asked.get("to")) || undefined });
   } else if (asked.has("line") && view) {
     const { byte, line } = await api.ask("place", { line: Math.max(1, parseInt(asked.get("line"), 10) || 1) });
     await goTo({ at: byte, line });
