@@ -1,5 +1,6 @@
 """Every call of a session in one list, searched and filtered, and found across sessions."""
 
+import html
 import json
 import re
 from pathlib import Path
@@ -111,6 +112,43 @@ async def test_one_search_finds_a_call_and_a_word_in_any_session(home: Path) -> 
         assert "it was &lt;<mark>PAY-417</mark>&gt;" in page
         assert "Nothing with “nowhere”" in browser.get("/calls?q=nowhere").text
         assert browser.get("/calls").status_code == 200
+
+
+async def test_arguments_are_found_as_they_were_given_and_as_they_are_shown(home: Path) -> None:
+    """Quotes and backslashes have others before them in JSON, and once more in JSON that is a string of the log."""
+    pattern, state = r"ERROR .* code (\S+)", '"state": "refused"'
+    asked = {"pattern": pattern, "group": True}
+    said = {"role": "assistant", "text": "", "calls": [{"id": "c", "name": "context_grep", "arguments": asked}]}
+    async with Holdall.open(home=str(home), session="gateway") as bag:
+        await bag.take("short", tool="look", arguments=asked)
+        kept = await bag.take("x\n" * 40_000, tool="export")
+        handle = str(kept.artifact.handle)  # pyright: ignore
+        await bag.call("context_grep", {"handle": handle, "pattern": state})
+        (await bag.jobs.begin(tool="make", arguments={"command": [r"C:\tools\make", "-k"]})).finish("ready")
+        gateway = bag.session.id
+    async with Holdall.open(home=str(home), session="agent") as bag:
+        bag.append_transcript(json.dumps(said, separators=(",", ":")).encode() + b"\n")
+        agents = bag.session.id
+    with client(home) as browser:
+
+        def found(address: str, text: str) -> str:
+            return html.unescape(browser.get(address, params={"q": text}, headers=_PART).text)
+
+        for text in (r"CODE (\S+)", r"code (\\S+)", '"group": true'):
+            everywhere = found("/calls", text)
+            assert ">look<" in everywhere, text
+            assert f'href="/s/{agents}/messages?' in everywhere, text
+            assert ">look<" in found(f"/s/{gateway}/calls", text), text
+            messages = found(f"/s/{agents}/messages", text)
+            assert "1 message with" in messages, text
+            assert "<mark>" in messages, text
+        for text in (state, r"\"state\": \"refused\""):
+            assert f">context_grep {handle}<" in found("/calls", text), text
+            assert f">context_grep {handle}<" in found(f"/s/{gateway}/calls", text), text
+        for text in (r"c:\tools", r"C:\\tools"):
+            assert ">make " in found("/calls", text), text
+        assert "Nothing with" in found("/calls", "ERRORcode"), "the spaces count"
+        assert "Nothing with" in found("/calls", r"C:tools")
 
 
 async def test_words_far_into_the_arguments_of_a_call_and_in_a_notice_are_found(home: Path) -> None:

@@ -18,6 +18,7 @@ from holdall.bag.journal import logged_events
 from holdall.policy.folds import PERSON, Counters
 from holdall.store.opening import open_store
 from holdall.store.protocol import Log, OutputStore, SavedSummary, SessionInfo, Stamp
+from holdall.text.escape import as_written
 from holdall.values.errors import StoreFault, StoreGone
 from holdall.values.outputs import Facts
 from holdall.values.record import record
@@ -163,9 +164,9 @@ class Overview:
         sessions from number `start` on.
 
         At most so many, `of_each` session; then the number of the session at which to continue, None at the end. A
-        line may have it in a part that nobody means, such as a checksum: those that are not meant do not count.
+        line may have it in a part that nobody means, such as a checksum, or only without its quotes, backslashes and
+        spaces, which JSON writes in many ways: those that are not meant do not count.
         """
-        needle = json.dumps(text)[1:-1].lower().encode("ascii")
         deadline, found = time.monotonic() + seconds, list[Mention]()
         with self._lock:
             sessions = self._identified()
@@ -173,7 +174,7 @@ class Overview:
             if len(found) >= most or (at > start and time.monotonic() > deadline):
                 return found, at
             with self._lock, contextlib.suppress(StoreFault):
-                found += _mentions(self._store, one, needle, of_each, is_meant)
+                found += _mentions(self._store, one, text.lower(), of_each, is_meant)
         return found, None
 
     def close(self) -> None:
@@ -269,36 +270,47 @@ class Overview:
 
 
 def _mentions(
-    store: OutputStore, one: Summary, needle: bytes, most: int, is_meant: Callable[[Mention], bool]
+    store: OutputStore, one: Summary, text: str, most: int, is_meant: Callable[[Mention], bool]
 ) -> list[Mention]:
     info = store.open_session(f"session-{one.id}")
+    needle = _bare(json.dumps(text).encode("ascii"))
     found: list[Mention] = []
     for log in ("events", "transcript"):
         count = 0
         for piece in store.log_lines(info, log):
             if count > most:
                 break
-            if needle not in piece.lines.lower():
+            bare = _bare(piece.lines)
+            if needle not in bare:
                 continue
-            for line in piece.lines.split(b"\n"):
+            for line, words in zip(piece.lines.split(b"\n"), bare.split(b"\n"), strict=True):
                 if count > most:
                     break
-                if needle in line.lower() and is_meant(mention := Mention(one, log, line)):
+                if needle in words and is_meant(mention := Mention(one, log, line)):
                     count += 1
                     if count > most:
                         found[-1] = replace(found[-1], more=True)
                     else:
                         found.append(mention)
         if log == "events" and count <= most:
-            recorded = (facts for facts in store.outputs(info) if needle in _called(facts))
+            recorded = (facts for facts in store.outputs(info) if _is_called(facts, text))
             found += [Mention(one, log, b"", output=facts) for facts in islice(recorded, most)]
     return found
 
 
-def _called(facts: Facts) -> bytes:
-    """The call of an output, as a line of a log has it."""
+def _bare(line: bytes) -> bytes:
+    """A line of a log without what differs with how deep a text is in it: a string of JSON may be in a string of JSON,
+    with more backslashes, and an object has spaces where it is shown.
+    """
+    return line.lower().translate(None, b'\\" ')
+
+
+def _is_called(facts: Facts, text: str) -> bool:
+    """Whether the call of an output has this text, which is in lower case."""
     origin = facts.origin
-    return json.dumps([facts.handle, origin.tool, origin.server, origin.arguments], default=str).lower().encode("ascii")
+    call = [facts.handle, origin.tool, origin.server, origin.arguments]
+    shown = json.dumps(call, ensure_ascii=False, default=str).lower()
+    return any(form in shown for form in as_written(text))
 
 
 def added_up(sessions: Iterable[Summary]) -> Summary:

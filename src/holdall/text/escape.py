@@ -138,6 +138,11 @@ def quoted(text: str) -> str:
     return _UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(text, ensure_ascii=False))
 
 
+def as_written(text: str) -> tuple[str, ...]:
+    """The forms that a text may have where somebody looks for it: as it is, and as it stands in a string of JSON."""
+    return tuple(dict.fromkeys((text, json.dumps(text, ensure_ascii=False)[1:-1])))
+
+
 def shell_quoted(text: str) -> str:
     """One word of a command line. What cannot be seen must not be in it: a shell takes no escapes in quotes."""
     if _BARE.fullmatch(text):

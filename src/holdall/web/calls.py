@@ -23,7 +23,7 @@ from holdall.agent.transcript import entry_in
 from holdall.bag import Holdall
 from holdall.bag.journal import events_in
 from holdall.bag.overview import Mention, Summary
-from holdall.text.escape import one_line
+from holdall.text.escape import as_written, one_line
 from holdall.text.numbers import number, whole
 from holdall.values.chat import Assistant
 from holdall.values.errors import BadPattern, HoldallError, UsageError
@@ -88,7 +88,7 @@ class Row:
             return False
         ended = self.ended if self.failed else ""
         said = (self.tool, self.server, self.arguments, self.why, self.handle, self.call_id, self.verdict, ended)
-        return not text or any(text in one.lower() for one in said)
+        return not text or any(form in one.lower() for form in as_written(text) for one in said)
 
 
 def row_of(event: Event) -> Row | None:

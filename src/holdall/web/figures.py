@@ -9,7 +9,7 @@ from typing import Any, cast
 from urllib.parse import quote, urlencode
 
 from holdall.policy.folds import Coverage, Ranges
-from holdall.text.escape import one_line
+from holdall.text.escape import as_written, one_line
 from holdall.text.numbers import age, grouped, money, number, plural, roughly, size, whole
 from holdall.values.events import Event
 from holdall.values.record import record
@@ -68,8 +68,8 @@ def in_address(value: object) -> str:
 
 
 def words_in(text: str) -> re.Pattern[str]:
-    """What was typed into a search, whatever its case."""
-    return re.compile(re.escape(text), re.IGNORECASE)
+    """What was typed into a search, whatever its case; in the arguments of a call too, which are shown as JSON."""
+    return re.compile("|".join(map(re.escape, as_written(text))), re.IGNORECASE)
 
 
 def marked(text: str, words: str) -> list[tuple[str, bool]]:
