@@ -1009,7 +1009,9 @@ def test_a_line_past_the_end_is_said_not_to_be_there(site: Site, watched: Watche
     watched.is_calm()
 
 
-def test_the_main_array_is_open_although_its_end_was_not_reached_in_time(site: Site, alone: Watched) -> None:
+def test_the_main_array_is_open_although_its_end_was_not_reached_in_time_and_what_is_large_is_counted_later(
+    site: Site, alone: Watched
+) -> None:
     page = alone.page
     page.add_init_script("""
       const ask = window.fetch;
@@ -1017,12 +1019,16 @@ def test_the_main_array_is_open_although_its_end_was_not_reached_in_time(site: S
         const answer = await ask(address, ...rest);
         if (!String(address).includes("/tree?")) return answer;
         const level = await answer.json();
-        for (const child of level.children) if (child.plain === "items") child.end = null;
+        for (const child of level.children) {
+          if (child.plain === "items") child.end = null;
+          if (child.plain === "meta") child.count = null;
+        }
         return new Response(JSON.stringify(level), { headers: answer.headers });
       };
     """)
     alone.visit(site.address("json", "?view=tree"))
     page.locator("[data-path='$.items[0]']").wait_for()
+    page.locator("[data-path='$.meta'] > .tree-line", has_text="1 member · 11 B").wait_for()
     alone.is_calm()
 
 

@@ -292,8 +292,12 @@ def test_a_tree_is_opened_by_bytes(home: Path) -> None:
         (root,) = told(browser, f"{output}/tree")["children"]
         first, second = told(browser, f"{output}/tree?at={root['at']}")["children"]
         inner = told(browser, f"{output}/tree?at={first['at']}")["children"]
+        counted = [
+            told(browser, f"{output}/count?{asked}") for asked in (f"at={first['at']}&end={first['end']}", "at=99")
+        ]
     assert (first["plain"], second["plain"], second["kind"]) == ("a", "b", "word")
     assert text[inner[1]["at"] : inner[1]["end"]] == '{"deep": "value"}'
+    assert counted == [{"count": 2}, {"count": None}]
 
 
 def test_a_byte_has_a_way_through_the_tree(home: Path) -> None:
@@ -828,7 +832,8 @@ def test_looking_at_everything_leaves_no_trace_in_the_store(home: Path) -> None:
     with client(home) as browser:
         for part in (
             "", "/notice", "/quotes", "/raw", "/rows?from=1", "/rows?by=hex", "/place?line=3", "/search?q=ERROR", "/seen",
-            "/changes?bytes=0", "/tree", "/way?byte=1", "/table", "/query?sql=from t limit 1", "/columns", "/csv?sql=from t",
+            "/changes?bytes=0", "/tree", "/count?at=0&end=9", "/way?byte=1", "/table", "/query?sql=from t limit 1", "/columns",
+            "/csv?sql=from t",
         ):  # fmt: skip
             assert browser.get(f"{output}{part}").status_code == 200, part
     assert _contents(home) == before

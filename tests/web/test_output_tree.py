@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.web.output_rows import PAGE, Child, Level, Place, Reader, children_of, records_of, root_of, way_to
+from holdall.values.spans import Span
+from holdall.web.output_rows import (
+    PAGE,
+    Child,
+    Level,
+    Place,
+    Reader,
+    children_of,
+    count_of,
+    records_of,
+    root_of,
+    way_to,
+)
 from tests.support import reader_of
 
 _SECONDS = 60.0
@@ -169,9 +181,19 @@ def test_a_container_says_how_many_values_are_in_it() -> None:
     assert records_of(reader_of(b'{"n": 1}\n[1, 2]\n3\n'), 1).children[1].count == 2
 
 
-def test_what_is_too_large_to_count_has_no_count() -> None:
-    reader = reader_of(b'{"small": [1, 2], "large": [' + b"1," * 5_000_000 + b"1]}")
-    assert [child.count for child in _all_of(reader, 0)] == [2, None]
+def test_what_is_large_is_counted_when_it_is_asked_for_and_as_long_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = b'{"n": 1, "of": [1, 2]}, ' + b'{"text": "' + b"x" * 500 + b'"}, '
+    reader = reader_of(b'{"small": [1, 2], "large": [' + record * 16_000 + b"1]} ")
+    small, large = _all_of(reader, 0)
+    assert (small.count, large.count) == (2, None)
+    assert large.end is not None
+    place = Span(large.start, large.end)
+    assert count_of(reader, place, seconds=_SECONDS) == 32_001
+    assert count_of(reader, Span(0, reader.totals.bytes), seconds=_SECONDS) == 2
+    assert count_of(reader, Span(0, large.end), seconds=_SECONDS) is None, "it has no end"
+    clock = itertools.count(0.0, 0.1)
+    monkeypatch.setattr("holdall.web.output_rows.time.monotonic", lambda: next(clock))
+    assert count_of(reader, place, seconds=0.5) is None
 
 
 def test_more_values_than_a_page_has_come_in_pages() -> None:

@@ -39,6 +39,7 @@ from holdall.web.output_rows import (
     answer_of,
     children_of,
     columns_of,
+    count_of,
     mark_of,
     records_of,
     root_of,
@@ -193,6 +194,12 @@ async def tree(bag: Holdall, handle: str, at: int | None, after: Place | None, s
         return root_of(reader, after=after, seconds=seconds).to_json()
 
     return await bag.core.on(handle, look)
+
+
+async def count(bag: Holdall, handle: str, at: int, end: int, seconds: float) -> dict[str, Any]:
+    """How many values are in the object or array that has the bytes from `at` to `end`."""
+    span = Span(at, max(at, min(end, (await so_far(bag, handle)).bytes)))
+    return {"count": await bag.core.on(handle, lambda reader: count_of(reader, span, seconds=seconds))}
 
 
 async def way(bag: Holdall, handle: str, byte: int, seconds: float) -> dict[str, Any]:

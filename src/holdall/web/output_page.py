@@ -683,6 +683,12 @@ async def tree(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
 
 
 @_told
+async def count(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
+    at, end = (_number_asked(request, name, 0) or 0 for name in ("at", "end"))
+    return await asking.count(bag, handle, at, end, _WAY_SECONDS)
+
+
+@_told
 async def way(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
     seconds = _MORE_SECONDS if "patient" in request.query_params else _WAY_SECONDS
     return await asking.way(bag, handle, _number_asked(request, "byte", 0) or 0, seconds)
@@ -778,8 +784,8 @@ def _written(arguments: object) -> str:
 
 
 _SCRIPTS = {
-    "rows": rows, "place": place, "search": search, "changes": changes, "seen": seen, "tree": tree, "way": way,
-    "table": table, "query": query, "columns": columns,
+    "rows": rows, "place": place, "search": search, "changes": changes, "seen": seen, "tree": tree, "count": count,
+    "way": way, "table": table, "query": query, "columns": columns,
 }  # fmt: skip
 routes = [
     Route(_ADDRESS, page, name="output"),

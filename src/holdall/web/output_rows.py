@@ -13,7 +13,8 @@ from typing import Any, Literal, Protocol, get_args
 
 from holdall.formats.columns import column_names, has_header, separator_of
 from holdall.policy.folds import Coverage, Ranges
-from holdall.text.json.path import decoded_name, shown_name
+from holdall.text.json.find import find
+from holdall.text.json.path import decoded_name, parse_path, shown_name
 from holdall.text.json.reader import (
     CLOSE_ARRAY,
     CLOSE_OBJECT,
@@ -497,7 +498,7 @@ def _paged(reader: Reader, walk: Callable[[Callable[[int, int], bytes]], Iterato
 
 
 def _counted(reader: Reader, children: Sequence[Child]) -> list[Child]:
-    """With how many values are in each, as far as that is read quickly."""
+    """With how many values are in each, as far as that is read quickly: `count_of` counts the others."""
     room, found = _COUNTED, list[Child]()
     for child in children:
         size = 0 if child.end is None or child.kind not in ("object", "array") else child.end - child.start
@@ -508,6 +509,22 @@ def _counted(reader: Reader, children: Sequence[Child]) -> list[Child]:
         else:
             found.append(child)
     return found
+
+
+def count_of(reader: Reader, span: Span, *, seconds: float) -> int | None:
+    """How many values are in the object or array that has these bytes, however large. None if it takes too long."""
+    until = time.monotonic() + seconds
+
+    def read(start: int, end: int) -> bytes:
+        if time.monotonic() > until:
+            raise _OutOfTime
+        return reader.read(span.start + start, span.start + end)
+
+    try:
+        found = find(read, span.end - span.start, parse_path("$.*"), lines=False, limit=1)
+    except _OutOfTime:
+        return None
+    return found.total if found.fault is None else None
 
 
 @record

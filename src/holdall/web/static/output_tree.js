@@ -86,6 +86,19 @@ export class Tree {
       list.append(make("li", "tree-note", told), this.button(list, { ...values, patient: true }, path, "take more time", true));
     }
     if (!answer.children.length && !answer.fault) list.append(make("li", "tree-note", "empty"));
+    this.count(list).catch(() => {}); // it is there without
+  }
+
+  // Of what is large the values are counted when it is there, one after the other, until that takes too long.
+  async count(list) {
+    for (const item of list.querySelectorAll(":scope > [aria-expanded][data-end]")) {
+      const child = this.children.get(item);
+      if (child.count !== null) continue;
+      const { count } = await this.api.ask("count", { at: child.at, end: child.end });
+      if (count === null) return;
+      child.count = count;
+      this.tellSize(item, child);
+    }
   }
 
   button(list, values, path, words, again = false) {
@@ -120,9 +133,7 @@ export class Tree {
     const text = make("span", `tree-value tree-${child.kind}`);
     fill(text, child.t);
     line.append(text);
-    const told = [length === null ? "size unknown" : size(length)];
-    if (child.count !== null) told.unshift(plural(child.count, PARTS[child.kind]));
-    if (isOpenable || length === null || length > 160) line.append(make("span", "tree-size", told.join(" · ")));
+    if (isOpenable || length === null || length > 160) line.append(make("span", "tree-size"));
     const link = make("a", "tree-bytes", "bytes");
     link.href = `?byte=${child.at}${child.end === null ? "" : `&to=${child.end}`}`;
     link.title = `byte ${grouped(child.at)}`;
@@ -130,7 +141,15 @@ export class Tree {
     line.append(link);
     item.append(line);
     this.children.set(item, child);
+    this.tellSize(item, child);
     return item;
+  }
+
+  tellSize(item, { kind, count, at, end }) {
+    const told = [end === null ? "size unknown" : size(end - at)];
+    if (count !== null) told.unshift(plural(count, PARTS[kind]));
+    const where = item.querySelector(".tree-size");
+    if (where) where.textContent = told.join(" · ");
   }
 
   async toggle(item, open = item.getAttribute("aria-expanded") !== "true") {
