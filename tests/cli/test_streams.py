@@ -1,14 +1,18 @@
 """Standard streams that are closed, full, or ended by a signal: nothing is lost, and nothing half looks whole."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from holdall.cli import keep, streams
+from holdall.cli.options import Options
 from tests.cli.program import PROGRAM, Program, in_a_shell, started_as, until
 from tests.requirements import requirement
 
@@ -71,6 +75,67 @@ def test_a_put_that_is_ended_by_a_signal_is_json_where_json_was_asked_for(holdal
     assert (facts["state"], facts["bytes"]) == ("cancelled", len(LINES))
     putting.stdin.close()
     putting.stdout.close()
+
+
+def test_a_put_of_standard_input_among_files_is_ended_by_a_signal_with_what_came(
+    holdall: Program, tmp_path: Path
+) -> None:
+    (tmp_path / "after").write_bytes(b"x\n")
+    putting = subprocess.Popen(
+        started_as("put", "-", str(tmp_path / "after")),
+        env=holdall.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert putting.stdin is not None
+    putting.stdin.write(LINES)
+    putting.stdin.flush()
+    _once_it_reads(holdall)
+    putting.send_signal(signal.SIGINT)
+    assert putting.wait(timeout=100) == 130  # its input is still open
+    out, told = putting.communicate()
+    (facts,) = holdall("ls", "--json").json["outputs"]
+    assert (facts["state"], facts["bytes"], out) == ("cancelled", len(LINES), b"")
+    assert told.decode().startswith(f"interrupted · what had come is kept as {facts['handle']} (cancelled)")
+
+
+@pytest.mark.parametrize("moment", ["read", "fsync"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_put_whose_input_ends_before_the_signal_that_ended_its_writer_is_not_taken_for_whole(
+    holdall: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    moment: str,
+    number: signal.Signals,
+) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, LINES)
+    os.close(writing)
+    ended = list[int]()
+
+    def read(descriptor: int, size: int, then: Callable[[int, int], bytes] = os.read) -> bytes:
+        data = then(descriptor, size)
+        if descriptor == reading and not data:
+            ended.append(number)
+            if moment == "read":
+                os.kill(os.getpid(), number)
+        return data
+
+    def fsync(descriptor: int, then: Callable[[int], None] = os.fsync) -> None:
+        if ended and moment == "fsync":
+            os.kill(os.getpid(), ended.pop())
+        then(descriptor)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(streams, "STDIN", reading)
+        patched.setattr(os, "read", read)
+        patched.setattr(os, "fsync", fsync)
+        code = asyncio.run(keep.put(Options(str(holdall.home)), None))
+    os.close(reading)
+    (facts,) = holdall("ls", "--json").json["outputs"]
+    assert (code, facts["state"], facts["bytes"]) == (128 + number, "cancelled", len(LINES))
+    assert facts["error"] == "Interrupted: its writer may have been interrupted as well"
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"interrupted · what had come is kept as {facts['handle']} (cancelled) · {len(LINES):,} bytes, 200 lines"
+    )
 
 
 def test_an_import_from_standard_input_ends_with_the_first_signal(holdall: Program) -> None:

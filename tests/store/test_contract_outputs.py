@@ -392,11 +392,30 @@ def test_identical_outputs_have_each_their_own_handle_and_facts(
 # ── Progress ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_progress_is_told_with_the_bytes_taken_so_far(store: OutputStore, session: SessionInfo) -> None:
+def test_progress_is_told_with_the_bytes_taken_so_far_and_once_more_at_the_end(
+    store: OutputStore, session: SessionInfo
+) -> None:
     told: list[int] = []
     parts = [os.urandom(1000) for _ in range(10)]
     store.put(session, parts, Origin(), progress=told.append)
-    assert told == [1000 * (number + 1) for number in range(10)]
+    assert told == [*(1000 * (number + 1) for number in range(10)), 10_000]
+
+
+@pytest.mark.parametrize(("call", "kept"), [(1, b"one "), (3, b"one two")])
+@pytest.mark.parametrize(("problem", "state"), [(ValueError("enough"), "failed"), (KeyboardInterrupt(), "cancelled")])
+def test_what_progress_raises_ends_the_output_there(
+    store: OutputStore, session: SessionInfo, call: int, kept: bytes, problem: BaseException, state: str
+) -> None:
+    calls: list[int] = []
+
+    def tick(done: int) -> None:
+        calls.append(done)
+        if len(calls) == call:
+            raise problem
+
+    facts = store.put(session, iter([b"one ", b"two"]), Origin(), progress=tick)
+    assert (facts.state, read_back(store, facts)) == (state, kept)
+    assert store.resolve(session, facts.handle) == facts
 
 
 def test_notes_are_asked_for_once_everything_was_taken(store: OutputStore, session: SessionInfo) -> None:

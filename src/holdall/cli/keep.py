@@ -83,6 +83,8 @@ async def put(
                     print_error(known, as_json=options.as_json)
             told.append(flat)
             codes.append(code)
+            if code > _BY_SIGNAL:  # whoever ends it does not want the others
+                break
     if options.as_json and len(files) > 1:
         show.as_json({"outputs": told})
     elif options.as_json and not any(codes):
@@ -96,16 +98,21 @@ async def _put_file(
     """Keep one file, and print it unless all is told as JSON. Its JSON, and the exit code."""
     tool = tool or os.path.basename(name.rstrip("/")) * (name != "-")
     _check_may_be_stored(bag, tool)
-    with contextlib.ExitStack() as opened:
-        file = StandardInput("put") if name == "-" else opened.enter_context(_opened(name))
-        total = None if name == "-" else os.fstat(file.fileno()).st_size
-        tick = opened.enter_context(progress.bytes_done(f"keeping {one_line(name, 60)}", total, quiet=options.as_json))
-        given = None if name == "-" else {"file": name}
-        facts = await bag.keep(file, tool=tool, arguments=given, call_id=call_id, kind=kind, progress=tick)
+    if name == "-":
+        stdin = StandardInput("put")
+        async with stdin.interrupted_by_signals():
+            facts = await _keep_stdin(options, bag, stdin, tool, call_id, kind)
+        ended_by = stdin.ended_by
+    else:
+        with _opened(name) as file:
+            total, doing = os.fstat(file.fileno()).st_size, f"keeping {one_line(name, 60)}"
+            with progress.bytes_done(doing, total, quiet=options.as_json) as tick:
+                facts = await bag.keep(
+                    file, tool=tool, arguments={"file": name}, call_id=call_id, kind=kind, progress=tick
+                )
+        ended_by = 0
     flat = {"file": name} | await _told(bag, facts) if options.as_json else {}
-    if not options.as_json:
-        await _print_kept(options, bag, facts, name)
-    return flat, FAULT if facts.state == "failed" else 0
+    return flat, await _reported(options, bag, facts, ended_by, name)
 
 
 def _opened(name: str) -> BinaryIO:
@@ -130,16 +137,33 @@ async def _put_stdin(options: Options, tool: str, call_id: str, kind: str) -> in
     stdin = StandardInput("put")
     async with stdin.interrupted_by_signals(), options.open_bag() as bag:
         _check_may_be_stored(bag, tool)
-        with progress.bytes_done("keeping standard input", quiet=options.as_json) as tick:
-            facts = await bag.keep(stdin, tool=tool, call_id=call_id, kind=kind, progress=tick)
-        stdin.release()
-        if stdin.ended_by and not facts.is_whole and not options.as_json:
-            show.about(f"interrupted · what had come is kept as {facts.handle} ({facts.state}) · {size_of(facts)}")
-        else:
+        facts = await _keep_stdin(options, bag, stdin, tool, call_id, kind)
+        if options.as_json:
             await _print_kept(options, bag, facts)
-        if stdin.ended_by and not facts.is_whole:
-            return _BY_SIGNAL + stdin.ended_by
-        return FAULT if facts.state == "failed" else 0
+        return await _reported(options, bag, facts, stdin.ended_by)
+
+
+async def _keep_stdin(
+    options: Options, bag: Holdall, stdin: StandardInput, tool: str, call_id: str, kind: str
+) -> Facts:
+    with progress.bytes_done("keeping standard input", quiet=options.as_json) as tick:
+
+        def told(done: int) -> None:
+            tick(done)
+            stdin.check_end()
+
+        facts = await bag.keep(stdin, tool=tool, call_id=call_id, kind=kind, progress=told)
+    stdin.release()
+    return facts
+
+
+async def _reported(options: Options, bag: Holdall, facts: Facts, ended_by: int, name: str = "") -> int:
+    """For a person, what a model would see; the exit code."""
+    if not options.as_json and ended_by and not facts.is_whole:
+        show.about(f"interrupted · what had come is kept as {facts.handle} ({facts.state}) · {size_of(facts)}")
+    elif not options.as_json:
+        await _print_kept(options, bag, facts, name)
+    return _BY_SIGNAL + ended_by if ended_by else FAULT if facts.state == "failed" else 0
 
 
 @command(app, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

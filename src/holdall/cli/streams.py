@@ -131,6 +131,7 @@ class StandardInput:
             raise UsageError(f"{what} reads standard input, and that is closed: pipe something into it.")
         self._wakes, self._waker = os.pipe()
         self._stopped = False
+        self._is_at_end = False
         self._left = _LAST_BYTES
         self._taken: list[signal.Signals] = []
         self._loop: asyncio.AbstractEventLoop
@@ -167,7 +168,21 @@ class StandardInput:
             with contextlib.suppress(BlockingIOError):
                 part = os.read(STDIN, size)
                 self._left -= len(part) if self._stopped else 0
+                self._is_at_end = not part
                 return part
+
+    def check_end(self) -> None:
+        """Raises Interrupted if all was read and we were asked to end before this. From the thread that reads.
+
+        A Ctrl-C ends the writer as well, and the end of what it wrote may be seen before the signal.
+        """
+        import asyncio
+
+        if self._is_at_end:
+            # The loop takes what has come for it first, and a signal is among that as soon as it is sent.
+            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop).result()
+            if self._stopped:
+                raise Interrupted("its writer may have been interrupted as well")
 
     def stop(self, number: int) -> None:
         """From another thread, any number of times."""

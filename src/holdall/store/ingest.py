@@ -127,8 +127,8 @@ def ingest(  # noqa: PLR0912 - one loop, and what each chunk meets
                 write_all(descriptor, chunk)
                 digest.update(chunk)
             measurer.feed(chunk)
-            if progress is not None:
-                progress(taken)
+            if progress is not None and (failure := _raised(progress, taken)) is not None:
+                break
         for helper in helpers:
             helper.finish()
     finally:
@@ -139,7 +139,17 @@ def ingest(  # noqa: PLR0912 - one loop, and what each chunk meets
     else:
         written(digest.hexdigest(), taken)
     measure, table = measurer.finish(digest.hexdigest())
+    if progress is not None and failure is None:
+        failure = _raised(progress, taken)
     return Ingested(measure, table, failure)
+
+
+def _raised(progress: Progress, taken: int) -> BaseException | None:
+    try:
+        progress(taken)
+    except BaseException as problem:
+        return problem
+    return None
 
 
 class Counted:

@@ -353,7 +353,8 @@ class OutputStore(Protocol):
     ) -> Facts:
         """Keep every byte. On return they survive a crash of the process and of the machine.
 
-        Where `chunks` raises midway, what came before is kept and the facts say that it is not whole. `notes` and
+        Where `chunks` raises midway, what came before is kept and the facts say that it is not whole. So it is where
+        `progress` raises, which is called once more when all is written and only the record is missing. `notes` and
         `surrogates` are asked once all chunks were taken. Tokens are counted by `tokenizer`, else by the store's own.
         """
         ...
