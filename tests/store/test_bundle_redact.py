@@ -1399,3 +1399,23 @@ def test_a_secret_is_masked_in_the_string_of_a_program(line: str, write: str) ->
 )  # fmt: skip
 def test_a_secret_is_masked_as_shells_write_it(text: str) -> None:
     assert "Zk8mQ2vLx9" not in _masked(text)
+
+
+OF_KUBERNETES = {
+    "what it holds as text": 'kind: Secret\nstringData:\n  db: "p@ss-w0rd!9x"\n  smtp: p@ss-w0rd!9x\nmetadata:\n  name: app\n',
+    "before its kind": "stringData:\n  smtp: p@ss-w0rd!9x\nkind: Secret\n",
+    "blocks": "kind: Secret\ndata:\n  a: >-\n    p@ss-w0rd!9x\n    p@ss-w0rd!9x\n  b: |\n    [db]\n    pw_is=p@ss-w0rd!9x\n",
+    "on one line": 'kind: Secret\nstringData: {smtp: "p@ss-w0rd!9x", db: p@ss-w0rd!9x}\nmetadata:\n  name: app\n',
+    "in a list": (
+        "items:\n- apiVersion: v1\n  stringData:\n    smtp: p@ss-w0rd!9x\n  kind: Secret\n- kind: ConfigMap\n"
+        "  metadata:\n    name: app\n  data:\n    a: Abcdefgh1234\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("form", OF_KUBERNETES)
+def test_all_that_a_secret_of_kubernetes_holds_is_masked_and_nothing_beside_it(form: str) -> None:
+    hidden = _masked(OF_KUBERNETES[form])
+    assert "w0rd" not in hidden
+    assert hidden.count("app") == OF_KUBERNETES[form].count("app")
+    assert "a: Abcdefgh1234" in hidden or form != "in a list"

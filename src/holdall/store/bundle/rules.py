@@ -61,9 +61,12 @@ _PLACEHOLDER = lazy_pattern(rb"TEXT|STRING|STR|VALUE|PASSWORD|PASSWD|SECRET|TOKE
 _CLOSING = lazy_pattern(rb"(?<!\\)(\\*+)([\"'`])")
 _FOLDERS = ("PWD", "OLDPWD")  # in any environment
 _WORKING_FOLDER = lazy_pattern(rb"(?<![A-Z_])(?:OLD)?PWD=\Z")
-_DOCUMENT = lazy_pattern(rb"(?m)^---")
-_SECRET_OF_KUBERNETES = lazy_pattern(rb"(?m)^[ \t]*kind:[ \t]*[\"']?Secret\b")
-_ENTRY = lazy_pattern(rb"(?m)^[ \t]+[\w./-]{1,200}:[ \t]+[\"']?([A-Za-z0-9+/]{8,}={0,2})[\"']?[ \t\r]*$")
+_SECRET_OF_KUBERNETES = lazy_pattern(rb"(?m)^( *(?:- +)?)kind:[ \t]*[\"']?Secret\b")
+_HELD = lazy_pattern(rb"(?m)^( *(?:- +)?)(?:data|stringData):([ \t]*)")
+_IN_BRACES = lazy_pattern(rb":[ \t]*(\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s,{}\"'][^,{}\n]*)")
+_NAMED_VALUE = lazy_pattern(rb" *(?:\"[^\"\n]{1,300}\"|'[^'\n]{1,300}'|[^\s:#][^:\n]{0,300}):(?:[ \t]+|$)")
+_BLOCK = lazy_pattern(rb"[|>][-+0-9]*(?:[ \t]+#.*)?")
+_DEEPEST_KIND = 16  # columns: each may be another look at all of it
 _DELIMITERS = (b"|", b"\t", b";", b",")
 _CELLS = {  # up to the next delimiter that is not in quotes
     one: lazy_pattern(rb'(?:[^"%b]++|"(?:[^"]++|"")*+"?)*+' % re.escape(one)) for one in _DELIMITERS
@@ -1099,14 +1102,59 @@ def _is_bare_secret(value: bytes) -> bool:
 
 
 def _of_kubernetes(data: bytes) -> Iterator[Finding]:
-    """All that a Secret holds, under whatever name."""
+    """All that a Secret in YAML holds, under whatever name and in whatever form."""
     if b"kind:" not in data:
         return
-    borders = [0, *(one.start() for one in _DOCUMENT.finditer(data)), len(data)]
-    for start, end in pairwise(borders):
-        if _SECRET_OF_KUBERNETES.search(data, start, end) and (held := data.find(b"ata:", start, end)) >= 0:
-            for entry in _ENTRY.finditer(data, held, end):
-                yield entry.start(1), entry.end(1), "Secret of Kubernetes"
+    done: dict[int, int] = {}  # by its column, up to where it was looked at
+    for kind in _SECRET_OF_KUBERNETES.finditer(data):
+        column = len(kind[1])
+        if column <= _DEEPEST_KIND and kind.start() >= done.get(column, 0):
+            start, done[column] = _fellows(data, kind.start(), column)
+            for held in _HELD.finditer(data, start, done[column]):
+                if len(held[1]) == column:
+                    yield from _held(data, held.start(2), done[column], column)
+
+
+def _fellows(data: bytes, at: int, column: int) -> tuple[int, int]:
+    """The lines around `at` that belong to the same mapping: those that begin in its column or behind it."""
+    start = at
+    while start > 0 and not data[start : start + column].strip():  # else it begins with the sign of a list
+        above = data.rfind(b"\n", 0, start - 1) + 1
+        line = data[above : start - 1]
+        if line.strip() and (line.startswith(b"---") or len(line) - len(line.lstrip(b" -")) < column):
+            break
+        start = above
+    end = data.find(b"\n", at) + 1 or len(data)
+    while end < len(data):
+        newline = data.find(b"\n", end) + 1 or len(data)
+        line = data[end:newline]
+        if line.strip() and (line.startswith(b"---") or len(line) - len(line.lstrip(b" ")) < column):
+            break
+        end = newline
+    return start, end
+
+
+def _held(data: bytes, at: int, end: int, column: int) -> Iterator[Finding]:
+    """The values of the mapping that begins at `at`: on its line, or on those that are further in."""
+    newline = data.find(b"\n", at, end)
+    for value in _IN_BRACES.finditer(data, at, newline if newline >= 0 else end):
+        yield from _trimmed(data, *value.span(1), "Secret of Kubernetes")
+    entries = -1  # their column
+    while 0 <= newline < end - 1:
+        at, newline = newline + 1, data.find(b"\n", newline + 1, end)
+        line = data[at : newline if newline >= 0 else end]
+        inward = len(line) - len(line.lstrip(b" "))
+        if not line.strip():
+            continue
+        if inward <= column:
+            return
+        entries = inward if entries < 0 else entries
+        name = _NAMED_VALUE.match(line) if inward <= entries else None
+        value = line[name.end() if name else inward :].strip()
+        first = at + line.rindex(value)
+        if value and not (name and _BLOCK.fullmatch(value)) and not _NO_SECRET.fullmatch(value):
+            is_quoted = len(value) > 1 and value[:1] in b"\"'" and value[-1:] == value[:1]
+            yield first + is_quoted, first + len(value) - is_quoted, "Secret of Kubernetes"
 
 
 @functools.cache
