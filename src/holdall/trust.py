@@ -966,6 +966,7 @@ class Agreements:
 
     def add(self, claims: Claims, *, keys: bool = False) -> None:
         """From now on. Raises UsageError."""
+        before = os.umask(0o077)  # for the folders above it too
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -977,6 +978,8 @@ class Agreements:
             raise UsageError(
                 f"{self.path} cannot be written: {problem.strerror}. Agree once with --trust."
             ) from problem
+        finally:
+            os.umask(before)
 
 
 _LONGEST_SHOWN = 16_000

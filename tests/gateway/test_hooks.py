@@ -113,6 +113,26 @@ def test_settings_behind_a_link_are_refused(file: Path, tmp_path: Path) -> None:
     assert (tmp_path / "other.json").read_text() == "{}"
 
 
+@requirement("trust:install-writes-through-no-link")
+@pytest.mark.parametrize("how", ["link", "open"])
+def test_a_plugin_is_not_made_behind_a_link_nor_where_others_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder, plugins = tmp_path / "elsewhere", tmp_path / ".config" / "opencode" / "plugin"
+    folder.mkdir()
+    plugins.parent.mkdir(parents=True)
+    if how == "link":
+        plugins.symlink_to(folder)
+    else:
+        folder.chmod(0o777)
+        folder.rename(plugins)
+    with pytest.raises(UsageError, match="symbolic link" if how == "link" else "can write to"):
+        install_hook("opencode", COMMAND, config_folder=str(tmp_path / "own"))
+    assert not os.listdir(plugins)
+
+
 @requirement("install:hook")
 def test_a_plugin_is_a_file_of_ours_and_goes_again(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)

@@ -11,7 +11,17 @@ from typing import Any, cast
 
 from holdall.mcp.install.clients import path_of
 from holdall.mcp.install.config_text import Edited, same
-from holdall.mcp.install.installer import Done, Folder, Note, Seen, read_note, read_text, text_hash, write_text
+from holdall.mcp.install.installer import (
+    Done,
+    Folder,
+    Note,
+    Seen,
+    read_if_there,
+    read_note,
+    read_text,
+    text_hash,
+    write_text,
+)
 from holdall.text.json.jsonc import Edit, Place, Places, applied, parse_jsonc
 from holdall.values.errors import UsageError
 from holdall.values.record import record
@@ -100,7 +110,7 @@ def install_hook(client: str, command: str, *, config_folder: str, dry_run: bool
     """`command` is what the agent's shell starts for each result."""
     hook, folder = hook_of(client), Folder(config_folder)
     file = hook.path
-    text = read_text(file) if os.path.lexists(file) else ""
+    text = read_if_there(file)
     if is_hooked(client, text):
         return Done(file, Edited(text, why="its hook is there already"))
     new, inserted = _inserted(file, text, hook, command)
@@ -121,7 +131,7 @@ def install_hook(client: str, command: str, *, config_folder: str, dry_run: bool
 def uninstall_hook(client: str, *, config_folder: str, dry_run: bool = False) -> Done:
     hook, folder = hook_of(client), Folder(config_folder)
     file = hook.path
-    text = read_text(file) if os.path.lexists(file) else ""
+    text = read_if_there(file)
     note, copy = read_note(folder.note(file + _KEY)) or Note(), folder.copy(file + _KEY)
     if not is_hooked(client, text):
         return Done(file, Edited(text, why="no hook of ours is in it"))

@@ -31,7 +31,7 @@ from holdall.mcp.install.config_text import (
     wrap,
 )
 from holdall.mcp.install.documents import Path
-from holdall.trust import check_writers
+from holdall.trust import check_folders, check_writers
 from holdall.values.errors import MissingExtra, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -454,6 +454,18 @@ def read_text(file: str) -> str:
             return text
     except OSError as problem:
         raise UsageError(f"{file} cannot be read: {problem.strerror}.") from problem
+
+
+def read_if_there(file: str) -> str:
+    """The same; empty where there is none yet. It may not be made behind a link, or where others can write, either."""
+    if os.path.lexists(file):
+        return read_text(file)
+    _refuse_links(file)
+    folder = os.path.dirname(os.path.abspath(file))
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    check_folders(os.path.join(folder, os.path.basename(file)), "the configuration")
+    return ""
 
 
 def _refuse_links(file: str) -> None:
