@@ -94,6 +94,19 @@ def test_values_that_are_no_objects_are_the_column_value(ask: Ask, values: str) 
     assert rows(ask(data, "select value from t")) == expected
 
 
+@pytest.mark.parametrize("kind", ["json", "ndjson"])
+@pytest.mark.parametrize("before", [3, 30_000])
+def test_numbers_among_which_is_nan_or_infinity_are_the_column_value(ask: Ask, kind: str, before: int) -> None:
+    numbers = [*("1.5" for _ in range(before)), "NaN", "Infinity", "-Infinity", "null", "-2"]
+    data = (f"[{','.join(numbers)}]" if kind == "json" else "\n".join(numbers)).encode()
+    table = ask(data, f"select value from t offset {before}", kind=kind)
+    assert (table.types, table.notes) == (("DOUBLE",), ())
+    assert rows(table) == [["NaN"], ["Infinity"], ["-Infinity"], [None], [-2.0]]
+    finite = "select count(*), count(value), sum(value) from t where isfinite(value) or value is null"
+    assert rows(ask(data, finite, kind=kind)) == [[before + 2, before + 1, before * 1.5 - 2]]
+    assert rows(ask(b'["a", NaN]', "select * from t")) == [['"a"'], ["NaN"]]
+
+
 def test_mixed_values_are_given_as_json(ask: Ask) -> None:
     table = ask(b'[{"a": 1}, 5, "x"]', "select value, value->>'$.a' from t")
     assert rows(table) == [['{"a":1}', "1"], ["5", None], ['"x"', None]]

@@ -300,6 +300,7 @@ class Way:
     sampled: bool = False  # it may lack columns that a later way has
     whole_values: bool = False  # each value is in the one column VALUE
     members: bool = False  # only for SQL that names members which the other ways do not give
+    odd_numbers: bool = False  # only for what no other way takes for JSON: NaN and Infinity as records
 
 
 Known = dict[tuple[object, ...], Columns]
@@ -466,6 +467,7 @@ def _json_ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Itera
     if shape.size > _WHOLE_SAMPLE and (*shape.identity, shape.form, -1) not in known:
         yield Way(partial(_with_known_columns, duck, shape, SAMPLE, known, notes), sampled=True)
     yield Way(partial(_with_known_columns, duck, shape, -1, known, notes))
+    yield Way(partial(_numbers, duck, shape, known, notes), whole_values=True, odd_numbers=True)
     yield Way(
         partial(_one_column, shape),
         "Here t has the one column value, of type JSON: value->>'$.name' is a member as text, value->'$.items' a "
@@ -653,6 +655,23 @@ def _one_column(shape: Shape) -> str:
         f"from read_json_objects({quoted(shape.path)}, format='{_FORMATS[shape.form]}', "
         f"maximum_object_size={max(_MIN_OBJECT, shape.object_size)}) select json as value"
     )
+
+
+def _numbers(duck: Any, shape: Shape, known: Known, notes: list[str]) -> str:
+    """Of records that are numbers, NaN and infinity too: `read_json` takes these inside of a record only. Others, among
+    which such are, stay JSON."""
+    values, key = f"({_one_column(shape)})", (*shape.identity, shape.form, "numbers")
+    if key not in known:
+        text = f"{VALUE}::varchar"
+        number = f"coalesce(regexp_full_match({text}, '-?(?:\\d.*|Infinity)|NaN|null'), true)"
+        asked = f"select bool_and({number}), bool_or({_is_rounded(text)}) from {values}"  # noqa: S608 - our own parts
+        are_numbers, some_rounded = duck.execute(asked).fetchone()
+        known[key] = [("rounded" if some_rounded else "", "DOUBLE")] if are_numbers else []
+    if not known[key]:
+        return _one_column(shape)
+    if known[key][0][0]:
+        notes.append(_rounded_note([VALUE]))
+    return f"select nullif({VALUE}::varchar, 'null')::double as {VALUE} from {values}"  # noqa: S608 - our own parts
 
 
 def _members(shape: Shape) -> str:
@@ -1018,6 +1037,7 @@ class Table:
         self._too_small = False  # the limit for one JSON value has been met
         self._needs_whole_values = False  # the SQL names the column that only the last way has
         self._needs_all_columns = False  # the SQL names a member that the sample does not have
+        self._is_odd = False  # for no way yet it is JSON
         self._needs_members = False  # the SQL names members, and the table has only whole values or lines
         self._texts: set[str] = set()  # columns that are to be text, in lower case
         self._is_looked_at = False  # all values of its columns are
@@ -1205,6 +1225,8 @@ class Table:
         return f"select * replace ({', '.join(made)}) from ({select})" if made else select  # noqa: S608
 
     def _is_called_for(self, way: Way) -> bool:
+        if way.odd_numbers or self._is_odd:
+            return way.odd_numbers and self._is_odd
         if way.members or self._needs_members:
             return way.members and self._needs_members
         return not (self._needs_all_columns and way.sampled) and (way.whole_values or not self._needs_whole_values)
@@ -1221,9 +1243,10 @@ class Table:
     def _should_go_on(self, way: Way, fault: Exception) -> bool:
         name, message = type(fault).__name__, str(fault)
         if blame(name, message, self.path) == "source":
-            self.reason = in_few_words(name, message, self.path)
+            was_odd, self._is_odd = self._is_odd, is_hopeless(message) and self._shape.form in ("ndjson", "array")
+            self.reason = self.reason if was_odd else in_few_words(name, message, self.path)
             self._too_small = is_too_small(message) and not self._too_small
-            return not is_hopeless(message)
+            return not is_hopeless(message) or (self._is_odd and not was_odd)
         if _NO_NUMBER.search(message) and self._may_have_odd_values():
             self._is_looked_at = True
             return True
