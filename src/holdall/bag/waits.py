@@ -67,7 +67,7 @@ class Background:
         """Until a call in the background has ended: any, this one, or all of them; or until its output holds `pattern`.
 
         At most `timeout` seconds, and never more than `wait_max_seconds`. With what has ended since the last wait, but
-        for what a model has read to its end since then.
+        for what a model has read to its end since then: their facts. What a model should get of one, `fetch.shown` has.
         """
         return await self._core.at_home(self._wait(handle, all, pattern, timeout))
 

@@ -55,8 +55,9 @@ class StillRunning:
 class Waited:
     """`ended` are the calls that have, since the last wait; `matched` the handle in whose output the pattern stands.
 
-    `outputs` are what a model gets of those that have ended, by handle: all of it inside a fence, or a notice. `named`
-    are handles as the dialect writes them.
+    The others are empty unless a model waits, by its tool: `outputs` are what it gets of those that have ended, by
+    handle, all of it inside a fence, or a notice; `named` are handles as the dialect writes them. A program that waits
+    has `fetch.shown(handle)` for that.
     """
 
     ended: Sequence[Facts] = ()
