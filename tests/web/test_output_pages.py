@@ -997,3 +997,18 @@ async def test_what_a_command_writes_is_told_to_no_model(home: Path) -> None:
     assert "It is still being written, by a command or a program: no model was told of it." in page
     assert "It was written by a command or a program: no model was told of it." in after
     assert "the model" not in page + after
+
+
+@pytest.mark.anyio
+async def test_what_a_person_runs_in_the_background_is_told_to_no_model(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="s") as bag:
+        bag.journal.reader = "person"
+        writer = await bag.jobs.begin(tool="make")
+        bag.journal.record("running", handle=writer.handle, tool="make")
+        with client(home) as browser:
+            page = browser.get(f"/s/{bag.session.id}/o/{writer.handle}/notice").text
+            writer.finish("failed", exit_code=3)
+            bag.journal.record("ended", handle=writer.handle, tool="make", state="failed")
+            after = browser.get(f"/s/{bag.session.id}/o/{writer.handle}/notice").text
+    assert "It is still being written, by a command or a program: no model was told of it." in page
+    assert "It was kept on the command line, for a person: no model was given it." in after

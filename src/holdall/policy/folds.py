@@ -24,7 +24,7 @@ from holdall.values.spans import Span
 
 PERSON = "person"
 APART = "apart"  # in the data of an operation that is no part of the run of an agent: a person asked
-OF_READERS = ("kept", "ended", "retrieved", "scanned", "extracted", "asked", "called")  # they say for whom: `reader`
+OF_READERS = ("kept", "running", "ended", "retrieved", "scanned", "extracted", "asked", "called")  # for whom: `reader`
 _OF_OUTPUTS = ("kept", "ended", "retrieved", "scanned", "passed", "extracted")
 WAYS = ("shown", "scanned", "searched", "passed")
 

@@ -79,7 +79,7 @@ async def notice_of(bag: Holdall, facts: Facts) -> Notice:
     try:
         announced = await announced_text(bag, facts)
         if facts.state in asking.RUNNING:
-            went = announced or await asyncio.to_thread(_went_to_background, bag, facts)
+            went = announced or await asyncio.to_thread(_is_of_model, bag, facts)
             return Notice("", "running", announced=announced, for_nobody=not went)
         was_whole, for_person, for_nobody = await asyncio.to_thread(_shown_as, bag, facts)
         if noted := await noticed_text(bag, facts):
@@ -97,13 +97,15 @@ def _shown_as(bag: Holdall, facts: Facts) -> tuple[bool, bool, bool]:
     whole = (Span(0, facts.measure.bytes),)
     events = [one for one in bag.records.events() if one.handle == facts.handle and one.kind in ("kept", "running")]
     kept = [one for one in events if one.kind == "kept"]
-    for_person = bool(kept) and all(one.data.get("reader") == PERSON for one in kept)
+    for_person = bool(events) and all(one.data.get("reader") == PERSON for one in events)
     for_nobody = not events and facts.ended != facts.created and facts.state != "expired"
     return any(not one.data.get("replaced") and one.spans("shown") == whole for one in kept), for_person, for_nobody
 
 
-def _went_to_background(bag: Holdall, facts: Facts) -> bool:
-    return any(one.kind == "running" and one.handle == facts.handle for one in bag.records.events())
+def _is_of_model(bag: Holdall, facts: Facts) -> bool:
+    """Whether it went to the background in a call that a model made."""
+    told = (one for one in bag.records.events() if one.kind == "running" and one.handle == facts.handle)
+    return any(one.data.get("reader") != PERSON for one in told)
 
 
 async def announced_text(bag: Holdall, facts: Facts) -> str:
