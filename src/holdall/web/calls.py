@@ -42,6 +42,7 @@ _LONGEST_SEARCH = 200
 _MOST_INSIDE = 20  # outputs of one answer
 _SECONDS_INSIDE = 2.0  # of one answer, and what the last output takes
 VERDICTS = ("shown whole", "kept", "in the background", "answered", "refused", "not kept", "passed on", "failed")
+_CHARS_OF_TOKEN = 4  # about
 _SPAWN = "spawn_agent"
 # Its words may be from an output that is gone: they are in no log.
 _OF_NO_OUTPUT = "it named no output that is kept; which one, and what it asked, is not recorded"
@@ -75,7 +76,8 @@ class Row:
 
     @property
     def size(self) -> int:
-        return self.bytes or self.chars
+        """To compare it with others. Of what was answered outside of an agent only the tokens are known."""
+        return self.bytes or self.chars or _CHARS_OF_TOKEN * self.tokens
 
     @property
     def is_about_output(self) -> bool:
