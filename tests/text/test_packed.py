@@ -169,6 +169,20 @@ def test_a_zip_has_the_members_that_zipfile_finds(method: int, before: bytes) ->
 
 
 @requirement("packed:members")
+def test_a_name_in_a_zip_is_utf_8_where_it_can_be() -> None:
+    """Info-ZIP in the plain locale does not say so; what is no UTF-8 is the code page of DOS."""
+    said = zipped({"dir/ä&b.txt": "hello\n", "plain": ""})
+    unsaid = bytearray(said)
+    for sign, flags in ((b"PK\1\2", 8), (b"PK\3\4", 6)):
+        at = unsaid.index(sign) + flags
+        unsaid[at : at + 2] = bytes(2)
+    old = bytes(unsaid).replace("ä".encode(), b"\x84o")
+    for made, name in ((said, "dir/ä&b.txt"), (bytes(unsaid), "dir/ä&b.txt"), (old, "dir/äo&b.txt")):
+        assert [one.name for one in listed("zip", made).members] == [name, "plain"]
+        assert content("zip", made, name) == (b"hello\n", False)
+
+
+@requirement("packed:members")
 def test_a_zip_that_was_written_as_a_stream_with_numbers_of_64_bits_is_read() -> None:
     made = io.BytesIO()
     stream = io.BufferedWriter(made)

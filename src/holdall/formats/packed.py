@@ -334,7 +334,7 @@ def _zip_member(number: int, fields: tuple[int, ...], name: bytes, extra: bytes,
     made_by, _, flags, method, _, _, crc, packed, length, _, _, _, _, _, mode, at = fields
     if _IN_EXTRA in (packed, length, at):
         length, packed, at = _zip64(extra, length, packed, at)
-    text = name.decode("utf-8" if flags & 0x800 else "cp437", "replace")
+    text = _zip_name(name, flags)
     kind = "folder" if text.endswith("/") else "file"
     if made_by >> 8 == 3:  # Unix: the high half has the mode
         kind = _KINDS.get(mode >> 28, kind) if mode >> 28 != 0o10 else kind
@@ -344,6 +344,16 @@ def _zip_member(number: int, fields: tuple[int, ...], name: bytes, extra: bytes,
     elif not form:
         why = f"it is compressed by method {method}, which is not known here."
     return Member(number, text, length, packed, at + shift, kind, form, crc, "", why)
+
+
+def _zip_name(name: bytes, flags: int) -> str:
+    """Programs on Unix write names as they find them, and do not say that these are UTF-8. What the book has in this
+    case, the letters of DOS, looks like UTF-8 in no name that anybody gave.
+    """
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError:
+        return name.decode("utf-8" if flags & 0x800 else "cp437", "replace")
 
 
 def _zip64(extra: bytes, length: int, packed: int, at: int) -> tuple[int, int, int]:
@@ -396,7 +406,7 @@ def _zip_bytes(read: Read, member: Member, most: int) -> tuple[Stream, tuple[int
     fields = _LOCAL_FIELDS.unpack(head)
     start = member.at + 30 + fields[8] + fields[9]
     local = read(member.at + 30, member.at + 30 + fields[8])
-    if local.decode("utf-8" if fields[1] & 0x800 else "cp437", "replace") != member.name:
+    if _zip_name(local, fields[1]) != member.name:
         raise BadMember("the directory and the member itself name it differently.")
     end = start + member.packed
     stream = Stream(member.form, _read_pieces(read, start, end), most, joined=False)
