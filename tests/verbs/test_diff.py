@@ -409,6 +409,7 @@ def test_when_its_time_is_over_it_says_where_the_two_begin_to_differ(monkeypatch
     with within(Deadline(60, clock=lambda: now[0])):
         found = compared("a\nb\nc\n", "a\nx\nc\n")
     assert (told_difference(found), found.complete) == ("at least 1 of 3 lines changed", False)
+    assert found.notes == ("the comparison was stopped after 36 s; it goes further with a higher grep_seconds",)
     assert found.changes[0].before
     assert found.changes[0].before.lines == Span(2, 2)
 
@@ -595,6 +596,53 @@ def test_values_that_were_found_before_the_time_was_over_are_told(monkeypatch: p
             found = compared(json.dumps(one), json.dumps(other))
         assert (found.unit, found.complete) == ("value" if total else "line", False)
         assert 0 < found.changed < 6
+        where = f" at $.x.{names[found.changed]}" if names else ""
+        assert found.notes == (
+            f"the comparison was stopped after 36 s{where}; it goes further with a higher grep_seconds",
+        )
+
+
+@requirement("diff:hostile")
+def test_more_values_than_are_told_say_up_to_which_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_ITEMS", 2)
+    found = compared('{"a":1,"b":1,"c":1}', '{"a":2,"b":2,"c":2}')
+    assert (counts(found), found.complete, found.notes) == ((2, 0, 0), False, ("the first 2 changes, up to $.b",))
+
+
+@requirement("diff:json")
+def test_elements_that_are_the_same_written_in_another_way_are_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    members, opened_at = module._members, list[int]()  # pyright: ignore[reportPrivateUsage]
+
+    def counting(text: str, at: int) -> Any:
+        opened_at.append(at)
+        return members(text, at)
+
+    monkeypatch.setattr(module, "_members", counting)
+    rows = [{"id": number, "tags": ["é", {"deep": [number, None]}], "v": 1.5} for number in range(500)]
+    other = [*rows[:9], {**rows[9], "v": "1.5"}, *rows[10:]]
+    found = compared(json.dumps(rows), json.dumps(other, separators=(",", ":"), ensure_ascii=False))
+    assert ([change.name for change in found.changes], found.notes) == (["$[?@.id==9].v"], ())
+    assert len(opened_at) == 2  # the one that differs, on both sides
+
+
+@requirement("diff:json")
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ('{"a":[1,2]}', '{ "a": [1, 2] }', True),
+        ('{"a":"\\u00e9"}', '{"a": "é"}', True),
+        ('{"a":1}', '{"a": "1"}', False),
+        ('{"a":1}', '{"a": 1.0}', False),
+        ('{"a":null}', '{"a": "null"}', False),
+        ('{"a":1,"a":2}', '{"a": 3, "a": 2}', False),
+        ('{"a":{"b":1}}', '{"a": [["b", 1]]}', False),
+    ],
+)
+def test_values_are_the_same_only_where_nothing_but_the_way_of_writing_differs(
+    one: str, other: str, same: bool
+) -> None:
+    found = compared(f"[0, {one}]", f"[0, {other}]")
+    assert (found.total == 0, found.notes) == (same, ("the same values, written in another way",) if same else ())
 
 
 @requirement("diff:rows")

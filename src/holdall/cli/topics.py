@@ -127,7 +127,7 @@ agent's file, the command line (holdall --set retention=keep put). For one tool:
   retention            how long outputs are kept: 30 days, 12h, session, keep
   quota_bytes          what a store may hold; session_quota_bytes likewise
   max_inline_tokens    what is larger is kept, and a notice takes its place; also _bytes, _chars, _lines
-  grep_seconds         the longest that one search may take; query_seconds likewise
+  grep_seconds         the longest that one search or diff may take; query_seconds likewise
   extraction_model     the model that answers holdall extract
 
 Sizes take units ("100 KiB"), times are seconds and take fractions (0.5).

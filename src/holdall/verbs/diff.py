@@ -43,6 +43,7 @@ _PIECE = 1 << 20
 _MOST_COMMAS = 4 * MOST_ITEMS  # in JSON: about as many values, each of which takes memory while it is looked at
 _DEPTH = 100  # levels of JSON that are compared member by member
 _PATH = 1000  # characters of the path of a value that is opened; what is in it has a path of its own each
+_PLAIN_CHARS = 1 << 16  # of a value that is held twice as objects to see whether it is the same, written in another way
 _TEXT = 300  # bytes that are shown of a line or a value
 _LINES = 6  # of a side of a change
 _REACH = 100  # bytes on both sides of where two long lines begin to differ
@@ -178,10 +179,16 @@ def _compared(pair: _Pair, by: str, key: str, seconds: float) -> _Found:
                 raise BadQuery(f"these outputs cannot be compared by rows: {'; '.join(notes) or 'they have none'}.")
             found = _by_lines(pair)
             return replace(found, notes=(*notes, *found.notes))
-        except OutOfTime:
+        except OutOfTime as late:
             if soon.is_cancelled:
                 raise
-    return _first_place(pair)  # outside of the block: a little time is left
+            notes.append(_stopped(late))
+    return replace(_first_place(pair), notes=tuple(notes))  # outside of the block: a little time is left
+
+
+def _stopped(late: OutOfTime, path: str = "") -> str:
+    at = f" at {foreign(path)}" if path else ""
+    return f"the comparison was stopped after {late.seconds:g} s{at}; it goes further with a higher grep_seconds"
 
 
 def _nothing(_number: int) -> Change:
@@ -516,6 +523,11 @@ class _Number(str):
 
 
 _DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number, strict=False)
+# Two values are the same, written in another way, where this makes the same of both: numbers and literals are not told
+# from strings by their value alone, and names may occur again.
+_PLAIN = json.JSONDecoder(
+    parse_int=str.encode, parse_float=str.encode, parse_constant=str.encode, object_pairs_hook=tuple, strict=False
+)
 _SPACE = " \t\n\r"
 _NUMBERED = lazy_pattern(r" \(\d+\)$")
 
@@ -737,7 +749,8 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
     found: list[_Node] = []
     orders: list[str] = []
     keyed: list[str] = []
-    stack, complete = [_Node("$", 0, roots[0], roots[1])], True
+    node = _Node("$", 0, roots[0], roots[1])
+    stack, ended = [node], ""
     try:
         while stack and len(found) < MOST_ITEMS:
             deadline.check()
@@ -750,11 +763,11 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
                 found.append(node)
             else:
                 stack += reversed(opened)
-        complete = not stack
-    except OutOfTime:
+        ended = f"the first {plural(len(found), 'change')}, up to {foreign(node.path)}" if stack else ""
+    except OutOfTime as late:
         if not found:
             raise
-        complete = False
+        ended = _stopped(late, node.path)
 
     def show(number: int) -> Change:
         node = found[number]
@@ -767,11 +780,12 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
     if orders:
         many = f" and {plural(len(orders) - 1, 'more array')}" if len(orders) > 1 else ""
         notes = (f"elements of {foreign(orders[0])}{many} in another order",)
+    notes += (ended,) if ended else ()
     if key and not keyed:
         notes += (f"no elements that differ have {foreign(repr(key))} on both sides",)
     return _Found(
         "value", len(found), show, changed=len(found) - added - removed, added=added, removed=removed,
-        complete=complete, notes=notes, differing=(
+        complete=not ended, notes=notes, differing=(
             _length(node.before for node in found if node.before), _length(node.after for node in found if node.after)
         ),
     )  # fmt: skip
@@ -781,7 +795,7 @@ def _opened(one: str, other: str, node: _Node, key: str, keyed: list[str], order
     """What is inside of both; nothing where they are the same. None where the value itself has changed."""
     (a, b), (c, d) = node.before or (0, 0), node.after or (0, 0)
     left, right = one[a:b], other[c:d]
-    if left == right:
+    if left == right or _same(one, a, b, other, c, d):
         return []
     signs = left[0] + right[0]
     if node.depth >= _DEPTH or len(node.path) > _PATH or signs not in ("{{", "[["):
@@ -792,6 +806,14 @@ def _opened(one: str, other: str, node: _Node, key: str, keyed: list[str], order
         names = dict.fromkeys([*here, *there])
         return [_Node(node.path + _step(name), node.depth + 1, here.get(name), there.get(name)) for name in names]
     return _opened_arrays(one, other, node, key, keyed, orders)
+
+
+def _same(one: str, a: int, b: int, other: str, c: int, d: int) -> bool:
+    """Whether both are the same values in the same order; not said of large ones, which are opened."""
+    deadline.check()
+    if max(b - a, d - c) > _PLAIN_CHARS:
+        return False
+    return _PLAIN.raw_decode(one, a)[0] == _PLAIN.raw_decode(other, c)[0]
 
 
 def _opened_arrays(one: str, other: str, node: _Node, key: str, keyed: list[str], orders: list[str]) -> list[_Node]:
@@ -820,6 +842,7 @@ def _opened_arrays(one: str, other: str, node: _Node, key: str, keyed: list[str]
                 right.places[there[value]] if value in there else None,
             )
             for value in values
+            if value not in here or value not in there or left.numbers[here[value]] != right.numbers[there[value]]
         ]  # fmt: skip
     nodes: list[_Node] = []
     for a, b, c, d in differences(left.numbers, right.numbers, deadline.check):
