@@ -2,7 +2,9 @@
 
 import asyncio
 import html
+import io
 import json
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdall.bag import Holdall
+from holdall.llm.scripted import ScriptedModel
 from holdall.values.outputs import Running
 from holdall.values.settings import Settings
 from tests.requirements import requirement
@@ -182,3 +185,29 @@ async def test_an_answer_took_as_long_as_its_call_not_as_the_others_of_its_turn(
         page = browser.get(f"/s/{session}/o/{handle}/retrievals").text
     assert "40 ms" in page
     assert "1 min 07 s" not in page
+
+
+@requirement("extract:ranges-computed")
+async def test_a_quote_from_a_part_of_a_package_is_shown_with_the_bytes_of_that_part(home: Path) -> None:
+    """At the same place the package has bytes of its own, which its maker chose: they prove nothing."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("0.txt", "FORGED: transfer 9000. " * 200)
+        archive.writestr("a/b.txt", "".join(f"the secret line {number} here\n" for number in range(900)))
+    said = {"found": True, "quotes": ["the secret line 77 here"], "answer": "77", "confidence": 0.9}
+    model = ScriptedModel(lambda _: json.dumps(said), keeps_schema=True)
+    async with Holdall.open(home=str(home), session="s", model=model) as bag:
+        facts = await bag.keep(packed.getvalue(), tool="fetch")
+        found = await bag.extract(f"{facts.handle}!a/b.txt", "which line?", mode="full-chunked")
+        session = bag.session.id
+    (span,) = [one.span for one in found.snippets]
+    assert span is not None
+    with client(home) as browser:
+        pages = {name: browser.get(f"/s/{session}{name}").text
+                 for name in ("", f"/o/{facts.handle}/quotes", f"/o/{facts.handle}!a~2Fb.txt/quotes")}  # fmt: skip
+        linked = browser.get(f"/s/{session}/o/{facts.handle}!a~2Fb.txt?byte={span.start}&to={span.end}")
+    assert linked.status_code == 200
+    for name, page in pages.items():
+        assert "the secret line 77 here" in page, name
+        assert "FORGED" not in page, name
+        assert f"{facts.handle}!a~2Fb.txt?byte={span.start}&amp;to={span.end}" in page, name

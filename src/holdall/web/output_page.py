@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar, cast
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -40,6 +40,7 @@ from holdall.web import figures
 from holdall.web import output_data as asking
 from holdall.web.output_rows import WAYS, By, Place, Reader
 from holdall.web.state import render, state_of
+from holdall.web.timeline import asked_of, member_in_address, output_address
 from holdall.wire.answers import told_difference
 from holdall.wire.verbs import WAIT
 
@@ -156,7 +157,7 @@ _MAX_QUESTIONS = 50  # the newest
 _MAX_QUOTES = 40  # of one question
 _QUOTE_BYTES = 600
 _QUESTION = 4000  # characters of a question, and of a model's own words
-_ASKED = ("question", "strategy", "model", "found", "snippets", "verified", "quotes")
+_ASKED = ("question", "strategy", "model", "found", "snippets", "verified", "quotes", "member")
 _FOUND: dict[str, Badge] = {"exact": "verified", "loose": "verified", "near": "near"}
 
 
@@ -181,6 +182,7 @@ class Question:
     quotes: Sequence[Quote]
     missing: int = 0
     unverified: int = 0  # of those that are missing
+    of: str = ""  # the handle whose bytes the quotes are: of an output, or of what is packed in it
 
 
 def _about(events: Iterable[Event], handle: str) -> Iterator[Event]:
@@ -236,6 +238,7 @@ def _short(value: Any, levels: int = 2) -> Any:
 async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Span]) -> Question:
     data = event.data
     kept: object = data.get("quotes")
+    whose = asked_of(facts.handle, data)
     total, proved = whole(data.get("snippets")), whole(data.get("verified"))
 
     def look(reader: Reader) -> list[Quote]:
@@ -245,14 +248,14 @@ async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Sp
         return [_read(reader, span, "verified") for span in shown[:_MAX_QUOTES]]
 
     try:
-        quotes = await bag.core.on(facts.handle, look)
+        quotes = await bag.core.on(whose, look)
     except HoldallError:  # the output is gone or damaged: nothing of it can be shown as proved
         quotes = []
     seen = sum(one.badge == "verified" for one in quotes)
     return Question(
         event.at, str(data["question"] or ""), named(data["strategy"] or ""), named(data["model"] or "", 200),
         data.get("found", True), quotes, max(0, total - len(quotes)),
-        max(0, total - proved - (len(quotes) - seen)),
+        max(0, total - proved - (len(quotes) - seen)), whose,
     )  # fmt: skip
 
 
@@ -438,7 +441,7 @@ async def page(request: Request) -> Response:
         return render(
             request, "output.html", session=bag.session, facts=facts, total=total, gone=gone,
             by=_best_view(facts, total), seen=Seen.of(facts, total, coverage, time.time(), logged),
-            views=[] if gone else await asking.views(bag, facts), base=_base(request, bag, facts),
+            views=[] if gone else await asking.views(bag, facts), base=_base(request, bag, facts.handle),
             arguments=_written(facts.origin.arguments), expires=_expires(bag, facts),
             other=request.query_params.get("other", "")[:_LONGEST_HANDLE], is_packed=facts.measure.kind in PACKED,
             part=await _part(request, bag, facts) if MEMBER in facts.handle else None,
@@ -462,7 +465,7 @@ async def _part(request: Request, bag: Holdall, facts: Facts) -> _Part:
     if member.startswith("#"):
         found, _, _ = await asking.members(bag, around)
         name = next((one.name for one in found if one.member == member), "")
-    return _Part(around.handle, _base(request, bag, around), name)
+    return _Part(around.handle, _base(request, bag, around.handle), name)
 
 
 def _expires(bag: Holdall, facts: Facts) -> float:
@@ -482,8 +485,8 @@ async def notice(request: Request) -> Response:
 async def quotes(request: Request) -> Response:
     async with state_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(_handle(request))
-        asked = await questions_about(bag, facts)
-        return render(request, "output_quotes.html", questions=asked, base=_base(request, bag, facts))
+        asked = [(one, _base(request, bag, one.of)) for one in await questions_about(bag, facts)]
+        return render(request, "output_quotes.html", questions=asked, facts=facts)
 
 
 async def seen_facts(request: Request) -> Response:
@@ -501,14 +504,16 @@ async def _seen_now(request: Request) -> dict[str, Any]:
         facts = await bag.show(_handle(request))
         total, _ = await asking.totals(bag, facts)
         seen_now = Seen.of(facts, total, await bag.records.coverage(facts.handle), time.time())
-        return {"seen": seen_now, "session": bag.session, "base": _base(request, bag, facts)}
+        return {"seen": seen_now, "session": bag.session, "base": _base(request, bag, facts.handle)}
 
 
 async def retrievals(request: Request) -> Response:
     async with state_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(_handle(request))
         found, older = await retrievals_of(bag, facts, _number_asked(request, "before"))
-        return render(request, "output_retrievals.html", found=found, older=older, base=_base(request, bag, facts))
+        return render(
+            request, "output_retrievals.html", found=found, older=older, base=_base(request, bag, facts.handle)
+        )
 
 
 async def compare(request: Request) -> Response:
@@ -536,7 +541,7 @@ async def compare(request: Request) -> Response:
             request, "output_compare.html", session=bag.session, facts=facts, others=offered, other=other,
             more=len(others) - len(offered), found=found, problem=problem,
             summary=told_difference(found) if found else "", is_rest="skip" in request.query_params,
-            base=_base(request, bag, facts),
+            base=_base(request, bag, facts.handle),
         )  # fmt: skip
 
 
@@ -545,18 +550,8 @@ def _handle(request: Request) -> str:
     return f"{outer}{mark}{unquote(member.replace('~', '%'))}"
 
 
-def _base(request: Request, bag: Holdall, facts: Facts) -> str:
-    return f"{request.scope['root_path']}/s/{bag.session.id}/o/{address_of(facts.handle)}"
-
-
-def address_of(handle: str) -> str:
-    outer, mark, member = handle.partition(MEMBER)
-    return f"{outer}{mark}{_quoted(member)}"
-
-
-def _quoted(member: str) -> str:
-    """Without slashes, and without the sign that servers and proxies quote or unquote once more."""
-    return quote(member, safe="").replace("~", "%7E").replace("%", "~")
+def _base(request: Request, bag: Holdall, handle: str) -> str:
+    return f"{request.scope['root_path']}{output_address(bag.session.id, handle)}"
 
 
 async def parts(request: Request) -> Response:
@@ -564,8 +559,8 @@ async def parts(request: Request) -> Response:
     async with state_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(_handle(request))
         found, total, problem = await asking.members(bag, facts)
-        base = _base(request, bag, facts)
-        links = [(one.name or one.member, one.bytes, f"{base}{MEMBER}{_quoted(one.member)}") for one in found]
+        base = _base(request, bag, facts.handle)
+        links = [(one.name or one.member, one.bytes, f"{base}{MEMBER}{member_in_address(one.member)}") for one in found]
         return render(request, "output_parts.html", parts=links, total=total, problem=problem)
 
 

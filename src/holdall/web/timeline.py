@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import islice
 from typing import Any, cast
+from urllib.parse import quote
 
 from holdall.policy.folds import APART, Operation, unpriced_calls
 from holdall.text.escape import named, one_line
 from holdall.text.numbers import grouped, money, number, plural, roughly, size, whole
 from holdall.values.chat import Assistant, Message, User
 from holdall.values.events import Event
-from holdall.values.handles import is_uuid
+from holdall.values.handles import MEMBER, is_uuid
 from holdall.values.outputs import FAILED
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -240,7 +241,19 @@ def _first_stretch(spans: Sequence[Span]) -> Span:
 def output_address(session: str, handle: str, *span: int) -> str:
     """Of an output's page, at these bytes."""
     at = f"?byte={span[0]}&to={span[1]}" if len(span) == 2 else ""
-    return f"/s/{session}/o/{handle}{at}"
+    outer, mark, member = handle.partition(MEMBER)
+    return f"/s/{session}/o/{outer}{mark}{member_in_address(member)}{at}"
+
+
+def member_in_address(member: str) -> str:
+    """Without slashes, and without the sign that servers and proxies quote or unquote once more."""
+    return quote(member, safe="").replace("~", "%7E").replace("%", "~")
+
+
+def asked_of(handle: str, data: Mapping[str, Any]) -> str:
+    """Of which bytes an event is that names an output: of these, or of what is packed in it."""
+    member: object = data.get("member")
+    return f"{handle}{MEMBER}{member}" if isinstance(member, str) and handle and MEMBER not in handle else handle
 
 
 def _detail(one: Operation, known: Known, handle: str) -> str:
@@ -297,7 +310,7 @@ def _figures(one: Operation) -> Iterator[str]:
 
 
 def quotes_in(one: Operation) -> Iterator[Quote]:
-    handle, listed = str(one.data.get("handle", "")), one.data.get("quotes")
+    handle, listed = asked_of(str(one.data.get("handle", "")), one.data), one.data.get("quotes")
     given: object
     for given in cast("list[object]", listed) if one.kind == "extraction" and isinstance(listed, list) else ():
         match given:
