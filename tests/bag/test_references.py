@@ -45,6 +45,11 @@ async def test_a_reference_is_replaced_by_the_text_or_the_typed_value(tmp_path: 
         assert (await sent(odd=f"holdall:{table}#/when~1where/~0"))["odd"] is True
         assert (await sent(lines=f"holdall:{log}#L4-L5"))["lines"] == "".join(LOG.splitlines(keepends=True)[3:5])
         assert (await sent(line=f"holdall:{log}#L4"))["line"] == LOG.splitlines(keepends=True)[3]
+        records = [{"n": n, "text": "one\u2028line"} for n in range(3)]
+        lines = "\n\r\n".join(json.dumps(one, ensure_ascii=False) for one in records)
+        ndjson = (await bag.keep(lines, kind="ndjson")).handle
+        assert (await sent(all=f"holdall:{ndjson}#"))["all"] == records
+        assert (await sent(one=f"holdall:{ndjson}#/1"))["one"] == records[1]
         nothing = (await bag.keep("")).handle
         assert (await sent(text=f"holdall:{nothing}"))["text"] == ""
         assert (await sent(files=[{"text": f"holdall:{log}#L1"}]))["files"][0]["text"] == LOG.splitlines(keepends=True)[
@@ -53,7 +58,7 @@ async def test_a_reference_is_replaced_by_the_text_or_the_typed_value(tmp_path: 
         coverage = await bag.coverage(log)
         assert coverage.ranges["passed"].as_lists() == [[0, 31], [93, 156]]
         assert coverage.shown.bytes() == 0, "what was passed on was not shown"
-        assert (await bag.counters()).passed_by_reference == 9
+        assert (await bag.counters()).passed_by_reference == 11
 
 
 async def test_two_places_that_are_written_alike_are_two(tmp_path: Path) -> None:

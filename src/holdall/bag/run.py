@@ -447,7 +447,10 @@ def _at_pointer(reader: OutputReader, named: Named, pointer: str, most: int) -> 
     nodes = query_path(reader, path=pointer, limit=1, skip=0, max_bytes=None) if pointer else None
     if nodes is None:  # the whole document
         _check_size(named, reader.totals.bytes, most)
-        return _parsed(named, decode(reader.read(0, reader.totals.bytes))[0]), Span(0, reader.totals.bytes)
+        text, span = decode(reader.read(0, reader.totals.bytes))[0], Span(0, reader.totals.bytes)
+        if reader.facts.measure.kind == "ndjson":  # an array of records, for a pointer too
+            return [_parsed(named, line) for line in text.split("\n") if line.strip()], span
+        return _parsed(named, text), span
     if not nodes.nodes:
         raise BadReference(f"{named.place}: there is nothing at {foreign(pointer)} in {named.shown}.")
     node = nodes.nodes[0]
