@@ -168,7 +168,13 @@ def _no_spans(_view: View) -> tuple[Span, ...]:
 
 @record
 class Dialect:
-    """`notice` words what is kept; a dialect with `shorten` shows a part instead. `stores` False keeps nothing."""
+    """`notice` words what is kept; a dialect with `shorten` shows a part instead. `stores` False keeps nothing.
+
+    With `races` a slow call continues in the background; else only one that is started there. `running` words that, a
+    tool with the verb `wait` waits for it and is offered from then on where `waits_later`. Without `counts_room` the
+    limits alone decide. `marked_by` says where notices bear the mark of their session, `about_mark` tells the model.
+    With `long_handles` notices name `session-<uuid>/<uuid>`; with `keeps_for_session` outputs go with their session.
+    """
 
     name: str
     limits: Limits
