@@ -305,6 +305,16 @@ async def test_a_value_that_cannot_be_written_is_told_and_harms_no_other_call(tm
             assert ended.state == "ready"
 
 
+async def test_a_value_that_holds_itself_is_told_to_be_no_json_however_large_it_is(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        for size, kept in ((10, Inline), (100_000, Kept)):
+            value: dict[str, object] = {"text": "x" * size}
+            value["self"] = value
+            taken = await bag.take(value, tool="t")
+            assert isinstance(taken, kept)
+            assert "a dict cannot be kept as JSON: Circular reference detected." in taken.text
+
+
 async def test_a_tool_that_raises_a_cancellation_of_its_own_has_failed_and_its_turn_goes_on(tmp_path: Path) -> None:
     async def call() -> str:
         raise asyncio.CancelledError

@@ -38,6 +38,7 @@ _CHANGED = lazy_pattern(  # what is not as it was, in the forms in which we writ
     rf"[\d,]+ (?:lone surrogates? (?:was|were) {re.escape(REPLACED)}|secrets? (?:is|are)(?:{re.escape(_MASKED)}"
     rf"|{re.escape(_MASKED_HERE)})|parts? of (?:the output|an? \S{{1,60}})(?:{re.escape(UNREAD)}|{re.escape(AS_TOLD)})"
     r".{1,25} \(.{1,25}\)(?:, .{1,25} \(.{1,25}\)){0,2}(?: and [\d,]+ more)?)"
+    r"|an? \S{1,60} cannot be kept as JSON: Circular reference detected\."
 )
 _MEDIA_TYPE = lazy_pattern(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}(?:;[ -~]{1,200})?", re.ASCII)
 
@@ -198,7 +199,7 @@ def all_is_kept(facts: Facts, kept: str = "all of it is kept") -> str:
     if is_kept_in_part(facts):
         return _NOT_ALL
     notes = [note for note in facts.measure.notes if _CHANGED.fullmatch(note)]  # a bundle may say more
-    changed = [foreign(note, 120) for note in notes[:3]] + beside_it(facts.measure.notes)
+    changed = [foreign(note.removesuffix("."), 120) for note in notes[:3]] + beside_it(facts.measure.notes)
     return f"{kept}, but {', and '.join(changed)}" if changed else kept
 
 
