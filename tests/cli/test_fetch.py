@@ -206,6 +206,20 @@ def test_diff_of_two_outputs_and_of_one_and_the_last_of_the_same_tool(holdall: P
     assert holdall("diff", one, holdall.put(b"a\nb\nc\n")).code == 1
 
 
+@requirement("cli:diff", "diff:lines")
+def test_a_pipe_gets_every_change(holdall: Program) -> None:
+    one, other = (
+        holdall.put(b"".join(b"%d %s\n" % (number, sign * (number % 2)) for number in range(600)))
+        for sign in (b"a", b"b")
+    )
+    ran = holdall("diff", one, other)
+    assert ran.text.count("\n+ ") == 300
+    assert ran.err == f"300 of 600 lines changed (from {one} to {other})\n"
+    told = holdall("diff", one, other, "--json").json
+    assert (len(told["changes"]), told["more"]) == (300, False)
+    assert holdall("diff", one, other, "-m", "2").text.count("\n+ ") == 2
+
+
 @requirement("cli:exit-1", "grep:nothing-found")
 def test_nothing_found_is_exit_code_one_and_says_what_was_searched(holdall: Program) -> None:
     handle = holdall.put(LOG)

@@ -414,6 +414,22 @@ def test_when_its_time_is_over_it_says_where_the_two_begin_to_differ(monkeypatch
     assert found.changes[0].before.lines == Span(2, 2)
 
 
+def test_changes_that_were_shown_before_the_time_was_over_are_told_and_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, real = [0.0], module._change  # pyright: ignore[reportPrivateUsage]
+
+    def slow(*given: Any) -> Any:
+        now[0] += 25
+        deadline.check()
+        return real(*given)
+
+    monkeypatch.setattr(module, "_change", slow)
+    with within(Deadline(60, clock=lambda: now[0])):
+        found = compared("a\nb\nc\nd\ne", "1\nb\n2\nd\n3")
+    assert (found.total, len(found.changes), found.next, found.complete) == (3, 2, 2, True)
+
+
 def test_opening_the_other_output_is_part_of_the_time_of_the_call() -> None:
     seen: list[float] = []
 

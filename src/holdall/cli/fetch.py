@@ -25,7 +25,7 @@ from holdall.values.errors import AnchorNotFound, BadQuery, UsageError
 from holdall.values.outputs import STATES
 from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import Span
-from holdall.wire.verbs import DEFAULT_WINDOW, GREP, QUERY, READ, SLICE, TAIL, VERBS, Verb
+from holdall.wire.verbs import DEFAULT_WINDOW, DIFF, GREP, QUERY, READ, SLICE, TAIL, VERBS, Verb
 
 if TYPE_CHECKING:
     from holdall.bag import Holdall
@@ -388,9 +388,12 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
         bounds = bag.core.bounds(bounded=False)
         # A person at a terminal gets a page; a pipe gets everything, as it is found.
         stream = None
-        if verb in (GREP, QUERY) and given["limit"] is None and not sys.stdout.isatty():
+        is_whole = not sys.stdout.isatty() and given.get("limit") is None
+        if verb in (GREP, QUERY) and is_whole:
             stream = screen.Stream(as_json=options.as_json, rows=rows)
             bounds = replace(bounds, each=stream.add)
+        elif verb is DIFF:
+            bounds = replace(bounds, whole=is_whole)
 
         def text(seconds: float) -> str:
             what = given.get("pattern") or given.get("sql") or given.get("path") or ""

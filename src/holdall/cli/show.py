@@ -249,6 +249,7 @@ def changes(found: Difference) -> None:
     parts = [f"{told_difference(found)} (from {found.other} to {found.handle})", *found.notes]
     if found.next is not None:
         parts.append(f"{len(found.changes):,} of {plural(found.total, 'change')} shown; go on with --skip {found.next}")
+        parts[-1] += all_in_a_pipe()
     about(" · ".join(parts))
 
 

@@ -147,7 +147,13 @@ def _answer(pair: _Pair, found: _Found, skip: int, limit: int, room: int | None)
     changes: list[Change] = []
     used, following = 0, None
     for number in range(skip, found.number):
-        change = found.show(number)
+        try:
+            change = found.show(number)
+        except OutOfTime:
+            if not changes:
+                raise
+            following = number  # what is ready is not lost
+            break
         used += sum(len(side.text.encode()) for side in (change.before, change.after) if side) + len(change.name) + 48
         if len(changes) == limit or (changes and room is not None and used > room):
             following = number
