@@ -479,6 +479,12 @@ def test_a_blank_line_is_not_taken_for_the_header(ask: Ask, lead: str) -> None:
     assert rows(ask(data.encode(), "select count(*), min(id) from t")) == [[50, "k0"]]
 
 
+@pytest.mark.parametrize("name", ["n", "\ufeffn", "año"])
+def test_a_single_record_is_a_row_whatever_bytes_its_header_has(ask: Ask, name: str) -> None:
+    table = ask(f"{name},m\n1,2\n".encode(), "from t")
+    assert (table.columns, rows(table)) == ((name.removeprefix("\ufeff"), "m"), [[1, 2]])
+
+
 def test_quotes_that_come_late_are_still_quotes(ask: Ask) -> None:
     data = b"a,b\n" + b"1,x\n" * 30_000 + b'2,"y, z"\n'
     assert rows(ask(data, "select b from t where a = 2")) == [["y, z"]]

@@ -384,6 +384,7 @@ def _look(cell: str) -> str:
 # ── The table ───────────────────────────────────────────────────────────────────────────────────────────────
 
 _WIDEST = 10_000  # a line with more separators is no row of a table that anybody could ask
+_HEAD = 64 * 1024  # bytes by which the separator is told
 _CELLS = 160_000  # up to so many, all are taken apart where every row is a line with as many cells, …
 _SOME = 60_000  # … up to so many in any case, and of more so many
 _VERIFIED = 2 * 1024 * 1024  # up to so many bytes the types of some rows are compared with all others
@@ -446,8 +447,7 @@ class Table:
 
 def table_of(sample: Sample, *, kind: str = "csv", forced: bool = False) -> Table | None:
     """None if it is none. `forced`: it is to be read as one."""
-    head = sample.head[: 64 * 1024].decode("utf-8", "replace").removeprefix("\ufeff")
-    is_all = len(head) == len(sample.head) and sample.whole
+    head, is_all = _text(sample.head[:_HEAD]), sample.whole and len(sample.head) <= _HEAD
     if kind == "table":
         positions = positions_of(head, whole=is_all)
         return _aligned(sample, positions) if positions else None
