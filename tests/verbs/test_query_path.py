@@ -331,3 +331,14 @@ def test_names_that_are_nearly_right_are_looked_for_with_little_effort() -> None
     assert "has no member" in found.notes[-1]
     long = "io.k8s.api.core.v1." * 5
     assert f"{long[:20]}" in query_path(reader_of(json.dumps({f"{long}Pod": 1}).encode()), f"$['{long}Pud']").notes[-1]
+
+
+def test_a_path_with_many_indexes_costs_little_more_than_one_and_slices_are_few() -> None:
+    reader = reader_of(f"[{','.join(['1'] * 100_000)}]".encode())
+    many = f"$..[{','.join(map(str, range(1500)))}]"
+    assert in_effort(300, lambda: query_path(reader, many)).total == 1500
+    twice = query_path(reader, "$[3,3,1:5,4]")
+    assert [node.path for node in twice.nodes] == ["$[1]", "$[2]", "$[3]", "$[4]"]
+    assert query_path(reader, f"$[{','.join(['0:9'] * 16)}]").total == 9
+    with pytest.raises(BadQuery, match="the path has 17 slices; at most 16 are followed"):
+        query_path(reader, f"$[{','.join(['0:9'] * 17)}]")

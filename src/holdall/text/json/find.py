@@ -499,7 +499,7 @@ class Scan:
         counter, room = self._counting()
         counting = window.can_hold(counter)
         scan = _scan_pairs if counting else _scan_any
-        names, other, positions = (plan.latin, plan.other, plan.positions) if counting else ({}, 0, [])
+        names, other, positions = (plan.latin, plan.other, plan.positions) if counting else ({}, 0, False)
         states, count = other, counter.of(other)
         last = _ALL if plan.last is None or plan.last < 0 or named else plan.last
         total = end = 0

@@ -102,7 +102,7 @@ _QUOTED = {quote: lazy_pattern(rf"{quote}((?:[^{quote}\\]++|\\.)*+){quote}", re.
 _NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]{0,300})(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?(?![0-9])", re.ASCII)
 _SIGNS = ("==", "!=", "<=", ">=", "<", ">")
 _MAX_NESTED = 20
-_MAX_COMPARISONS = 16  # each is tried on every value
+_MAX_COMPARISONS = _MAX_SLICES = 16  # each is tried on every value
 _PLAIN_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
 
 
@@ -227,6 +227,9 @@ def parse_path(text: str, *, filters: bool = False) -> JsonPath:
         )
     if len(segments) > _MAX_SEGMENTS:
         raise BadQuery(f"the path has {len(segments):,} segments; at most {_MAX_SEGMENTS} are followed.")
+    slices = sum(isinstance(selector, Slice) for segment in segments for selector in segment.selectors)
+    if slices > _MAX_SLICES:
+        raise BadQuery(f"the path has {slices:,} slices; at most {_MAX_SLICES} are followed.")
     return JsonPath(text, segments)
 
 

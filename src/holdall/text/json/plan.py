@@ -40,8 +40,8 @@ class Plan:
     """What matters among the children of a container. A child that gets no states (0) does not.
 
     `names`: the states of the members so named; `latin` the same, for names that were read as Latin-1. `other`: those
-    of every other member, and of every element unless `positions` adds to them. `last`: the elements after it do not
-    matter. `run`: a pattern for members that are no hits and can hold none, with a group for the last one and the end
+    of every other member, and of every element unless `positions` adds to them: those by their index, which are as many
+    as a path names, and the few `slices`. `last`: the elements after it do not matter. `run`: a pattern for members that are no hits and can hold none, with a group for the last one and the end
     of the object; None where scalars can be hits.
     """
 
@@ -51,25 +51,29 @@ class Plan:
         for bit, segment in active:
             self.other |= (1 << bit) * segment.descendants | (2 << bit) * _has_wildcard(segment)
         self.names: dict[bytes, int] = {}
-        self.positions: list[tuple[Index | Slice, int]] = []
+        self.indexes: dict[int, int] = {}
+        self.slices: list[tuple[Slice, int]] = []
         for bit, segment in active:
             for selector in segment.selectors:
                 if isinstance(selector, Name):
                     name = encoded_name(selector.name)
                     self.names[name] = self.names.get(name, self.other) | 2 << bit
-                elif isinstance(selector, Index | Slice):
-                    self.positions.append((selector, 2 << bit))
+                elif isinstance(selector, Index):
+                    self.indexes[selector.index] = self.indexes.get(selector.index, 0) | 2 << bit
+                elif isinstance(selector, Slice):
+                    self.slices.append((selector, 2 << bit))
+        self.positions = bool(self.indexes or self.slices)
         self.latin = {name.decode("latin-1"): states for name, states in self.names.items()}
-        self.last = None if self.other else max(map(_last, self.positions), default=-1)
+        self.last = None if self.other else max([*self.indexes, *map(_last, self.slices)], default=-1)
         self.enters_objects = bool(self.names or self.other)
         self.enters_arrays = bool(self.positions or self.other)
         self.scalars_matter = bool(self.other & machine.matched)
         self.run = None if self.scalars_matter else self._run(hunts=self.other == states and not self.positions)
 
     def element(self, index: int) -> int:
-        states = self.other
-        for position, reached in self.positions:
-            if _holds(position, index):
+        states = self.other | self.indexes.get(index, 0)
+        for part, reached in self.slices:
+            if _holds(part, index):
                 states |= reached
         return states
 
@@ -97,22 +101,15 @@ def _has_wildcard(segment: Segment) -> bool:
     return any(isinstance(selector, Wildcard) for selector in segment.selectors)
 
 
-def _holds(position: Index | Slice, index: int) -> bool:
-    match position:
-        case Index(wanted):
-            return index == wanted
-        case Slice(start, stop, step):
-            inside = index >= start and (stop is None or index < stop)
-            return inside and step > 0 and (index - start) % step == 0
+def _holds(part: Slice, index: int) -> bool:
+    inside = index >= part.start and (part.stop is None or index < part.stop)
+    return inside and part.step > 0 and (index - part.start) % part.step == 0
 
 
-def _last(entry: tuple[Index | Slice, int]) -> float:
-    """The last index that the position can hold."""
-    match entry[0]:
-        case Index(index):
-            return index
-        case Slice(_, stop, _):
-            return float("inf") if stop is None else stop - 1
+def _last(entry: tuple[Slice, int]) -> float:
+    """The last index that it can hold."""
+    stop = entry[0].stop
+    return float("inf") if stop is None else stop - 1
 
 
 # ── Counting in values ──────────────────────────────────────────────────────────────────────────────────────
@@ -214,9 +211,8 @@ class Counter:
             if other == self._machine.matched and not self._only:
                 return lambda values: own + len(values)
             return alike if other else lambda _: own
-        (position, states), *more = plan.positions
-        if isinstance(position, Index) and not more and not other:
-            at = position.index
+        if len(plan.indexes) == 1 and not plan.slices and not other:
+            ((at, states),) = plan.indexes.items()
             return lambda values: own + of(states)(values[at]) if at < len(values) else own
         return placed
 
