@@ -1,15 +1,18 @@
 """The calls of one turn: side by side, sharing its room, decided at its close."""
 
 import asyncio
+import contextlib
+import gc
 import re
 import threading
+import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdall import Answer, Inline, Kept, Running, ToolPolicy, UsageError
+from holdall import Answer, Inline, Kept, MemoryStore, Running, Sessions, ToolPolicy, UsageError
 from holdall.bag import Pending, Turn
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.extract.shapes import Answer as FoundAnswer
@@ -305,6 +308,39 @@ async def test_a_function_that_raises_what_would_end_a_program_has_failed_like_a
         taken = await bag.run(evil, tool="evil")
         assert taken.is_error
         assert f"the tool raised {type(raised).__name__}" in taken.content
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+async def test_calls_end_with_a_turn_whose_body_raises_before_they_began(tmp_path: Path, pooled: bool) -> None:
+    began, ended = list[str](), list[str]()
+
+    async def call() -> None:
+        began.append("call")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("call")
+
+    async with contextlib.AsyncExitStack() as opening:
+        if pooled:
+            sessions = await opening.enter_async_context(Sessions.open(store=MemoryStore()))
+            bag = await opening.enter_async_context(sessions.of("s1"))
+        else:
+            bag = await opening.enter_async_context(opened(tmp_path))
+
+        async def raising() -> None:
+            async with bag.turn() as turn:
+                turn.run(call, tool="t")
+                turn.take(SMALL)
+                turn.call("context_read", {})
+                raise ValueError("of the body")
+
+        with warnings.catch_warnings(record=True) as warned:
+            with pytest.raises(ValueError, match="of the body"):
+                await raising()
+            gc.collect()
+        assert began == ended
+        assert warned == []
 
 
 @requirement("way:nothing-lost-silently")

@@ -9,11 +9,13 @@ Sizes are decided at the close: an output that alone would fit may have to be ke
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from inspect import CORO_CREATED, getcoroutinestate
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from holdall.background import Job
 from holdall.bag.core import Core
 from holdall.bag.journal import ended_before
 from holdall.bag.run import Dispatch, read_call
@@ -84,6 +86,8 @@ class Turn:
         self._tools = tools
         self._room = room
         self._pending: list[Pending] = []
+        # What tasks wait for: one that is cancelled before it begins has begun none of it.
+        self._inside: list[tuple[Coroutine[Any, Any, object], Job | None]] = []
         self._is_open = False
 
     async def __aenter__(self) -> Self:
@@ -116,11 +120,12 @@ class Turn:
         core, dispatch = self._core, self._dispatch
         if core.shared.portal is not None:
             loop = core.loop_of_calls()
-            work = core.at_home(dispatch.call(call, origin, schema, background=background, waits=None, loop=loop))
+            inner = dispatch.call(call, origin, schema, background=background, waits=None, loop=loop)
+            self._inside += [(work := core.at_home(inner), None), (inner, None)]
         else:
             one = dispatch.dispatch(call, origin, schema, background=background)
             dispatch.jobs.watch(one.job)
-            work = dispatch.raced(one)
+            self._inside.append((work := dispatch.raced(one), one.job))
         return self._start(tool or "run", self._measured(work, origin, started))
 
     def take(
@@ -142,18 +147,26 @@ class Turn:
         self._is_open = False
         works = [asyncio.ensure_future(pending.work) for pending in self._pending]
         if error is not None:
-            for work in works:
-                work.cancel()
-            await asyncio.gather(*works, return_exceptions=True)
+            await self._leave(works)
             return
         try:
             done = await _all_of(works)
         except BaseException:
-            for work in works:
-                work.cancel()
-            await asyncio.gather(*works, return_exceptions=True)
+            await self._leave(works)
             raise
         await self._settle(done)
+
+    async def _leave(self, works: Sequence["asyncio.Future[Any]"]) -> None:
+        """Cancel them all. A task that is cancelled before it begins never does, but its call has begun."""
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
+        unbegun = [(inside, job) for inside, job in self._inside if getcoroutinestate(inside) == CORO_CREATED]
+        for inside, _ in unbegun:
+            inside.close()
+        jobs = [job for _, job in unbegun if job is not None]
+        self._dispatch.jobs.cancel(jobs)
+        await self._dispatch.jobs.wait(jobs, seconds=None, wait_for_all=True)
 
     async def _measured(
         self, work: Awaitable[Prepared | Running | Ended], origin: Origin, started: float
