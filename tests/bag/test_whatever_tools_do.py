@@ -208,6 +208,21 @@ async def test_what_a_tool_returns_after_it_wrote_keeps_its_form(tmp_path: Path)
         assert command.content.startswith(b"\xff\xfe\x00abc\n[exit code 3")
 
 
+@pytest.mark.parametrize("size", [1, 100_000])
+async def test_a_value_that_was_written_is_a_line_of_its_own_before_what_is_returned(tmp_path: Path, size: int) -> None:
+    def call(writer: Any, returns: object) -> object:
+        writer.write("x" * size)
+        writer.write({"a": 1})
+        return returns
+
+    async with opened(tmp_path) as bag:
+        for returns, last in (("y", "y"), ("\ny", "y"), ("", ""), (b"y", "y")):
+            taken = await bag.run(call, tool="t", arguments={"returns": returns})
+            written = await whole(bag, taken.handle) if isinstance(taken, Kept) else taken.text.encode()
+            expected = ["x" * size, '{"a": 1}', last]
+            assert written.decode() == "\n".join(expected[: 2 + bool(last)]), returns
+
+
 async def test_what_a_tool_returns_after_much_was_written_can_be_reached(tmp_path: Path) -> None:
     def call(writer: Any) -> object:
         writer.write("x" * 60_000)

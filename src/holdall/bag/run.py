@@ -203,6 +203,11 @@ class Sink:
         kind = "" if origin.read_as else streams.read_as(self._parts)
         return replace(origin, read_as=kind) if kind else origin
 
+    @property
+    def ends_with_value(self) -> bool:
+        """Whether what was written last, while it is all in memory, is a value: that is a line of its own."""
+        return bool(self._parts) and not isinstance(self._parts[-1], str | bytes | bytearray | memoryview)
+
     def joined(self) -> object:
         """What was written, while it is all in memory: a list of blocks, a text, or bytes where they are none."""
         parts = self._parts
@@ -276,8 +281,8 @@ class Writer:
 # What a tool returned, with what it had written on the way in front of it: one result of the form that it returned.
 
 
-def after_written(written: object, returned: object) -> object:
-    """`written` is a text, bytes, or a list of blocks."""
+def after_written(written: object, returned: object, *, ends_a_line: bool = False) -> object:
+    """`written` is a text, bytes, or a list of blocks. With `ends_a_line` its last part was a value."""
     if returned is None or (isinstance(returned, str | bytes) and not returned):
         return written
     parts = take_apart(returned)
@@ -288,9 +293,17 @@ def after_written(written: object, returned: object) -> object:
             *_blocks(cast("object", written)),
             *_blocks(returned if isinstance(returned, bytes) else value_as_text(returned)),
         ]
+    if ends_a_line and isinstance(written, str) and not _begins_a_line(returned):
+        written += "\n"
     if isinstance(written, str) and not isinstance(returned, bytes):
         return parts.with_text(written + (parts.text or "")) if parts is not None else written + value_as_text(returned)
     return _bytes(written) + _bytes(returned)
+
+
+def _begins_a_line(returned: object) -> bool:
+    if isinstance(returned, bytes):
+        return returned.startswith((b"\n", b"\r\n"))
+    return isinstance(returned, str) and returned.startswith(("\n", "\r\n"))
 
 
 def _blocks(value: object) -> list[object]:
@@ -967,7 +980,8 @@ class Dispatch:
             keep_failed = partial(self._kept_failed, one) if wrote and not isinstance(wrote, list) else None
             return replace(prepared, ended=self._reason(one, outcome), keep_failed=keep_failed)
         if not sink.is_empty:
-            return await prepare(self._core, after_written(sink.joined(), outcome), one.origin)
+            output = after_written(sink.joined(), outcome, ends_a_line=sink.ends_with_value)
+            return await prepare(self._core, output, one.origin)
         if is_cut_off:
             return await prepare(self._core, _reason(asyncio.CancelledError()), replace(one.origin, is_error=True))
         return await prepare(self._core, outcome, one.origin)
