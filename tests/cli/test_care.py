@@ -112,11 +112,11 @@ def test_the_list_of_sessions_tells_what_takes_room_and_counts_what_is_kept(hold
         for line in holdall("ls", "--sessions", "--sort", "size").text.splitlines()
     ]
     assert listed[1:] == [["large", "1", "4.0", "kB"], ["twice", "2", "3.0", "kB"], ["small", "0", "0", "B"]]
-    told = holdall("--set", "retention=1 second", "put", "-s", "large", stdin=b"a") and holdall(
+    told = holdall("--set", "retention=1 hour", "put", "-s", "large", stdin=b"a") and holdall(
         "ls", "--sessions", "--json"
     )
     assert [(one["name"], one["kept"], one["bytes"], one["retention"]) for one in told.json["sessions"]] == [
-        ("small", 0, 0, "30 days"), ("twice", 2, 3000, "30 days"), ("large", 2, 4001, "1 second"),
+        ("small", 0, 0, "30 days"), ("twice", 2, 3000, "30 days"), ("large", 2, 4001, "1 hour"),
     ]  # fmt: skip
 
 
@@ -296,6 +296,15 @@ def test_stats_counts_what_is_kept(holdall: Program) -> None:
     text = holdall("stats").text
     assert "outputs kept   3\nbytes          16 B, 12 B with identical ones once\non disk        " in text
     assert told["disk_bytes"] == sum(one.stat().st_size for one in holdall.home.rglob("*") if one.is_file())
+    holdall("--set", "retention=0.001s", "put", "-s", "short", stdin=b"short")
+    assert holdall("ls", "-s", "short", "--json").json["outputs"][0]["state"] == "expired"
+    text = holdall("stats").text
+    assert "outputs kept   3 (and 1 expired)\n" in text
+    assert (
+        "\nbytes          16 B, 12 B with identical ones once, and 5 B that have expired, until `holdall gc`\n" in text
+    )
+    assert "\nstates         kept 3, expired 1\n" in text
+    assert {one["name"]: one["kept"] for one in holdall("ls", "--sessions", "--json").json["sessions"]}["short"] == 0
 
 
 @requirement("cli:stats", "cli:ls-running")

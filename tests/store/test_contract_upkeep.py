@@ -74,7 +74,11 @@ def test_what_is_past_its_time_has_expired_for_whoever_asks_before_it_is_removed
         with pytest.raises(OutputExpired) as refused:
             ask()
         assert str(refused.value) == f"output {facts.handle} expired on 2027-01-15 (kept for 2 seconds)."
-    assert store.stats([session]).stored_bytes == 4
+    total = store.stats([session])
+    assert (total.outputs, total.expired, total.bytes, total.stored_bytes, total.due_bytes) == (0, 1, 0, 4, 4)
+    assert total.by_state == {"expired": 1}
+    kept = keep(store, store.open_session("other"), "stays")
+    assert store.kept_by_session() == {session.id: (1, 0, 4), kept.session: (1, 1, 5)}, "its bytes still take room"
     later = store.open_session("short", retention=Retention(days=1))
     assert read_back(store, facts) == b"goes", "another rule holds for all that is in the session"
     assert store.resolve(session, facts.handle) == facts

@@ -56,7 +56,8 @@ def test_totals_are_of_what_is_there_and_of_what_is_not_only_the_number(clock: C
     ]
     gone = replace(running, handle="zzzz")  # what cannot be opened counts as far as it is known
     assert stats_of(store, [here, [gone]]) == Stats(
-        sessions=2, outputs=6, expired=2, removed=1, bytes=38, stored_bytes=28, lines=11, tokens=12,
+        sessions=2, outputs=6, expired=2, removed=1, bytes=38, stored_bytes=28 + 99, due_bytes=99, lines=11,
+        tokens=12,
         by_kind=Counter(json=4, running=2), by_tool=Counter({"fetch": 1, "(none)": 3, "run": 2}),
         by_state=Counter(ready=4, removed=1, expired=2, running=2),
     )  # fmt: skip

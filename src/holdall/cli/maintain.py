@@ -190,8 +190,10 @@ async def stats(options: Options) -> int:
     print(f"sessions       {grouped(total.sessions)}")
     gone = [f"{n:,} {how}" for n, how in ((total.expired, "expired"), (total.removed, "removed")) if n]
     print(f"outputs kept   {grouped(total.outputs)}" + (f" (and {', '.join(gone)})" if gone else ""))
-    once = f", {size(total.stored_bytes)} with identical ones once" if total.stored_bytes != total.bytes else ""
-    print(f"bytes          {size(total.bytes)}{once}")
+    here = total.stored_bytes - total.due_bytes
+    once = f", {size(here)} with identical ones once" if here != total.bytes else ""
+    due = f", and {size(total.due_bytes)} that have expired, until `holdall gc`" if total.due_bytes else ""
+    print(f"bytes          {size(total.bytes)}{once}{due}")
     if disk is not None:
         print(f"on disk        {size(disk)}, with records and logs")
     print(f"lines          {grouped(total.lines)}")

@@ -135,7 +135,9 @@ class Verdict:
 
 @record(frozen=False)
 class Stats:
-    """Totals over sessions. `stored_bytes` counts identical outputs once, `bytes` each time."""
+    """Totals over sessions. `stored_bytes` counts identical outputs once, `bytes` each time; `due_bytes` are those of
+    them that `sweep` removes, of outputs that have expired.
+    """
 
     sessions: int = 0
     outputs: int = 0
@@ -143,6 +145,7 @@ class Stats:
     removed: int = 0
     bytes: int = 0
     stored_bytes: int = 0
+    due_bytes: int = 0
     lines: int = 0
     tokens: int = 0
     by_kind: Counter[str] = field(default_factory=Counter[str])

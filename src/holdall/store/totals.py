@@ -36,12 +36,14 @@ def stats_of(store: OutputStore, sessions: Iterable[Sequence[Facts]]) -> Stats:
     total = Stats()
     for outputs in sessions:
         total.sessions += 1
-        files: dict[str, int] = {}
+        files, due = dict[str, int](), dict[str, int]()
         for facts in outputs:
             total.by_state["removed" if facts.is_removed else facts.state] += 1
             if facts.state == "expired":
                 total.removed += facts.is_removed
                 total.expired += not facts.is_removed
+                if facts.file:
+                    due[facts.file] = facts.measure.bytes
                 continue
             measured = so_far(store, facts) if facts.state == "running" else facts.measure
             total.outputs += 1
@@ -51,7 +53,8 @@ def stats_of(store: OutputStore, sessions: Iterable[Sequence[Facts]]) -> Stats:
             total.by_kind["running" if facts.state == "running" else facts.measure.kind] += 1
             total.by_tool[facts.origin.tool or "(none)"] += 1
             files[facts.file or facts.handle] = measured.bytes
-        total.stored_bytes += sum(files.values())
+        total.stored_bytes += sum((due | files).values())
+        total.due_bytes += sum(count for file, count in due.items() if file not in files)
     return total
 
 

@@ -212,6 +212,11 @@ class DirectoryStore(SessionFiles):
         """Also what is past its time, until `sweep` removes it."""
         return self.survey(session)[1]
 
+    def _counted(self, session: SessionInfo) -> Sequence[Facts]:
+        """The same, as what has expired: its bytes are there, and nobody gets them."""
+        folder, found, _ = self.survey(session)
+        return self._in_time(folder, found)
+
     def survey(self, session: SessionInfo) -> tuple[SessionFolder, Sequence[Facts], dict[str, StoreFault]]:
         """For upkeep: the folder, its outputs, and the handles whose records cannot be read."""
         with self._using("listing outputs"):
@@ -289,7 +294,7 @@ class DirectoryStore(SessionFiles):
     def kept_by_session(self, sessions: Sequence[SessionInfo] | None = None) -> Mapping[str, tuple[int, int, int]]:
         counts: dict[str, tuple[int, int, int]] = {}
         for session in self.sessions() if sessions is None else sessions:
-            stored = self._stored(session)  # of one session at a time: a store may hold millions
+            stored = self._counted(session)  # of one session at a time: a store may hold millions
             kept = sum(facts.state != "expired" for facts in stored)
             counts[session.id] = (len(stored), kept, used_bytes_of(self, session, lambda _, stored=stored: stored))
         return counts
@@ -304,7 +309,7 @@ class DirectoryStore(SessionFiles):
 
     def stats(self, sessions: Sequence[SessionInfo] | None = None) -> Stats:
         with self._using("counting outputs"):
-            return stats_of(self, map(self._stored, self.sessions() if sessions is None else sessions))
+            return stats_of(self, map(self._counted, self.sessions() if sessions is None else sessions))
 
     def used_bytes(self, session: SessionInfo | None = None) -> int:
         with self._using("counting outputs"):

@@ -6,6 +6,7 @@ found by the column `object`, never by a name that a record has.
 
 import contextlib
 import hashlib
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -347,13 +348,19 @@ class FleetRows(SessionRows):
     def kept_by_session(self, sessions: Sequence[SessionInfo] | None = None) -> Mapping[str, tuple[int, int, int]]:
         statement: LiteralString = (
             "SELECT session::text, sum(outputs)::bigint, sum(kept)::bigint, sum(bytes)::bigint FROM (SELECT session,"
-            " count(*) AS outputs, count(*) FILTER (WHERE state <> 'expired') AS kept,"
+            " count(*) AS outputs, count(*) FILTER (WHERE state = 'running' OR"
+            " (state <> 'expired' AND (since IS NULL OR since > cutoff))) AS kept,"
             " CASE WHEN object IS NULL THEN 0 ELSE max(bytes) END AS bytes"
-            " FROM holdall_outputs WHERE principal = %(principal)s AND (%(sessions)s::uuid[] IS NULL OR"
-            " session = ANY(%(sessions)s::uuid[])) GROUP BY session, object) AS shared GROUP BY session"
+            " FROM unnest(%(ids)s::uuid[], %(cutoffs)s::float8[]) AS s (session, cutoff)"
+            " JOIN holdall_outputs USING (session) WHERE principal = %(principal)s"
+            " GROUP BY session, object) AS shared GROUP BY session"
         )
-        chosen = None if sessions is None else [one.id for one in sessions]
-        rows = self.database.rows("counting outputs", statement, {"principal": self.principal, "sessions": chosen})
+        chosen, now = self.sessions() if sessions is None else sessions, self.clock()
+        values = {
+            "principal": self.principal, "ids": [one.id for one in chosen],
+            "cutoffs": [now - one.retention.expires_at(0.0) if one.retention.days else -math.inf for one in chosen],
+        }  # fmt: skip
+        rows = self.database.rows("counting outputs", statement, values)
         return {id: (outputs, kept, taken) for id, outputs, kept, taken in rows}
 
     def survey_again(self, session: SessionInfo) -> list[Loaded]:

@@ -537,7 +537,12 @@ class FleetStore(FleetRows):
 
     def stats(self, sessions: Sequence[SessionInfo] | None = None) -> Stats:
         listed = self.survey_many(self.sessions() if sessions is None else sessions)
-        stored = ([self._listed(one) for one in rows if isinstance(one.facts, Facts)] for _, rows in listed)
+        stored = (
+            in_time(
+                [self._listed(one) for one in rows if isinstance(one.facts, Facts)], session.retention, self.clock()
+            )
+            for session, rows in listed
+        )
         return stats_of(self, stored)
 
     def used_bytes(self, session: SessionInfo | None = None) -> int:
