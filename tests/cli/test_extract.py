@@ -410,7 +410,8 @@ class Terminal:
 
     def __init__(self, holdall: Program, *arguments: str, piped: bool = False) -> None:
         self.ours, theirs = pty.openpty()
-        env = holdall.environment({"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "150"})
+        shown = {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "150", "HOLDALL_PROGRESS": None}
+        env = holdall.environment(shown)
         out = subprocess.PIPE if piped else theirs
         self.process = subprocess.Popen(started_as(*arguments), env=env, stdin=theirs, stdout=out, stderr=theirs)
         os.close(theirs)

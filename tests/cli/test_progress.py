@@ -3,6 +3,8 @@
 import io
 import os
 import subprocess
+import threading
+import types
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,34 @@ def test_bytes_that_are_done_are_told_with_pace_and_rest(monkeypatch: pytest.Mon
         until(lambda: "\n" in err.getvalue())
     assert err.getvalue().startswith("keeping a.log · ")
     assert " of 4.0 kB · " in err.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("said", "first"), [("", 0.5), ("off", None), ("0", 0.0), ("20", 20.0), ("-1", None), ("nonsense", None)]
+)
+def test_a_terminal_gets_its_first_line_when_it_was_said_or_none(
+    monkeypatch: pytest.MonkeyPatch, said: str, first: float | None
+) -> None:
+    waited: list[float] = []
+
+    class Over(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(timeout or 0.0)
+            return super().wait()  # until the work is over
+
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv(progress.VARIABLE, said)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr", err := Screen())
+    over = types.SimpleNamespace(Event=Over, Thread=threading.Thread)
+    monkeypatch.setattr(progress, "threading", over)
+    with progress.reported(lambda _: "far"):
+        until(lambda: waited or first is None)
+    assert waited == ([] if first is None else [first])
+    assert err.getvalue() == ""
 
 
 @pytest.mark.parametrize("more", [(), ("--timeout", "500")])

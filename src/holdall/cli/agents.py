@@ -311,7 +311,7 @@ def running_in(session: AgentSession, inside: str = "") -> list[tuple[str, float
 def drawn_progress(session: AgentSession) -> Generator[None]:
     """The board while the block runs; where standard error is not a terminal, in one line now and then."""
     board = Board(session)
-    if not screen.is_terminal(sys.stderr):
+    if progress.before_the_first() is None or not screen.is_terminal(sys.stderr):
         with progress.reported(lambda _: " · ".join(line.strip() for line in board.lines())):
             yield
         return

@@ -19,20 +19,26 @@ from holdall.text.escape import one_line, without_passwords
 from holdall.text.numbers import size
 
 VARIABLE = "HOLDALL_PROGRESS"
-"""`off`, or the seconds until the first line where standard error is no terminal."""
+"""`off`, or the seconds until the first line."""
 _FIRST_LOOK, _REDRAWN = 0.5, 0.25  # seconds, on a terminal: most work is done before a line would help
 _FIRST_LINE, _SLOWEST = 5.0, 60.0  # seconds, elsewhere: 5, 10 later, 20 later, and so on
 _ERASE = "\r\x1b[2K"
 
 
-def pauses() -> Iterator[float]:
-    """The seconds between two lines, where nobody looks at a terminal; none where they are off."""
+def before_the_first(usual: float = _FIRST_LINE) -> float | None:
+    """The seconds until the first line; None where they are off."""
     said = os.environ.get(VARIABLE, "").strip().lower()
     try:
-        pause = float(said or _FIRST_LINE)
+        pause = float(said or usual)
     except ValueError:
-        return
-    while pause >= 0:
+        return None
+    return pause if pause >= 0 else None
+
+
+def pauses() -> Iterator[float]:
+    """The seconds between two lines, where nobody looks at a terminal; none where they are off."""
+    pause = before_the_first()
+    while pause is not None:
         yield pause
         pause = min(max(2 * pause, 1.0), _SLOWEST)
 
@@ -55,8 +61,8 @@ def time_left(done: float, total: float, seconds: float) -> str:
 @contextlib.contextmanager
 def reported(text: Callable[[float], str], *, quiet: bool = False) -> Generator[None]:
     """While the block runs: what `text` says after so many seconds. With `quiet` nothing, unless on a terminal."""
-    on_terminal = is_terminal(sys.stderr)
-    if quiet and not on_terminal:
+    on_terminal, first = is_terminal(sys.stderr), before_the_first(_FIRST_LOOK)
+    if first is None or (quiet and not on_terminal):
         yield
         return
     over, started = threading.Event(), time.monotonic()
@@ -71,7 +77,7 @@ def reported(text: Callable[[float], str], *, quiet: bool = False) -> Generator[
                     return
                 print(line(500), file=sys.stderr, flush=True)
             return
-        if over.wait(_FIRST_LOOK):
+        if over.wait(first):
             return
         while True:
             sys.stderr.write(_ERASE + line(shutil.get_terminal_size().columns - 1))
