@@ -40,9 +40,9 @@ class Plan:
     """What matters among the children of a container. A child that gets no states (0) does not.
 
     `names`: the states of the members so named; `latin` the same, for names that were read as Latin-1. `other`: those
-    of every other member, and of every element unless `positions` adds to them: those by their index, which are as many
-    as a path names, and the few `slices`. `last`: the elements after it do not matter. `run`: a pattern for members that are no hits and can hold none, with a group for the last one and the end
-    of the object; None where scalars can be hits.
+    of every other member, and of every element unless its place adds to them: `indexes`, as many as a path names, and
+    the few `slices`. `last`: the elements after it do not matter. `run`: a pattern for members that are no hits and can
+    hold none, with a group for the last one and the end of the object; None where scalars can be hits.
     """
 
     def __init__(self, machine: Machine, states: int) -> None:
