@@ -249,6 +249,29 @@ def test_what_a_path_cannot_is_told_in_the_words_of_the_command_line(holdall: Pr
     )
 
 
+@requirement("cli:query-sql")
+@pytest.mark.parametrize("kind", ["json", "ndjson", "csv"])
+@pytest.mark.parametrize(
+    "sql",
+    ["select id, v from t order by id", "select * from t order by v, id", "select * from t", "from t where id >= 0"],
+)
+def test_a_pipe_gets_every_row_however_they_are_ordered(holdall: Program, kind: str, sql: str) -> None:
+    """What is asked of the database beside the rows (is a column that is ordered text?) must not end their answer."""
+    records = [{"id": number * 7919 % 3001, "v": "x" if number % 1000 == 7 else number} for number in range(3001)]
+    text = {
+        "json": json.dumps({"items": records}),
+        "ndjson": "".join(f"{json.dumps(one)}\n" for one in records),
+        "csv": "id,v\n" + "".join(f"{one['id']},{one['v']}\n" for one in records),
+    }[kind]
+    handle = holdall.put(text.encode())
+    asked = holdall("query", handle, sql, "--csv", *(("--at", "$.items") if kind == "json" else ()))
+    rows = list(csv.DictReader(asked.text.splitlines()))
+    assert len(rows) == 3001
+    assert {int(row["id"]) for row in rows} == set(range(3001))
+    assert "3,001 rows" in asked.err
+    assert ("Not all of v is numbers, so its order is that of text" in asked.err) == ("order by v" in sql)
+
+
 @requirement("cli:query-csv", "cli:query-sql")
 def test_rows_as_csv_are_what_a_reader_of_csv_takes_back(holdall: Program) -> None:
     handle = holdall.put(LOG)

@@ -1337,6 +1337,7 @@ class Query:
             names += shape.tables
         self._no_table = ""  # why a table that the SQL names is refused
         self._reads: list[Read | None] = []  # how the cells of its answer are read
+        self._told_notes: list[str] | None = None
         self.limits: tuple[int | None, int | None] = (0, None)  # its OFFSET and LIMIT
         self._statement = self._checked(request["sql"], names)
         if self._statement:
@@ -1398,6 +1399,8 @@ class Query:
                 used = self._used() if sampled else ()
                 if not all(table.is_as_sampled(used, self._statement) for table in sampled):
                     continue
+                # Before the rows: what is asked for them of DuckDB would end an answer that is still coming.
+                self._told_notes = self._notes() if self._max_rows is None else None
                 found, self._reads = first_rows(
                     self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes
                 )
@@ -1468,6 +1471,9 @@ class Query:
             return None
 
     def notes(self) -> list[str]:
+        return self._notes() if self._told_notes is None else self._told_notes
+
+    def _notes(self) -> list[str]:
         found: list[str] = []
         for table in self._tables:
             prefix = "" if len(self._tables) == 1 else f"{table.name}: "
