@@ -208,6 +208,18 @@ async def test_what_a_tool_returns_after_it_wrote_keeps_its_form(tmp_path: Path)
         assert command.content.startswith(b"\xff\xfe\x00abc\n[exit code 3")
 
 
+async def test_a_generator_that_was_made_already_is_run_like_its_function(tmp_path: Path) -> None:
+    async def later() -> AsyncIterator[str]:
+        yield "a"
+        yield "b"
+
+    async with opened(tmp_path) as bag:
+        for call in (later, later(), lambda: iter("ab"), iter("ab"), (sign for sign in "ab")):
+            assert (await bag.run(call, tool="t")).text == "ab"
+        no_call = await bag.run(5, tool="t")
+        assert (no_call.is_error, no_call.text) == (True, "TypeError: an int cannot be called")
+
+
 @pytest.mark.parametrize("size", [1, 100_000])
 async def test_a_value_that_was_written_is_a_line_of_its_own_before_what_is_returned(tmp_path: Path, size: int) -> None:
     def call(writer: Any, returns: object) -> object:

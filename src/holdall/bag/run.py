@@ -45,6 +45,7 @@ from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader, OutputWriter
 from holdall.store.sources import CHUNK, Borders, Objects, Source, read_once, surrogate_notes
 from holdall.text.escape import foreign
+from holdall.text.numbers import with_article
 from holdall.text.utf8 import Surrogates, decode
 from holdall.values.answers import Passage
 from holdall.values.errors import (
@@ -608,7 +609,9 @@ async def _called(call: object, arguments: object, sink: Sink) -> object:
     if inspect.isawaitable(call):
         return await _streamed(await cast("Awaitable[object]", call), sink)
     if not callable(call):
-        raise TypeError(f"a {type(call).__name__} cannot be called")
+        if streams.is_stream(call):  # what a generator function gave
+            return await _streamed(call, sink)
+        raise TypeError(f"{with_article(type(call).__name__)} cannot be called")
     function: Callable[..., object] = call
     keywords = dict(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else {}
     if _wants_writer(function) and _WRITER not in keywords:
@@ -654,7 +657,7 @@ async def _returned(call: object) -> object:
     if inspect.isawaitable(call):
         return await cast("Awaitable[object]", call)
     if not callable(call):
-        raise TypeError(f"a {type(call).__name__} cannot be called")
+        raise TypeError(f"{with_article(type(call).__name__)} cannot be called")
     if inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__):
         return await cast("Awaitable[object]", call())
     found = await in_thread(call, {})
