@@ -169,7 +169,9 @@ class Sessions:
         await asyncio.to_thread(self.close_now, ends=True)
 
     async def detach(self) -> None:
-        """The same, but no session ends: outputs that are kept for the session only stay."""
+        """The same, but no session ends: outputs that are kept for the session only stay. Calls in the background have
+        their grace and no more, unlike those of `Holdall.detach`: the loop of the pool ends.
+        """
         await asyncio.to_thread(self.close_now, ends=False)
 
     def close_now(self, *, ends: bool) -> None:
