@@ -192,6 +192,8 @@ class Holdall(KeptNames):
         the folder `home`. `model` answers questions about outputs: one of your own, or its name (`provider:name`,
         `gguf:PATH`); the setting `extraction_model` comes first. A new session can be a part
         of `parent`, a name or id: `holdall stats --session PARENT` counts both, `rm` removes and `export` packs both.
+        `clock` gives the time of events, outputs and their retention; a `store` has its own for all but the events, so
+        a test that moves time gives the same one to both: `MemoryStore(clock=…)`.
         """
         parts = opened(
             session=session, home=home, settings=settings or Settings(), dialect=dialect, store=store,
@@ -258,9 +260,9 @@ class Holdall(KeptNames):
         A plain function runs in a thread, a `Command` as a process. A call that takes longer than `slow_after_seconds`
         continues in the background: the result is `Running`. A parameter named `writer` gets one, and what is written
         to it can be read while the call runs. References among the arguments are replaced where that is on, and checked
-        against `schema`, the tool's own. With `background` it is not raced: it continues there at once. While `waits`
-        returns True (it waits for a person), it does not go to the background. What is added to `messages` (progress,
-        log lines) can be read under its handle until it has output.
+        against `schema`, the tool's own. With `background` it is not raced: it continues there unless it has ended at
+        once, and is `Running` only then. While `waits` returns True (it waits for a person), it does not go to the
+        background. What is added to `messages` (progress, log lines) can be read under its handle until it has output.
         """
         started = time.perf_counter()
         call, arguments = read_call(call, tool, arguments)
@@ -297,7 +299,8 @@ class Holdall(KeptNames):
         waits: Callable[[], bool] | None = None,
         elapsed_seconds: float = 0.0,
     ) -> Ended | Running:
-        """Run a call against the clock. `Ended` has what it returned, as it is; what it raised is raised, as it was.
+        """Run a call against the clock. `Ended` has what it returned, as it is; what it raised is raised, as it was:
+        after `tool_timeout_seconds` a TimeoutError.
 
             ended = await bag.race(handler(request), tool="fetch", call_id="c1")
             taken = ended if isinstance(ended, Running) else await bag.take(ended.value, tool="fetch", call_id="c1")
