@@ -157,6 +157,25 @@ def test_what_is_never_to_be_stored_is_refused_before_it_is_read_or_run(
     assert holdall("ls").code == 1
 
 
+@requirement("settings:per-tool-tables")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("put", "--tool", "vault"), ("exec", "--tool", "vault", "--", "echo", "x"), ("put", "--kind", "nonsense"),
+        ("exec", "--background", "--tool", "vault", "--", "echo", "x"), ("put", "/nowhere/vault", "/nowhere/x"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_changes_nothing_of_the_session(holdall: Program, command: tuple[str, ...]) -> None:
+    settings = ("--set", "tools.vault.store=never", "--set", "retention=12h")
+    assert holdall(*settings, *command, stdin=b"a secret").code == 2
+    assert not holdall.home.exists()
+    holdall.put(b"x\n")
+    ran = holdall(*settings, *command, stdin=b"a secret")
+    assert (ran.code, "retention" in ran.err) == (2, False)
+    (session,) = holdall("ls", "--sessions", "--json").json["sessions"]
+    assert session["retention"] == "30 days"
+
+
 def test_put_of_nothing_is_kept_as_nothing(holdall: Program) -> None:
     handle = holdall.put(b"")
     assert holdall("cat", handle).out == b""

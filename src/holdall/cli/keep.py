@@ -63,24 +63,39 @@ async def put(
     Example:  curl -s https://example.com/big.json | holdall put --tool fetch
               holdall put access.log error.log
     """
+    if kind:
+        _check_kind(kind)
     if not files or files == ["-"]:
         return await _put_stdin(options, tool, call_id, kind)
     if call_id and len(files) > 1:
         raise UsageError(f"a call id names one output, and there are {len(files):,} files: put them one by one.")
     told: list[dict[str, Any]] = []
     codes: list[int] = []
-    async with options.open_bag() as bag:
+
+    def refused(name: str, problem: HoldallError | OSError) -> tuple[dict[str, Any], int]:
+        if isinstance(problem, StdoutError | BrokenPipeError):
+            raise problem
+        known = _cannot_read(name, problem) if isinstance(problem, OSError) else problem
+        if not options.as_json or len(files) == 1:
+            print_error(known, as_json=options.as_json)
+        code = FAULT if isinstance(known, StoreFault) else WRONG_USE
+        return {"file": name, "error": json_name(known), "message": str(known)}, code
+
+    async with contextlib.AsyncExitStack() as session:
+        bag: Holdall | None = None
         for name in files:
+            by = tool or os.path.basename(name.rstrip("/")) * (name != "-")
             try:
-                flat, code = await _put_file(options, bag, name, tool, call_id, kind)
+                _check_may_be_stored(options, by)
+                file = StandardInput("put") if name == "-" else _opened(name)
             except (HoldallError, OSError) as problem:
-                if isinstance(problem, StdoutError | BrokenPipeError):
-                    raise
-                known = _cannot_read(name, problem) if isinstance(problem, OSError) else problem
-                flat = {"file": name, "error": json_name(known), "message": str(known)}
-                code = FAULT if isinstance(known, StoreFault) else WRONG_USE
-                if not options.as_json or len(files) == 1:
-                    print_error(known, as_json=options.as_json)
+                flat, code = refused(name, problem)
+            else:  # only now: to open the session may change how long all that is in it is kept
+                bag = bag or await session.enter_async_context(options.open_bag())
+                try:
+                    flat, code = await _put_file(options, bag, file, name, (by, call_id, kind))
+                except (HoldallError, OSError) as problem:
+                    flat, code = refused(name, problem)
             told.append(flat)
             codes.append(code)
             if code > _BY_SIGNAL:  # whoever ends it does not want the others
@@ -93,18 +108,16 @@ async def put(
 
 
 async def _put_file(
-    options: Options, bag: Holdall, name: str, tool: str, call_id: str, kind: str
+    options: Options, bag: Holdall, file: BinaryIO | StandardInput, name: str, origin: tuple[str, str, str]
 ) -> tuple[dict[str, Any], int]:
     """Keep one file, and print it unless all is told as JSON. Its JSON, and the exit code."""
-    tool = tool or os.path.basename(name.rstrip("/")) * (name != "-")
-    _check_may_be_stored(bag, tool)
-    if name == "-":
-        stdin = StandardInput("put")
-        async with stdin.interrupted_by_signals():
-            facts = await _keep_stdin(options, bag, stdin, tool, call_id, kind)
-        ended_by = stdin.ended_by
+    tool, call_id, kind = origin
+    if isinstance(file, StandardInput):
+        async with file.interrupted_by_signals():
+            facts = await _keep_stdin(options, bag, file, tool, call_id, kind)
+        ended_by = file.ended_by
     else:
-        with _opened(name) as file:
+        with file:
             total, doing = os.fstat(file.fileno()).st_size, f"keeping {one_line(name, 60)}"
             with progress.bytes_done(doing, total, quiet=options.as_json) as tick:
                 facts = await bag.keep(
@@ -134,9 +147,9 @@ async def _put_stdin(options: Options, tool: str, call_id: str, kind: str) -> in
             "put keeps standard input, or files: pipe something into it, as in `some-command | holdall put`, or name "
             "a file."
         )
+    _check_may_be_stored(options, tool)
     stdin = StandardInput("put")
     async with stdin.interrupted_by_signals(), options.open_bag() as bag:
-        _check_may_be_stored(bag, tool)
         facts = await _keep_stdin(options, bag, stdin, tool, call_id, kind)
         if options.as_json:
             await _print_kept(options, bag, facts)
@@ -193,9 +206,8 @@ async def exec_(
               holdall exec --background -- make -j2 world
     """
     if kind:
-        from holdall.formats.registry import checked_kind
-
-        checked_kind(kind)  # before anything is run
+        _check_kind(kind)
+    _check_may_be_stored(options, tool or os.path.basename(command[0]))
     if report_to >= 0:
         return await _execute(options, command, (tool, call_id, kind), lambda handle: _report(handle, report_to))
     if background:
@@ -216,7 +228,6 @@ async def _execute(
     tool, call_id, kind = origin
     name = tool or os.path.basename(command[0])
     async with options.open_bag() as bag:
-        _check_may_be_stored(bag, name)
         try:
             process = await asyncio.to_thread(_start, command, report is not None)
         except (OSError, ValueError) as problem:
@@ -381,9 +392,20 @@ async def _show(options: Options, bag: Holdall, facts: Facts, name: str) -> None
         show.about(f"{facts.handle} {facts.state}: {facts.error}")
 
 
-def _check_may_be_stored(bag: Holdall, tool: str) -> None:
+# Before anything is read or run, and before the session is opened: what is refused changes nothing.
+
+
+def _check_kind(kind: str) -> None:
+    from holdall.formats.registry import checked_kind
+
+    checked_kind(kind)
+
+
+def _check_may_be_stored(options: Options, tool: str) -> None:
     """`put` and `exec` keep everything: refuse a tool whose outputs must not be stored."""
-    if bag.core.policy_of(tool).store == "never":
+    from holdall.bag.core import policies_of, policy_of
+
+    if policy_of(policies_of(options.configuration().settings), tool).store == "never":
         raise UsageError(
             f'outputs of {one_line(tool, 60)} are never stored (tools.{one_line(tool, 60)}.store = "never"), and '
             "put and exec store all that they are given. Nothing was read or run."
