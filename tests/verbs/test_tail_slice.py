@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.store import deadline
 from holdall.text.tokens import default_tokenizer
-from holdall.values.errors import AnchorNotFound, BadRange
+from holdall.values.errors import AnchorNotFound, BadRange, OutOfTime
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds, read, tail
 from holdall.verbs.read import slice as cut
@@ -97,6 +98,23 @@ def test_an_anchor_means_itself() -> None:
     assert cut(reader, anchor="a.*b", window=0).text == "a.*b"
     with pytest.raises(AnchorNotFound):
         cut(reader, anchor="x+")
+
+
+@pytest.mark.parametrize("gap", [-1, 0, 1])
+def test_an_anchor_is_found_at_every_border_of_what_is_looked_at_together(gap: int) -> None:
+    piece = 1 << 20
+    data = b"-" * (piece + gap) + b"abc" + b"-" * (2 * piece - 3) + b"abcabc"
+    for number, byte in enumerate((piece + gap, 3 * piece + gap, 3 * piece + gap + 3)):
+        assert cut(reader_of(data), anchor="abc", match_index=number, window=0).bytes == Span(byte, byte + 3)
+    with pytest.raises(AnchorNotFound, match="it occurs 3 times"):
+        cut(reader_of(data), anchor="abc", match_index=3)
+
+
+def test_looking_for_an_anchor_ends_with_the_time_of_its_call() -> None:
+    with deadline.within(0.01), pytest.raises(OutOfTime):
+        cut(reader_of(b"a" * 3_000_000), anchor="a", match_index=10**30)
+    with pytest.raises(BadRange, match="the anchor has 10,001 characters; at most 10,000 are looked for"):
+        cut(reader_of(b"a" * 30_000), anchor="a" * 10_001)
 
 
 @requirement("slice:anchor-not-found")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import stringzilla
 
 from holdall.formats.registry import format_of
+from holdall.store import deadline
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_char, byte_of_line, char_of_byte, chars_of, line_of_byte, lines_of
 from holdall.text import ranges
@@ -300,6 +301,8 @@ def _around(reader: OutputReader, anchor: str, window: int, match_index: int, bo
     wanted = whole_number(match_index, name="match_index")
     if not anchor:
         raise BadRange("the anchor is empty: give the text to slice around.")
+    if len(anchor) > _LONGEST_ANCHOR:
+        raise BadRange(f"the anchor has {len(anchor):,} characters; at most {_LONGEST_ANCHOR:,} are looked for.")
     needle = anchor.encode("utf-8", "surrogatepass")
     byte = _find(reader, needle, wanted)
     first = char_of_byte(reader, byte)
@@ -319,6 +322,10 @@ def _around(reader: OutputReader, anchor: str, window: int, match_index: int, bo
     return replace(_cut(reader, wanted, chars, bounds), scanned=Span(0, byte + len(needle)))
 
 
+_LONGEST_ANCHOR = 10_000  # characters: to look for one takes its length times that of the output, at the worst
+_PIECE = 1 << 20
+
+
 def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:
     """Where occurrence `wanted` of `needle` starts, counted from 0 and without overlaps."""
     size = reader.totals.bytes
@@ -330,12 +337,18 @@ def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:
         mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as pages,
         memoryview(pages) as view,
     ):
-        at = stringzilla.find(view, needle)
-        while at >= 0:
+        at = 0
+        while at + len(needle) <= size:
+            deadline.check()
+            with view[at : at + _PIECE + len(needle) - 1] as piece:  # in one call everybody else would stand still
+                place = stringzilla.find(piece, needle)
+            if place < 0:
+                at += _PIECE
+                continue
             if seen == wanted:
-                return at
+                return at + place
             seen += 1
-            at = stringzilla.find(view, needle, at + len(needle))
+            at += place + len(needle)
     if seen:
         message = f"Anchor not found in content: it occurs {seen:,} times (match_index 0 to {seen - 1})."
         raise AnchorNotFound(message, handle=handle, scanned=size)
