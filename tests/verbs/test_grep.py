@@ -410,6 +410,13 @@ def test_where_lines_end_in_two_signs_neither_is_part_of_the_line(
     assert {one.value: one.count for one in grep(reader_of(data), pattern, group=True).groups} == values
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_that_a_progress_bar_draws_anew_is_one_however_lines_end(end: str) -> None:
+    data = f"get 10%\rget 50%\rget 100% done{end}other line{end}".encode() * 20
+    for pattern in (r"10%.*done", r"10%[^\n]*done", r"10%\s+get", r"10%\Wget"):
+        assert grep(reader_of(data), pattern).total == 20, pattern
+
+
 def test_a_match_of_the_return_that_ends_a_line_shows_that_line_once() -> None:
     found = grep(reader_of(b"hit\r\nhit\r\nother\n"), r"hit|\r")
     assert (found.total, [(match.line, match.text) for match in found.matches]) == (4, [(1, "hit"), (2, "hit")])
