@@ -107,11 +107,10 @@ def test_the_list_of_sessions_tells_what_takes_room_and_counts_what_is_kept(hold
         holdall.put(b"y" * 3000, "-s", "twice")
     gone = holdall.put(b"z" * 9000, "-s", "small")
     holdall("rm", gone, "-s", "small")
-    listed = [
-        line.split()[0:1] + line.split()[3:6]
-        for line in holdall("ls", "--sessions", "--sort", "size").text.splitlines()
-    ]
-    assert listed[1:] == [["large", "1", "4.0", "kB"], ["twice", "2", "3.0", "kB"], ["small", "0", "0", "B"]]
+    names, *lines = holdall("ls", "--sessions", "--sort", "size").text.splitlines()
+    assert names.split() == ["SESSION", "RETENTION", "OUTPUTS", "TAKES", "AGE"]
+    listed = [line.split()[0:1] + line.split()[3:6] for line in lines]
+    assert listed == [["large", "1", "4.0", "kB"], ["twice", "2", "3.0", "kB"], ["small", "0", "0", "B"]]
     told = holdall("--set", "retention=1 hour", "put", "-s", "large", stdin=b"a") and holdall(
         "ls", "--sessions", "--json"
     )

@@ -49,7 +49,10 @@ def _opened(options: Options) -> Holdall:
 @command(app)
 async def ls(
     options: Options,
-    sessions: Annotated[bool, typer.Option("--sessions", help="List the sessions instead.")] = False,
+    sessions: Annotated[
+        bool,
+        typer.Option("--sessions", help="List the sessions instead, and what each takes: the same bytes once."),
+    ] = False,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only so many, the first of them.")] = None,
     sort: Annotated[str, typer.Option(metavar="KEY", help="age, size, lines, tool, kind or state.")] = "age",
     reverse: Annotated[bool, typer.Option("--reverse", "-r", help="The other way round.")] = False,
@@ -216,7 +219,7 @@ async def _sessions(options: Options, limit: int | None, *, by_size: bool, rever
         [one_line(one.name, 40), one.retention.told, grouped(kept), size(taken), age(now - one.created)]
         for one, _, kept, taken in found
     ]
-    screen.columns(["SESSION", "RETENTION", "OUTPUTS", "SIZE", "AGE"], cells, right=(2, 3, 4))
+    screen.columns(["SESSION", "RETENTION", "OUTPUTS", "TAKES", "AGE"], cells, right=(2, 3, 4))
     if len(found) < len(every_one):
         screen.about(f"{len(found):,} of {plural(len(every_one), 'session')}; all of them without --limit")
     return 0
