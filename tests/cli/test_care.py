@@ -190,14 +190,17 @@ def test_rm_removes_outputs_and_says_who_still_has_their_bytes(holdall: Program)
     ran = holdall("rm", second, other, "--json")
     assert ran.json["freed_bytes"] == 9
     assert {row["handle"]: row["still_held_by"] for row in ran.json["removed"]} == {second: [], other: []}
-    assert holdall("rm", first).code == 0, "removing it again is no error"
-    assert [line.split()[2] for line in holdall("ls").text.splitlines()[1:]] == ["removed"] * 3
+    again = holdall("rm", first)
+    assert (again.code, again.err) == (0, "0 outputs removed: freed 0 B · 1 gone before\n"), "it is no error"
+    third = _put(holdall, b"third")
+    assert holdall("rm", first, third, "--json").json["gone_before"] == 1
+    assert [line.split()[2] for line in holdall("ls").text.splitlines()[1:]] == ["removed"] * 4
     gone = holdall("cat", first)
     assert gone.code == 3
     assert gone.err.startswith(f"holdall: output {first} was removed on request on 2")
-    assert "outputs kept   0 (and 3 removed)\n" in holdall("stats").text
+    assert "outputs kept   0 (and 4 removed)\n" in holdall("stats").text
     told = holdall("stats", "--json").json
-    assert (told["expired"], told["removed"], told["by_state"]) == (0, 3, {"removed": 3})
+    assert (told["expired"], told["removed"], told["by_state"]) == (0, 4, {"removed": 4})
     assert holdall("verify").code == 0
 
 
@@ -208,7 +211,7 @@ def test_rm_with_a_session_and_no_handle_removes_all_of_it(holdall: Program) -> 
     ran = holdall("rm", "--session", "mine", "--json")
     assert (ran.code, ran.json["sessions"], ran.json["freed_bytes"]) == (0, ["mine"], 6)
     assert {row["handle"] for row in ran.json["removed"]} == handles
-    assert holdall("rm", "--session", "mine").err == "2 outputs of 1 session removed: freed 0 B\n"
+    assert holdall("rm", "--session", "mine").err == "0 outputs of 1 session removed: freed 0 B · 2 gone before\n"
     assert holdall("cat", kept, "-s", "other").out == b"one"
 
 

@@ -47,6 +47,16 @@ def test_of_a_removed_output_only_a_tombstone_is_left(store: OutputStore, sessio
     assert [one.problem for one in store.verify([session]) if one.problem] == []
 
 
+@requirement("store:removed")
+def test_what_was_gone_before_is_counted_apart(store: OutputStore, session: SessionInfo) -> None:
+    first, second, third = (keep(store, session, f"{number}\n") for number in range(3))
+    assert store.remove(session, [first]).gone_before == 0
+    store.expire(session, [second], "a rule")
+    assert store.remove(session, [first, third]).gone_before == 1
+    removed = store.remove_session(session)
+    assert (len(removed.removed), removed.gone_before) == (3, 3)
+
+
 @requirement("store:removed-with-last-handle")
 def test_shared_bytes_go_with_the_last_output_that_has_them(store: OutputStore, session: SessionInfo) -> None:
     first, second, third = (keep(store, session, "same\n") for _ in range(3))

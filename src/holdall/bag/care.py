@@ -134,7 +134,8 @@ class Care:
                 journal.flush()
         every_one = tuple(facts for one in reversed(done) for facts in one.removed)
         # The last removal has tried again what those before it had left.
-        return family, Removal(every_one, sum(one.freed_bytes for one in done), left=done[-1].left)
+        freed, gone_before = sum(one.freed_bytes for one in done), sum(one.gone_before for one in done)
+        return family, Removal(every_one, freed, left=done[-1].left, gone_before=gone_before)
 
     async def verify(self, *, only_this_session: bool = False, progress: Progress | None = None) -> Sequence[Verdict]:
         """Read every kept byte again and compare every hash."""

@@ -128,7 +128,8 @@ async def rm(
             {"handle": facts.handle, "still_held_by": removed.still_held.get(facts.handle, ())}
             for facts in removed.removed
         ]
-        show.as_json({"sessions": names, "removed": rows, "freed_bytes": removed.freed_bytes, "left": removed.left})
+        sums = {name: getattr(removed, name) for name in ("gone_before", "freed_bytes", "left")}
+        show.as_json({"sessions": names, "removed": rows, **sums})
         return FAULT if removed.left else 0
     for facts in removed.removed:
         holders = ", ".join(removed.still_held.get(facts.handle, ()))
@@ -137,7 +138,10 @@ async def rm(
             + (f"  (the same bytes are in {holders})" if holders else "")
         )
     of = "" if handles else f" of {plural(len(names), 'session')}"
-    show.about(f"{plural(len(removed.removed), 'output')}{of} removed: freed {size(removed.freed_bytes)}")
+    told = (
+        f"{plural(len(removed.removed) - removed.gone_before, 'output')}{of} removed: freed {size(removed.freed_bytes)}"
+    )
+    show.about(told + (f" · {removed.gone_before:,} gone before" if removed.gone_before else ""))
     return FAULT if removed.left else 0  # what is left was said in the log
 
 

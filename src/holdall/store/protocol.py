@@ -111,13 +111,15 @@ class Removal:
     """What was removed on request.
 
     `still_held` names, for each of them, the outputs of the session that have the same bytes: these stay with the last.
-    `left` says that bytes which nobody can name any more are still there, and why; `gc` tries again.
+    `left` says that bytes which nobody can name any more are still there, and why; `gc` tries again. `gone_before`: so
+    many of them had expired or been removed already.
     """
 
     removed: tuple[Facts, ...] = ()  # as they are now: tombstones
     freed_bytes: int = 0
     still_held: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     left: str = ""
+    gone_before: int = 0
 
 
 @record

@@ -124,7 +124,8 @@ def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] |
     for _, inside in folder.places():
         files.fsync(inside)
     shared = {facts.handle: tuple(one.handle for one in staying if one.file == facts.file) for facts in going}
-    return Removal(tuple(stones), freed, {handle: holders for handle, holders in shared.items() if holders})
+    held = {handle: holders for handle, holders in shared.items() if holders}
+    return Removal(tuple(stones), freed, held, gone_before=sum(facts.state == "expired" for facts in going))
 
 
 def _tell_nothing(

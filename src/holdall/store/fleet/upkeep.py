@@ -180,7 +180,7 @@ def remove(store: FleetRows, session: SessionInfo, handles: Sequence[str] | None
         for one in going:
             if one.state == "running":
                 raise OutputInUse(one.handle)
-        stones: list[Facts] = []
+        stones, gone_before = list[Facts](), 0
         for one in going:
             if isinstance(one.facts, StoreFault):
                 if handles is not None:
@@ -188,6 +188,7 @@ def remove(store: FleetRows, session: SessionInfo, handles: Sequence[str] | None
                 _delete_row(store, connection, session, one.handle)
                 continue
             stones.append(records.tombstone(one.facts, store.clock()))
+            gone_before += one.facts.state == "expired"
             if stones[-1] != one.facts:
                 store.rewrite(connection, stones[-1], BlockTable(), None, 0, version)
         _forget_notes(store, connection, session, stones, None)
@@ -201,7 +202,8 @@ def remove(store: FleetRows, session: SessionInfo, handles: Sequence[str] | None
             one.handle: tuple(other.handle for other in rows if other.object == one.object and other.handle not in gone)
             for one in going if one.object is not None
         }  # fmt: skip
-        return Removal(tuple(stones), 0, {handle: others for handle, others in held.items() if others}), sizes
+        held = {handle: others for handle, others in held.items() if others}
+        return Removal(tuple(stones), 0, held, gone_before=gone_before), sizes
 
     removed, sizes = store.database.run("removing an output", work, again=True)
     doomed: LiteralString = (
