@@ -1,5 +1,6 @@
 """Arguments that name a kept output: replaced at dispatch, checked, capped, allowed by tool, in the ledger."""
 
+import hashlib
 import json
 import subprocess
 from pathlib import Path
@@ -269,6 +270,8 @@ async def test_whoever_approves_sees_handle_size_and_hash_first(tmp_path: Path) 
         assert (one.where, one.handle, one.tool, one.bytes) == ("a", kept.handle, "fetch", len(LOG))
         assert one.sha256 == kept.measure.sha256
         assert (two.where, two.bytes, two.span.as_list()) == ("b[0]", 31, [0, 31])
+        assert two.sha256 == hashlib.sha256(LOG.encode()[:31]).hexdigest(), "who approves a part approves no other one"
+        assert LOG[:20] not in repr((one, two))
         assert (await bag.coverage(kept.handle)).ranges["passed"].bytes() == 0, "looking is not passing"
 
 

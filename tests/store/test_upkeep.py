@@ -132,6 +132,7 @@ def test_an_expired_output_says_when_and_why_it_went(
         error="kept for 30 days",
         file="",
         origin=Origin(tool="fetch", call_id="c1"),
+        measure=replace(facts.measure, sha256=""),
     )
     for reference in (facts.handle, facts.long_handle, "c1"):
         assert folder_store.resolve(folder_session, reference) == stone

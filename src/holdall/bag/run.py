@@ -5,6 +5,7 @@ the way is kept; arguments that name a kept output are replaced by it.
 import asyncio
 import base64
 import contextlib
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -17,7 +18,7 @@ import subprocess
 import threading
 import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from types import FunctionType
 from typing import Any, cast
@@ -349,15 +350,15 @@ _MOST_REFERENCES = 100  # of one call
 
 @record
 class PassedOutput:
-    """What a reference brings in, for the approval of a call; never the content itself."""
+    """What a reference brings in, for the approval of a call. The content, `value`, is not told with it."""
 
     where: str
     handle: str
     tool: str  # that made the output
     bytes: int
     span: Span
-    sha256: str  # of the whole output
-    value: Any = None
+    sha256: str  # of these bytes; of all of the output where they are that
+    value: Any = field(default=None, repr=False)
     server: str = ""  # that made the output, and that of the call may be another one
 
 
@@ -427,10 +428,10 @@ async def _look(core: Core, named: Named, most: int) -> PassedOutput:
     def work(reader: OutputReader) -> PassedOutput:
         facts = reader.facts
         value, span = _value(reader, named, most)
-        return PassedOutput(
-            named.where, facts.handle, facts.origin.tool, span.end - span.start, span, facts.measure.sha256, value,
-            facts.origin.server,
-        )  # fmt: skip
+        is_all = span == Span(0, facts.measure.bytes) and facts.measure.sha256
+        digest = facts.measure.sha256 if is_all else hashlib.sha256(reader.read(span.start, span.end)).hexdigest()
+        origin, size = facts.origin, span.end - span.start
+        return PassedOutput(named.where, facts.handle, origin.tool, size, span, digest, value, origin.server)
 
     return await core.on(named.handle, work)
 

@@ -266,17 +266,20 @@ def foreign_event(line: bytes) -> bytes:
 
 def tombstone(facts: Facts, now: float) -> Facts:
     """What is left of an output that its owner removed: that it was there, and when it went."""
-    origin = replace(facts.origin, arguments=None, traceback="")
-    measure = replace(facts.measure, sha256="", surrogates="", notes=())
-    gone = replace(facts, state="expired", file="", origin=origin, measure=measure)
+    gone = _without_words(facts)
     return gone if facts.state == "expired" else replace(gone, ended=now, error=REMOVED)
 
 
 def expired(facts: Facts, rule: str, now: float) -> Facts:
     """What is left of an output whose time is over, by which rule."""
+    return replace(_without_words(facts), ended=now, error=rule)
+
+
+def _without_words(facts: Facts) -> Facts:
+    """No text of it nor of its call, nor a hash by which somebody could try what it was."""
     origin = replace(facts.origin, arguments=None, traceback="")
-    measure = replace(facts.measure, surrogates="")
-    return replace(facts, state="expired", ended=now, error=rule, file="", origin=origin, measure=measure)
+    measure = replace(facts.measure, sha256="", surrogates="", notes=())
+    return replace(facts, state="expired", file="", origin=origin, measure=measure)
 
 
 def unreadable(handle: str, session: str, fault: StoreFault, changed: float = 0.0) -> Facts:
