@@ -125,7 +125,7 @@ handle: h2bc
 [m5rkt]\
 """)
         changed = await told(bag, "\n".join(OTHER), a=1)
-        assert changed.replace(changed.rpartition("</")[2][:6], "402913") == snapshot("""\
+        assert changed.replace(changed.rpartition("</")[2], "402913>") == snapshot("""\
 fetch returned h2bc with 1 of 3,000 lines changed, 1 added (148,852 bytes, 3,001 lines).
 handle: h2bd
 [m5rkt]
