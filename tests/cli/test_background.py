@@ -223,6 +223,17 @@ def test_what_commands_in_the_background_and_on_a_terminal_kept_is_counted_and_i
     assert f"in the background, ready {handle}" in lines[-1]
 
 
+@requirement("cli:stats", "cli:exec-background")
+def test_a_command_in_the_background_that_writes_nothing_is_counted_as_kept_by_hand(holdall: Program) -> None:
+    handle = holdall("exec", "--background", "--json", "--", "true").json["handle"]
+    holdall("wait", handle)
+    # Its record says that it is over a moment before its event does.
+    until(lambda: holdall("stats", "--json").json["counters"]["kept"] == 1)
+    told = holdall("stats").text
+    assert "outputs kept   1\n" in told
+    assert "by people      1 output kept by hand;" in told
+
+
 def test_what_is_piped_to_a_command_in_the_background_is_said_not_to_be_passed_on(holdall: Program) -> None:
     told = "what is piped in is not passed on to a command in the background\n"
     assert told in holdall("exec", "--background", "--", "true", stdin=b"one\n").err

@@ -172,7 +172,7 @@ class Counters:
                 is_for_model = data.get("reader") != PERSON
                 self.kept_for_people += not is_for_model
                 self.tokens_kept_out += max(0, out) if data.get("replaced") and is_for_model else 0
-            case "ended" if whole(data.get("bytes")):  # a call in the background has no other event for its output
+            case "ended" if "bytes" in data:  # the only event for the output of a call in the background
                 self.kept += 1
                 self.kept_bytes += whole(data.get("bytes"))
                 is_for_model = data.get("reader") != PERSON
