@@ -1401,6 +1401,31 @@ def test_a_secret_is_masked_as_shells_write_it(text: str) -> None:
     assert "Zk8mQ2vLx9" not in _masked(text)
 
 
+COMMANDS = (
+    ("mysql", "-uapp", "-pZk8mQ2vLx9TdWq4", "db"), ("curl", "-sS", "-u", "admin:Zk8mQ2vLx9TdWq4", "https://h"),
+    ("sshpass", "-p", "Zk8mQ2vLx9TdWq4", "ssh", "h"), ("docker", "login", "-u", "bob", "-p", "Zk8mQ2vLx9TdWq4"),
+    ("tool", "--password", "Zk8mQ2vLx9TdWq4"), ("unzip", "-P", "Zk8mQ2vLx9TdWq4", "a.zip"),
+)  # fmt: skip
+AS_WORDS: dict[str, Callable[[tuple[str, ...]], str]] = {
+    "an error": lambda words: str(subprocess.CalledProcessError(1, list(words))),
+    "a tuple": lambda words: f"running {words!r}",
+    "Node": lambda words: f"[ {', '.join(map(repr, words))} ]",
+    "quoted": lambda words: "exec: " + " ".join(f'"{word}"' for word in words),
+    "a trace of a shell": lambda words: f"+ {words[0]} " + " ".join(f"'{word}'" for word in words[1:]),
+    "YAML": lambda words: "command:\n" + "".join(f"  - {word}\n" for word in words),
+    "a process": lambda words: "".join(f"{word}\0" for word in words),
+}
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+@pytest.mark.parametrize("write", AS_WORDS)
+def test_what_is_given_to_a_command_is_masked_however_its_words_are_written(words: tuple[str, ...], write: str) -> None:
+    written = AS_WORDS[write](words)
+    hidden = _masked(written)
+    assert "Zk8mQ2vLx9" not in hidden
+    assert words[0] in hidden
+
+
 OF_KUBERNETES = {
     "what it holds as text": 'kind: Secret\nstringData:\n  db: "p@ss-w0rd!9x"\n  smtp: p@ss-w0rd!9x\nmetadata:\n  name: app\n',
     "before its kind": "stringData:\n  smtp: p@ss-w0rd!9x\nkind: Secret\n",

@@ -53,6 +53,10 @@ _COLOUR = lazy_pattern(rb"\x1b\[[0-9;:?]*+[ -/]*+[@-~]")
 _IN_MARKUP = lazy_pattern(rb"(?i)&(?:quot|apos|lt|gt|amp|nbsp|#0{0,5}(?:34|39|38|60|62|x2[267]|x3[ce]));")
 # What a line break, a tab and a quote are in a string of a program or of a shell, and where a shell's line goes on.
 _IN_STRINGS = lazy_pattern(rb"\\++([nrt])|\\\r?(\n)|'\\++''")
+# What is between the words of a command, where they are a list of a program or of YAML, or end with a NUL each; and the
+# quote of a flag. Only where there is one is a command looked for.
+_BETWEEN_WORDS = lazy_pattern(rb"['\"](?:,\s{0,8}|\s{1,8})['\"]|\n[ \t]*+-[ \t]++|\x00|(?<=[\s\[(])['\"](?=-)")
+_QUOTED_FLAG = lazy_pattern(rb"['\"](?:,\s{0,8}|\s{1,8})['\"]-|\n[ \t]*+-[ \t]++['\"]?-|\x00-|[\s\[(]['\"]-")
 _TAG = lazy_pattern(rb"(?i)<(?:(t[dh])\b|(/?t(?:r|able))\b|[/a-z])[^<>]{0,400}+>\s*+")
 _QUOTED_CELL = lazy_pattern(rb'(?m)(?:^|[,;\t|])"((?:[^"]++|"")*+)"(?=[,;\t|\r\n]|\Z)')
 _DOUBLED, _DOUBLED_VALUE = lazy_pattern(rb'""'), lazy_pattern(rb'[:=]\s*+""[^"]')
@@ -107,6 +111,7 @@ _CODE_OR_WORDS = lazy_pattern(
     rb"|will|your|with|not|has|have|in|on|by|at|it|as|when|use|see)(?:\s.*)?",
     re.DOTALL,
 )
+_IN_FLAG, _IN_COMMAND = "Password in a flag", "Password in a command"
 _OWN: tuple[tuple[str, str], ...] = (
     ("Private Key", r"Private-Lines: ?[0-9]+((?:(?:\\[rn]|\s)+[A-Za-z0-9+/=]{20,})+)"),
     ("Private Key", r"AGE-SECRET-KEY-1[0-9A-Z]{50,60}"),
@@ -173,7 +178,7 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Shared Access Signature", r"[?&]sig=([A-Za-z0-9%_.~+/=-]{20,})"),
     ("Token", r"(?i)token[\\\"'`]*\s*(?:=>|[:=])\s*[\\\"'`]*((?:[0-9]{6,12}:)?[A-Za-z0-9._~+/=-]{16,})"),
     (
-        "Password in a flag",
+        _IN_FLAG,
         (
             r"(?i)--[a-z-]*(?:passw(?:or)?d|passphrase|secret|token|(?:api|access|auth)-?key)[ =]+[\"']?"
             r"([^\s\"'-][^\s\"']{2,})"
@@ -190,12 +195,12 @@ _OWN: tuple[tuple[str, str], ...] = (
             r"|\bset\s+password(?:\s+for\s+\S{1,100})?\s*=\s*(?:password\s*\(\s*)?'([^'\n]{3,})'"
         ),
     ),
-    ("Password in a flag", r"--from-literal[= ][\"']?[\w.-]+=([^\s\"']{3,})"),
+    (_IN_FLAG, r"--from-literal[= ][\"']?[\w.-]+=([^\s\"']{3,})"),
     ("Authorization Header", r"(?i)authorization[ \t]+[\"'](?:basic|bearer|token)[ \t]+([A-Za-z0-9._~+/=-]{8,})"),
-    ("Password in a flag", r"-pass(?:in|out)?[ =]pass:([^\s\"']{3,})"),
-    ("Password in a flag", r"-(?:src|dest|new)?(?:store|key)pass[ =][\"']?([^\s\"']{3,})"),
-    ("Password in a flag", r"(?i)\bnet\s+use\s[^\n]{0,200}?/user:\S+\s+([^\s/][^\s]{2,})"),
-    ("Password in a flag", r"(?i)\bConvertTo-SecureString\s+(?:-\w+\s+){0,4}[\"']([^\"'\n]{3,})[\"']"),
+    (_IN_FLAG, r"-pass(?:in|out)?[ =]pass:([^\s\"']{3,})"),
+    (_IN_FLAG, r"-(?:src|dest|new)?(?:store|key)pass[ =][\"']?([^\s\"']{3,})"),
+    (_IN_FLAG, r"(?i)\bnet\s+use\s[^\n]{0,200}?/user:\S+\s+([^\s/][^\s]{2,})"),
+    (_IN_FLAG, r"(?i)\bConvertTo-SecureString\s+(?:-\w+\s+){0,4}[\"']([^\"'\n]{3,})[\"']"),
     ("NPM tokens", r"(?:^|[:\s])_auth=\"?([A-Za-z0-9+/]{12,}={0,2})"),
     ("NPM tokens", r":_authToken[ \t]+\"?([^\s\"'$][^\s\"']{7,})"),
     ("Password of Redis", r"(?i)\bconfig\s+set\s+(?:requirepass|masterauth)\s+[\"']?([^\s\"']{3,})"),
@@ -311,7 +316,7 @@ _FLAGS: tuple[tuple[str, str], ...] = (
     (r"(?i)\b(?:mysql|mariadb)|(?-i:(?:^|\s)(?:7z[a-z]?|unrar|rar)\s)", r"\s-p[\"']?([^\s\"']{3,})"),
     (r"(?:^|\s)https?(?:\s|$)", r"\s(?:-a|--auth)[ =][\"']?[^\s:\"']+:([^\s\"']{3,})"),
     (
-        r"(?i)(?:^|\s)(?:sqlcmd|bcp|isql|ipmitool|zip|mosquitto_[a-z]+|p4|ssh-keygen)(?:\s|$)",
+        r"(?i)(?:^|[\s\"'])(?:sqlcmd|bcp|isql|ipmitool|(?:un)?zip|mosquitto_[a-z]+|p4|ssh-keygen)(?:\s|$)",
         r"\s-P[ ]?[\"']?([^\s\"'-][^\s\"']{2,})",
     ),
     (r"\b(?:smbclient|rpcclient|smbmap)\b", r"\s(?:-U|--user)[ =]?[\"']?[^\s%\"']+%([^\s\"']{3,})"),
@@ -469,7 +474,7 @@ class Rules:
     def __init__(self) -> None:
         self.left_out: list[str] = []  # rules of theirs that RE2 cannot run
         self._rules = [_Rule(kind, _compiled(pattern), is_ours=True) for kind, pattern in (*_OWN, *_IN_SENTENCES)]
-        self._rules.append(_Rule("Password in a command", _compiled("|".join(_COMMANDS)), is_ours=True))
+        self._rules.append(_Rule(_IN_COMMAND, _compiled("|".join(_COMMANDS)), is_ours=True))
         self._rules += [_Rule(_MADE_UP, _compiled(pattern), is_ours=True) for pattern in _LABELLED]
         self._rules += [_Rule(kind, _compiled(pattern)) for kind, pattern in self._theirs()]
         words = "|".join((*keyword.DENYLIST, *_WORDS)).replace("_?", "[_-]?")
@@ -609,6 +614,9 @@ class Rules:
             found += _reread(data, escapes, self._as_it_is)
         if b"\\" in data and (escapes := [(*one.span(), _of_string(one)) for one in _IN_STRINGS.finditer(data)]):
             found += _reread(data, escapes, self._as_it_is)
+        if _QUOTED_FLAG.search(data):
+            words = [(*one.span(), b"" if one[0] in (b"'", b'"') else b" ") for one in _BETWEEN_WORDS.finditer(data)]
+            found += _reread(data, words, self._in_commands)
         if b'""' in data and _DOUBLED_VALUE.search(data) and (cells := _quoted_cells(data)):
             found += _reread(data, cells, self._as_it_is)
         if b"<t" in data and any(_spans(self._cells, data)):
@@ -618,6 +626,11 @@ class Rules:
     def _as_it_is(self, data: bytes) -> list[Finding]:
         """What was read otherwise once is not again: else each string in a string would be looked at twice as often."""
         return [*_whole_characters(data, self._of_bytes(data, self._as_it_is))]
+
+    def _in_commands(self, data: bytes) -> list[Finding]:
+        """What is given to a command, where its words were read as one line."""
+        rules = (rule for rule in self._rules if rule.kind in (_IN_FLAG, _IN_COMMAND))
+        return [*self._in_flags(data), *(one for rule in rules for one in _by_form(rule, data))]
 
     def _of_bytes(self, data: bytes, find: Find) -> list[Finding]:
         if b"\xe2\x94" in data or b"\xe2\x95" in data:  # a table with drawn lines, as one of other signs
@@ -695,7 +708,7 @@ class Rules:
                 start = max(start, *[data.rfind(sign, start, at) + 1 for sign in _SEPARATORS])
                 told = data[start : value[0]]
                 if any(_spans(command, told)) and not _NO_SECRET.fullmatch(data, *value):
-                    yield from _trimmed(data, *value, "Password in a flag")
+                    yield from _trimmed(data, *value, _IN_FLAG)
 
     def _in_columns(self, data: bytes) -> Iterator[Finding]:
         """What stands below such a name in a table: CSV, tabs, Markdown, psql."""
