@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pty
+import re
 import shlex
 import signal
 import subprocess
@@ -303,7 +304,8 @@ def test_a_full_disk_names_the_handle_under_which_a_part_is_kept(holdall: Progra
     disk = tmp_path / "disk"
     disk.mkdir()
     script = (
-        'mount -t tmpfs -o size=2m,mode=700 tmpfs "$1" && "$2" exec --home "$1" -- cat "$3" > /dev/null; echo $?;'
+        'mount -t tmpfs -o size=2m,mode=700 tmpfs "$1" && '
+        '"$2" exec --home "$1" -- sh -c \'cat "$0"; exit 6\' "$3" > "$3.rest"; echo $?;'
         '"$2" ls --home "$1" --json; "$2" verify --home "$1"; echo $?'
     )
     words = [*way, "sh", "-c", script, "sh", str(disk), PROGRAM, str(tmp_path / "big")]
@@ -313,9 +315,16 @@ def test_a_full_disk_names_the_handle_under_which_a_part_is_kept(holdall: Progra
     assert (code, facts["state"], verified) == ("3", "interrupted", "0")
     told, checked = ran.stderr.splitlines()
     assert told.startswith("holdall: no space left while ")
-    assert told.endswith(
-        f" What had been written until then is kept as {facts['handle']}, which counts as interrupted."
+    begin = re.search(
+        f" What had been written until then is kept as {facts['handle']}, which counts as interrupted. "
+        r"From byte ([\d,]+) on, the output is on standard output instead. The command ended: exit code 6.$",
+        told,
     )
+    assert begin
+    data, at = (tmp_path / "big").read_bytes(), int(begin[1].replace(",", ""))
+    assert (tmp_path / "big.rest").read_bytes() == data[at:]
+    assert hashlib.sha256(data[: facts["bytes"]]).hexdigest() == facts["sha256"]
+    assert facts["bytes"] >= at > 0
     assert checked.endswith(" checked: every byte is as it came")
 
 
@@ -382,6 +391,19 @@ def test_what_exec_cannot_keep_of_a_tool_with_redact_is_not_shown(holdall: Progr
     assert ran.code == 3
     assert secret not in ran.text + ran.err
     assert "could not be kept, and are not shown: secrets of this tool are masked" in ran.err
+
+
+@requirement("cli:exec-streams", "way:nothing-lost-silently")
+def test_what_exec_cannot_keep_is_on_standard_output_and_it_says_from_where(holdall: Program) -> None:
+    whole = b"a" * 1000 + b"b" * 3_000_000
+    code = "import os; os.write(1, b'a' * 1000); os.write(1, b'b' * 3_000_000); raise SystemExit(6)"
+    ran = holdall("--set", "session_quota_bytes=1000000", "exec", "--json", "--", sys.executable, "-c", code)
+    told = json.loads(ran.err)
+    end = r" From byte ([\d,]+) on, the output is on standard output instead\. The command ended: exit code 6\.$"
+    begin = re.search(end, told["message"])
+    assert begin
+    assert (ran.code, told["error"]) == (3, "QuotaReached")
+    assert ran.out.startswith(whole[int(begin[1].replace(",", "")) :] + b"\n{")
 
 
 @requirement("cli:put", "cli:json-put")

@@ -200,6 +200,24 @@ def test_an_output_whose_writer_is_gone_is_interrupted_and_then_expires(
     assert expired(upkeep.sweep(folder_store)) == [("s1", facts.handle)]
 
 
+@requirement("store:disk-full")
+def test_an_output_whose_writer_left_a_full_disk_behind_says_that_it_is_full(
+    folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer: Any = folder_store.begin(folder_session, Origin())
+    writer.write(b"so far")
+    writer.close()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SessionFolder, "rewrite", full)
+        told = folder_store.resolve(folder_session, writer.handle).error
+        assert told == ("its writer ended before it did; what had been written is kept (no space is left on its disk)")
+    assert "space" not in folder_store.resolve(folder_session, writer.handle).error
+
+
 def test_an_output_that_ends_while_it_is_looked_at_is_not_interrupted(
     folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

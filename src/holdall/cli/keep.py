@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
 import typer
 
@@ -267,9 +267,12 @@ async def _execute(
         quiet = options.as_json or report is not None
         shown = contextlib.nullcontext() if live else progress.reported(text, quiet=quiet)
         with _ignoring_interrupts(), shown:
-            fault, stdout_failure = await asyncio.to_thread(_copy, process, keep, live, masks)
+            copied = await asyncio.to_thread(_copy, process, keep, live, masks)
             code = await asyncio.to_thread(process.wait)
-        facts = await asyncio.to_thread(_finish, writer.handle, writer.finish, code, fault, stopped.is_set())
+        rest = f" From byte {written[0]:,} on, the output is on standard output instead." if copied.passed_on else ""
+        rest += f" The command ended: {_ended(code)}."
+        how = (code, copied.fault, stopped.is_set(), rest)
+        facts = await asyncio.to_thread(_finish, writer.handle, writer.finish, *how)
         sizes: dict[str, Any] = {"bytes": facts.measure.bytes, "tokens": facts.measure.tokens}
         if report is not None:
             seconds = time.monotonic() - began
@@ -279,13 +282,21 @@ async def _execute(
             bag.journal.record("kept", **about, reason="command", content_tokens=0, replaced=False, **sizes)
             show.about(f"{_ended(code)} · {_kept(bag, facts)} · {size_of(facts)}")
         else:
+            if copied.passed_on not in (b"", b"\n"):  # the notice begins on a line of its own
+                print(flush=True)
             await _print_kept(options, bag, facts)
-        if stdout_failure is not None:
-            raise _with_handle(stdout_failure, facts)
-        if fault is not None:
-            print_error(fault, as_json=options.as_json)
-            return FAULT
-        return code if code >= 0 else _BY_SIGNAL - code
+        return _code_after(options, copied, code, facts, rest)
+
+
+def _code_after(options: Options, copied: _Copied, code: int, facts: Facts, rest: str) -> int:
+    """The exit code, after what could not be kept or shown."""
+    if copied.stdout_failure is not None:
+        raise _with_handle(copied.stdout_failure, facts)
+    if copied.fault is not None:
+        copied.fault.args = (f"{copied.fault}{rest}",)
+        print_error(copied.fault, as_json=options.as_json)
+        return FAULT
+    return code if code >= 0 else _BY_SIGNAL - code
 
 
 def _start(command: list[str], alone: bool) -> subprocess.Popen[bytes]:
@@ -418,20 +429,24 @@ def _widen(descriptor: int) -> None:
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)  # Linux only
 
 
-def _copy(
-    process: subprocess.Popen[bytes], keep: Any, live: bool, masks: bool
-) -> tuple[StoreFault | OSError | None, StdoutError | None]:
+class _Copied(NamedTuple):
+    """What the store said, what standard output said, and the last byte that went there instead of to the store."""
+
+    fault: StoreFault | OSError | None = None
+    stdout_failure: StdoutError | None = None
+    passed_on: bytes = b""
+
+
+def _copy(process: subprocess.Popen[bytes], keep: Any, live: bool, masks: bool) -> _Copied:
     """All that the command writes, kept and, on a terminal, shown. Neither a store nor a stream that refuses stops it.
 
     What cannot be kept is passed on to our standard output; with `masks` it is counted only.
-
-    Gives what the store said, and what standard output said.
     """
     pipe = process.stdout
     fault: StoreFault | OSError | None = None
     stdout_failure: StdoutError | None = None
     if pipe is None:
-        return None, None
+        return _Copied()
     lost, last = 0, b""
     _widen(pipe.fileno())
     while chunk := os.read(pipe.fileno(), _PIPE_BYTES):
@@ -445,22 +460,20 @@ def _copy(
         elif live or fault is not None:
             try:
                 show.content(chunk)
-                last = chunk[-1:]
+                last = b"" if live else chunk[-1:]
             except BrokenPipeError:
                 pass
             except StdoutError as problem:
                 stdout_failure = problem
                 drop_output()
-    if fault is not None and not live and last not in (b"", b"\n"):  # the notice begins on a line of its own
-        with contextlib.suppress(StdoutError, BrokenPipeError):
-            show.content(b"\n")
     if lost:
         why = "could not be kept, and are not shown: secrets of this tool are masked where it is kept."
         fault = StoreFault(f"{fault} The last {plural(lost, 'byte')} {why}")
-    return fault, stdout_failure
+    return _Copied(fault, stdout_failure, last)
 
 
-def _finish(handle: str, finish: Any, code: int, fault: Exception | None, stopped: bool) -> Facts:
+def _finish(handle: str, finish: Any, code: int, fault: Exception | None, stopped: bool, rest: str) -> Facts:
+    """`rest`: what a person has to know beside what the record says."""
     state: State = "interrupted" if fault is not None else "ready" if code == 0 else "failed"
     error = "" if code == 0 else _ended(code)
     if stopped and code != 0:
@@ -475,7 +488,7 @@ def _finish(handle: str, finish: Any, code: int, fault: Exception | None, stoppe
         # Its record says that it runs, and nobody holds it any more once we have ended: anyone who looks finds that
         # out.
         kept = f"What had been written until then is kept as {handle}, which counts as interrupted."
-        raise StoreFault(f"{problem} {kept}") from problem
+        raise StoreFault(f"{problem} {kept}{rest}") from problem
     return facts
 
 

@@ -13,6 +13,7 @@ It writes nothing outside HOME and follows no link inside it.
 """
 
 import contextlib
+import errno
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -405,9 +406,12 @@ class DirectoryStore(SessionFiles):
             if current.state != "running":
                 return current, table
             final, table = interrupted(folder, current, self.tokenizer, self.clock())
-            with contextlib.suppress(OSError):
+            try:
                 folder.rewrite(final, table)
                 self._root.catalogue.note(folder, final)
+            except OSError as problem:
+                if problem.errno in (errno.ENOSPC, errno.EDQUOT):  # then its writer had no room to say why, either
+                    final = replace(final, error=f"{final.error} (no space is left on its disk)")
             return final, table
 
     def _listed(self, folder: SessionFolder, facts: Facts) -> Facts:
