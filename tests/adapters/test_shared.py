@@ -232,6 +232,13 @@ def test_an_error_that_is_large_or_holds_a_secret_tells_the_model_only_what_it_m
         assert (secret in str(other), other.__context__, other.__cause__) == (False, None, None)
         assert "GITHUB_TOKEN=*" in str(other) or "handle: " in str(other)
     assert type(raised(OSError(5, secret), "safe")) is RuntimeError, "its text is not that of its arguments"
+    failed = raised(subprocess.CalledProcessError(3, [LOG]), "plain")
+    assert isinstance(failed, subprocess.CalledProcessError)
+    assert (failed.returncode, str(failed).startswith("plain failed with ")) == (3, True)
+    for error in (KeyError(LOG), FileNotFoundError(2, LOG, "/p")):
+        other = raised(error, "plain")
+        assert isinstance(other, type(error))
+        assert (str(other).startswith("plain failed with "), getattr(other, "errno", 2)) == (True, 2)
     small, asks = Said("no such host"), GraphBubbleUp(LOG)
     assert raised(small, "plain") is small
     assert raised(small, "safe") is small

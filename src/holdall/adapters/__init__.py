@@ -315,11 +315,8 @@ class Conversations:
         if shown == text:
             return error
         try:
-            new = _copied(error)
-            new.args, new.__cause__, new.__context__, new.__traceback__ = (shown,), None, None, None
-            vars(new).update({name: shown for name, value in vars(new).items() if value == text})  # as `message`
-            if str(new) == shown:
-                return new
+            # What a tool with `redact` raised may have its secret in any of its attributes.
+            return _with_text(error, text, shown, is_masked=core.redaction_of(str(origin["tool"])) is not None)
         except Exception:
             _LOG.debug("An error of %s cannot be copied", type(error).__name__)
         return RuntimeError(shown)
@@ -494,6 +491,38 @@ class _Threads:
         self._is_closed = True
         while self._idle:
             self._idle.pop().put(None)
+
+
+def _with_text(error: Exception, text: str, shown: str, *, is_masked: bool) -> Exception:
+    """One of the same type, with its other attributes, that says `shown`: programs catch errors by their types. Raises
+    TypeError where that cannot be made.
+    """
+    kind = type(error)
+    try:
+        new = _copied(error)
+        new.args, new.__cause__, new.__context__, new.__traceback__ = (shown,), None, None, None
+        vars(new).update({name: shown for name, value in vars(new).items() if value == text})  # as `message`
+        if str(new) == shown:
+            return new
+    except Exception:
+        new = None
+    if is_masked:
+        raise TypeError(kind.__name__)
+
+    def told(_: object) -> str:
+        return shown
+
+    members = {"__str__": told, "__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    says: Any = type(kind.__name__, (kind,), members)
+    if new is not None:
+        with contextlib.suppress(TypeError):  # it is one of Python's own, which keep their class
+            new.__class__ = says
+            return new
+    new = says(shown)
+    for name in ("errno", "strerror"):
+        if isinstance(error, OSError):
+            setattr(new, name, getattr(error, name))
+    return new
 
 
 def _copied(error: Exception) -> Exception:
