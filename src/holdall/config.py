@@ -193,10 +193,11 @@ def _placed(sources: Mapping[str, str], places: Mapping[str, str]) -> Mapping[st
 
 
 def _home(flag: str | None, settings: Settings, source: str, env: Mapping[str, str]) -> tuple[str, str]:
-    """The data folder and who named it: HOLDALL_HOME wins over `store_dir`, unless that comes from nearer."""
-    if flag is not None:
+    """The data folder and who named it: HOLDALL_HOME wins over `store_dir`, unless that comes from nearer. An empty
+    name is none, as of a variable that a script has not set."""
+    if flag:
         return checked(flag if "://" in flag else os.path.abspath(flag), key="--home"), "--home"
-    if settings.store_dir and (source == FLAG or HOME_VARIABLE not in env):
+    if settings.store_dir and (source == FLAG or not env.get(HOME_VARIABLE)):
         return settings.store_dir, source
     return default_home(), ENVIRONMENT if env.get(HOME_VARIABLE) else "default"
 

@@ -124,6 +124,18 @@ def test_store_dir_names_the_data_folder_unless_the_environment_does(
     assert (found.home, found.sources["home"]) == (f"{tmp_path}/flag", "--set")
 
 
+def test_an_empty_home_is_none_wherever_it_is_said(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOLDALL_HOME", f"{tmp_path}/home")
+    env = {"HOLDALL_CONFIG": str(file), "HOLDALL_HOME": f"{tmp_path}/home"}
+    file.write_text("")
+    found = config.load(home="", environment=env)
+    assert (found.home, found.sources["home"]) == (f"{tmp_path}/home", "the environment")
+    file.write_text(f'store_dir = "{tmp_path}/kept"')
+    found = config.load(home="", environment=env | {"HOLDALL_HOME": ""})
+    assert (found.home, found.sources["home"]) == (f"{tmp_path}/kept", str(file))
+
+
 def test_the_session_is_what_the_flag_says_else_the_environment(load: Load) -> None:
     assert (load().session, load().sources["session"]) == ("cli", "default")
     found = load(HOLDALL_SESSION="nightly")
