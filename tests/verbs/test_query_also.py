@@ -100,10 +100,15 @@ def test_no_descriptor_of_the_process_is_within_reach(worker: SqlWorker, sql: st
 async def test_a_further_output_is_a_table_by_its_call_id_too_unless_that_is_taken(tmp_path: Path) -> None:
     async with Holdall.open(home=str(tmp_path)) as bag:
         first = await bag.keep(b"id,n\n1,2\n", call_id="orders")
-        for call_id, name in (("jhu", "jhu"), ("t", ""), (first.handle, "")):
-            other = await bag.keep(f"id,m\n1,{call_id}\n".encode(), call_id=call_id)
+        named = ("call-7", "3e2a.csv", 'a "b"; drop', "t!", "ä/ö")
+        quoted = [(one, '"' + one.replace('"', '""') + '"') for one in named]
+        for call_id, name in (("jhu", "jhu"), *quoted, ("t", ""), (first.handle, ""), ("a\nb", ""), ("x" * 300, "")):
+            other = await bag.keep(f"id,m\n1,m{len(call_id)}\n".encode(), call_id=call_id)
             sql = f"select m from t join {name or other.handle} using (id)"
-            assert (await bag.query(first.handle, sql, also=[other.handle])).rows == ((call_id,),)
+            assert (await bag.query(first.handle, sql, also=[other.handle])).rows == ((f"m{len(call_id)}",),)
+            if not name:
+                with pytest.raises(BadQuery):
+                    await bag.query(first.handle, f'select m from "{call_id}"', also=[other.handle])
 
 
 @requirement("query:also", "store:foreign-as-unknown")

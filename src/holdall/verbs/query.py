@@ -35,6 +35,7 @@ from holdall.verbs.read import Bounds
 __all__ = ["SqlWorker", "query", "query_path", "query_sql"]
 
 _LONGEST_SQL = 100_000  # characters
+_LONGEST_NAME = 200  # of a table
 _NODE_COST = 48  # bytes that a value costs besides its path and its text
 _LATE = "As lines all of it can be read (kind: lines)."
 _OTHER = " What also names is reached into with unnest, or is t itself where the two change places."
@@ -164,7 +165,7 @@ def _parts(first: Part, also: Sequence[OutputReader]) -> list[Part]:
     taken = {"t", *(name.casefold() for name in parts)}
     for part in list(parts.values())[1:]:
         name = part.reader.facts.origin.call_id  # it may be what the output was asked for by
-        if name.isidentifier() and name.casefold() not in taken:
+        if name and len(name) <= _LONGEST_NAME and name.isprintable() and name.casefold() not in taken:
             part.names.append(name)
             taken.add(name.casefold())
     return list(parts.values())
