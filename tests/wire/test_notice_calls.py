@@ -194,3 +194,5 @@ def test_what_begins_with_a_hyphen_is_no_flag_of_a_command() -> None:
     assert plain == "holdall grep k3f9 LMT -m 10 --group -s s"
     odd = as_a_command(" -s s", "grep", "k3f9", {"pattern": "- LMT", "group": True, "limit": 10})
     assert odd == "holdall grep -m 10 --group -s s -- k3f9 '- LMT'"
+    quoted = as_a_command("", "grep", "k3f9", {"pattern": "-m1 it's"})
+    assert quoted == """holdall grep -- k3f9 "-m1 it's\""""

@@ -12,7 +12,6 @@ import os
 import re
 import threading
 import time
-import unicodedata
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +29,7 @@ from holdall.store.open_outputs import Readers
 from holdall.store.opening import default_home, empty_store, has_sessions, open_store
 from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quota, SessionInfo, session_by
 from holdall.store.records import PREFIX
-from holdall.text.escape import foreign
+from holdall.text.escape import foreign, read_alike
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
 from holdall.values.errors import (
@@ -580,7 +579,7 @@ class Core:
         """
         if text.isascii() or not self.signature:
             return False
-        return any(self._bears_mark(_read_alike(piece)) for piece in _in_pieces(text))
+        return any(self._bears_mark(read_alike(piece)) for piece in _in_pieces(text))
 
     def _bears_mark(self, text: str) -> bool:
         # Most texts lack a sign of it, and to make the pattern takes half as long as to open a session.
@@ -750,14 +749,6 @@ def _in_pieces(text: str) -> Iterator[str]:
         if start:
             time.sleep(0)
         yield text[start : start + _PIECE + _LONGEST_MARK]
-
-
-def _read_alike(piece: str) -> str:
-    """As NFKC writes it, without what becomes a whole phrase."""
-    for one in set(piece):
-        if not one.isascii() and len(unicodedata.normalize("NFKC", one)) > 4:
-            piece = piece.replace(one, " ")
-    return unicodedata.normalize("NFKC", piece)
 
 
 def _named_by(view: View) -> str:

@@ -128,7 +128,7 @@ def as_a_command(options: str, verb: str, handle: str, arguments: Mapping[str, A
             written = [flag] * bool(flag) + ([] if value is True else [shell_quoted(str(value))])
             (flags if flag else places).extend(written)
             words += written
-    if any(one.startswith(("-", "'-")) for one in places):  # else it would be taken for a flag
+    if any(one.startswith(("-", "'-", '"-')) for one in places):  # else it would be taken for a flag
         return f"{' '.join(['holdall', verb, *flags])}{options} -- {' '.join(places)}"
     return f"holdall {verb} {' '.join(words)}{options}"
 

@@ -16,6 +16,7 @@ from holdall.text.escape import (
     foreign,
     on_one_line,
     one_line,
+    read_alike,
     state_and_reason,
 )
 from holdall.text.excerpt import byte_count
@@ -209,8 +210,16 @@ def is_kept_in_part(facts: Facts) -> bool:
 
 
 def without_mark(text: str, mark: re.Pattern[str]) -> str:
-    """A text that holds the mark of real notices, where it cannot be kept: it says so in the place of each."""
-    return mark.sub("[the mark of real notices stood here]", text)
+    """A text that holds the mark of real notices, where it cannot be kept: it says so in the place of each. Where that
+    is in signs that are written alike, all of it is told in the usual ones.
+    """
+    text = mark.sub(_MARK_STOOD_HERE, text)
+    if not text.isascii() and mark.search(alike := read_alike(text)):
+        text = mark.sub(_MARK_STOOD_HERE, alike)
+    return text
+
+
+_MARK_STOOD_HERE = "[the mark of real notices stood here]"
 
 
 def ended_badly(facts: Facts) -> str:

@@ -27,6 +27,7 @@ from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.known import CHANGES, LISTED, Copy, KnownServer, KnownServers, Member
 from holdall.mcp.gateway.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Refusal, table
+from holdall.text.escape import read_alike
 from holdall.values.errors import UpstreamFault, UpstreamRefused, UsageError
 from holdall.values.outputs import RawResult
 from holdall.values.record import record
@@ -163,12 +164,16 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def _bears(value: object, marks: re.Pattern[str]) -> bool:
-    """Whether the mark is in it. Piece by piece: a search lets no other thread run until it has ended."""
-    return any(
-        marks.search(text, at, at + _PIECE + _LONGEST_MARK) is not None
-        for text in _strings(value)
-        for at in range(0, len(text), _PIECE)
-    )
+    """Whether the mark is in it, in other signs that are written alike, too. Piece by piece: a search lets no other
+    thread run until it has ended.
+    """
+    for text in _strings(value):
+        is_plain = text.isascii()
+        for at in range(0, len(text), _PIECE):
+            end = at + _PIECE + _LONGEST_MARK
+            if marks.search(text, at, end) or not (is_plain or marks.search(read_alike(text[at:end])) is None):
+                return True
+    return False
 
 
 _OUTPUT = ("content", "structuredContent")
