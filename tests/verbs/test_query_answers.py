@@ -109,7 +109,7 @@ def test_further_outputs_have_their_handles_and_the_names_of_their_calls(asked: 
     also = [
         named("h2", "People"),
         named("h3", "people"),
-        named("h4", "not a name"),
+        named("h4", "not a\tname"),
         named("h5", "H2"),
         named("h2"),
         named("h6", "T"),
