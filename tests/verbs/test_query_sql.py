@@ -511,13 +511,27 @@ def test_the_lines_of_a_table_are_there_for_whoever_names_them(ask: Ask, data: b
 
 def test_csv_that_cannot_be_read_to_its_end_is_lines_with_a_note(ask: Ask) -> None:
     data = ("id,v\n" + "".join(f"{at},{at % 7}\n" for at in range(400_000)) + "9,8\r10,7\r11,6\n").encode()
-    why = "a carriage return is inside of a row, or a quote stays open"
+    why = "a carriage return is inside of a row"
     note = f"Not all of it is csv, so t has its lines, as line_no, text. ({why})"
     for _ in range(2):
         table = ask(data, "select count(*) from t")
         assert (rows(table), table.notes) == ([[400_002]], (note,))
     with pytest.raises(BadQuery, match=re.escape(note)):
         ask(data, "select sum(v) from t")
+
+
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [
+        (10, "no sign parts its lines, or a cell has more than 131,072 characters"),
+        (400_000, "a cell has more than 131,072 characters, or a quote stays open"),
+    ],
+)
+def test_a_cell_that_is_too_long_for_a_table_is_said_to_be_that(ask: Ask, before: int, why: str) -> None:
+    data = b"id,v\n1,a\r\n" + b"1,c\n" * before + b'2,"' + b"line\n" * 30_000 + b'"\n'
+    assert ask(data, "select count(*) from t", kind="csv").notes == (
+        f"Not all of it is csv, so t has its lines, as line_no, text. ({why})",
+    )
 
 
 @pytest.mark.parametrize(

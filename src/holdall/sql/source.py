@@ -296,7 +296,9 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
     table = table_of(sample, kind=form, forced=forced)
     check()
     if table is None:
-        lines, why = lines_of(reader, check), "no columns line up" if form == "table" else "no sign parts its lines"
+        too_long = f"a cell has more than {csv.field_size_limit():,} characters"
+        why = "no columns line up" if form == "table" else f"no sign parts its lines, or {too_long}"
+        lines = lines_of(reader, check)
         return _not_all(form, why, lines) if forced else lines
     rewrite = rewrite or bool(table.open_line)
     if not (rewrite or table.positions or table.ragged or _has_odd_ends(sample) or _has_odd_header(reader, table)):
@@ -310,9 +312,8 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
             copy = scratch(_as_csv(_rows(reader, table, check), widest))
         except (_WiderRow, csv.Error):
             return _not_all(form, "a row has far more cells than the first ones", lines_of(reader, check))
-    except csv.Error:  # a cell of more than 128 KiB: rather an open quote
-        why = "a carriage return is inside of a row, or a quote stays open"
-        return _not_all(form, why, lines_of(reader, check))
+    except csv.Error as problem:
+        return _not_all(form, _why_not(problem), lines_of(reader, check))
     names = column_names([one.name for one in table.columns], widest)
     types = [one.type for one in table.columns] + ["VARCHAR"] * (widest - len(table.columns))
     shape = {"form": "csv", "header": False, "columns": list(zip(names, types, strict=True)), "checked": table.exact}
@@ -330,6 +331,16 @@ def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = Fals
             f"{plural(wider, 'row')} {has} more cells than the others: columns {names[len(table.columns)]} on."
         )
     return made
+
+
+def _why_not(problem: csv.Error) -> str:
+    match str(problem).split(" ", 1)[0]:
+        case "field":  # of a limit that is the whole program's: rather an open quote
+            return f"a cell has more than {csv.field_size_limit():,} characters, or a quote stays open"
+        case "new-line":
+            return "a carriage return is inside of a row"
+        case _:
+            return f"a line has more than {_LONGEST_ROW:,} characters"
 
 
 def _widths(rows: Iterator[list[str]], usual: int) -> tuple[int, int]:
