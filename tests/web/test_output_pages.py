@@ -1012,3 +1012,14 @@ async def test_what_a_person_runs_in_the_background_is_told_to_no_model(home: Pa
             after = browser.get(f"/s/{bag.session.id}/o/{writer.handle}/notice").text
     assert "It is still being written, by a command or a program: no model was told of it." in page
     assert "It was kept on the command line, for a person: no model was given it." in after
+
+
+@pytest.mark.anyio
+async def test_the_page_of_an_output_says_that_its_call_failed(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="s") as bag:
+        failed = await bag.take(ValueError("boom " * 20_000), tool="fetch")
+        session = bag.session.id
+    assert isinstance(failed, Kept)
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}/o/{failed.handle}").text
+    assert '<span class="badge" data-state="failed">error</span></h1>' in page
