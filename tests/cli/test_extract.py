@@ -507,7 +507,7 @@ def test_progress_is_shown_on_a_terminal_while_the_answer_goes_to_a_pipe_and_ctr
 
 
 @requirement("measure:escape-bidi")
-def test_what_a_model_or_an_output_says_is_escaped_on_a_terminal_and_is_not_in_a_pipe(
+def test_what_a_model_or_an_output_says_is_escaped_on_a_terminal_and_the_output_is_not_in_a_pipe(
     holdall: Program, script: Any
 ) -> None:
     handle = holdall.put("one FAILED disk \x1b[31m7\u202e end\n".encode())
@@ -521,7 +521,7 @@ def test_what_a_model_or_an_output_says_is_escaped_on_a_terminal_and_is_not_in_a
     assert "Disk \\x1b[2J7\\u202e." in shown
     assert "> one FAILED disk \\x1b[31m7\\u202e end" in shown
     piped = holdall("extract", handle, "which?", "--model", name).text
-    assert piped.startswith("Disk \x1b[2J7\u202e.\n\n> one FAILED disk \x1b[31m7\u202e end\n")
+    assert piped.startswith("Disk \\x1b[2J7\u202e.\n\n> one FAILED disk \x1b[31m7\u202e end\n")
 
 
 @requirement("watch:model-calls", "watch:price-unknown", "watch:estimates", "watch:extractions-by-strategy")
