@@ -111,7 +111,9 @@ def check_notice(notice: str, data: bytes) -> int:
     agrees(header["lines"], data.count(b"\n") + (data[-1:] not in (b"\n", b"")), "lines")
     _tokens(header["tokens"], output)
     checked = 3
-    fenced = re.search(r"\n<([0-9a-f]{6,})>\n(.*?)\n</\1>", notice, re.DOTALL)
+    fenced = re.search(r"\n<(\d{3,}|[0-9a-f]{6,})>\n(.*?)\n</\1>", notice, re.DOTALL)
+    if fenced is None and re.search(r"\n</\w+>(\n|$)", notice):
+        raise FalseClaim(f"what is in its fence was not looked at: {notice[:200]!r}")
     for line in fenced[2].split("\n") if fenced else ():
         checked += _check(line, header["label"], output, notice)
     return checked
