@@ -149,7 +149,7 @@ def test_of_other_kinds_too_something_is_proposed() -> None:
         "xml": '<?xml version="1.0"?>\n<a>\n' + "".join(f'<b type="T{n % 4}" n="{n}"/>\n' for n in range(40)) + "</a>",
         "html": "<html><body>" + "".join(f'<h2>Part {n}</h2><a href="/{n % 3}">x</a>' for n in range(9)) + "</body></html>",
         "markdown": "# The whole\n\n" + "".join(f"## Chapter {n}\n\n- words\n\n" for n in range(9)),
-        "diff": "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n",
+        "diff": "".join(f"diff --git a/x{n} b/x{n}\n--- a/x{n}\n+++ b/x{n}\n@@ -1 +1 @@\n-a\n+b\n" for n in range(300)),
         "pytest": "= test session starts =\nPASSED a\nPASSED b\nFAILED t.py::test_d\nFAILED c\n=== 2 failed, 2 passed in 1s ===\n",
         "compiler": "".join(f"m{n % 3}.c:{n}:1: error: no\n" for n in range(9)),
         "traceback": 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    x\nValueError: no\n',

@@ -56,7 +56,8 @@ def diff_outline(sample: Sample, room: Room) -> Outline | None:
         kept.append(f"… {'' if whole else 'at least '}{plural(left, 'more file')}")
     ranges = tuple((file.start, file.end, f"diff of {cut(name, 80)}") for name, file in ranked[:2])
     usual = b"diff --git a/" if sign == b"diff --git " and sample.count(b"diff --git a/") else sign
-    leads = (Lead("grep", {"pattern": _LISTS[usual], "group": True}),)
+    # A list of the files tells nothing where all of them are told: then the largest change is what is worth reading.
+    leads = (Lead("grep", {"pattern": _LISTS[usual], "group": True}),) if left else ()
     return Outline("diff", tuple(kept), not whole, (), ranges, leads, ends=False)
 
 
