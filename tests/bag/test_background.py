@@ -1043,6 +1043,40 @@ async def test_counters_have_what_a_background_call_brought_and_one_wait_is_one_
         assert not any(waits[1:]), "one wait, however many outputs it tells of"
 
 
+@requirement("watch:outputs-kept")
+async def test_what_a_program_shows_again_is_counted_as_kept_once_and_is_no_news(tmp_path: Path) -> None:
+    async with opened(tmp_path, slow_after_seconds=0.0) as bag:
+        slow = Slow(LOG)
+        handle = _handle(await bag.run(slow, tool="crawl"))
+        slow.end.set()
+        await bag.wait(handle)
+        out = [(await bag.counters()).tokens_kept_out]
+        shown = [await bag.fetch.shown(handle) for _ in range(2)]
+        told = await bag.counters()
+        assert (told.kept, told.kept_bytes, dict(told.retrievals)) == (1, len(LOG), {"shown": 2})
+        assert told.tokens_kept_out == out[0] - sum(bag.core.count(one.text) for one in shown)
+
+
+@requirement("async:retrieval-count")
+@pytest.mark.parametrize("way", ["read", "tool", "shown", "wait"])
+async def test_a_failed_call_is_no_news_once_something_of_it_was_asked_for(tmp_path: Path, way: str) -> None:
+    async with fast_clock(tmp_path) as bag:
+        broken = Slow(ValueError("no"))
+        handle = _handle(await bag.run(broken, tool="c"))
+        broken.end.set()
+        await bag.wait(handle)
+        assert "### Failed (1)" in bag.system_notice(turn=2, only_news=True)
+        if way == "read":
+            await bag.read(handle)
+        elif way == "tool":
+            await bag.call("context_read", {"handle": handle})
+        elif way == "shown":
+            await bag.fetch.shown(handle)
+        else:
+            await bag.call("wait_for_tool_output", {"handle": handle})
+        assert bag.system_notice(turn=3, only_news=True) == ""
+
+
 async def _writes_and_fails(writer: Writer) -> None:
     writer.write("".join(f"line {n}\n" for n in range(9000)))
     raise ValueError("no host")

@@ -113,6 +113,7 @@ async def test_only_a_whole_string_is_a_reference_and_two_colons_escape(tmp_path
         ("holdall:{h}#L0-L3", "Lines count from 1"),
         ("holdall:{h}#L9-L3", "Lines count from 1"),
         ("holdall:{h}#L99", "lines that are not there"),
+        ("holdall:{h}#L1-L99", "lines that are not there"),
         ("holdall:{h}#/nothing/here", "there is nothing at /nothing/here"),
     ],
 )
@@ -126,6 +127,25 @@ async def test_a_reference_that_names_nothing_is_an_error_and_the_call_is_not_ma
         assert taken.is_error
         assert complaint in taken.content
         assert not called
+
+
+@requirement("reference:whole")
+@pytest.mark.parametrize("fragment", ["", "#", "#/n"])
+async def test_a_part_is_never_passed_as_the_whole_but_its_lines_are(tmp_path: Path, fragment: str) -> None:
+    called: list[object] = []
+    async with opened(tmp_path, by_reference=True) as bag:
+        writer = await bag.jobs.begin(tool="export")
+        writer.write(b'{"n": 1}\n')
+        arguments = {"body": f"holdall:{writer.handle}{fragment}"}
+        taken = await bag.run(called.append, tool="send", arguments=arguments)
+        assert taken.is_error
+        assert "is still being written; wait for its end" in taken.content
+        writer.finish(state="cancelled")
+        taken = await bag.run(called.append, tool="send", arguments=arguments)
+        assert "is not whole (cancelled)" in taken.content
+        assert not called
+        lines = {"body": f"holdall:{writer.handle}#L1"}
+        assert (await bag.run(send, tool="send", arguments=lines)).content == {"body": '{"n": 1}\n'}
 
 
 @requirement("reference:size-cap")

@@ -644,8 +644,8 @@ async def test_what_was_kept_earlier_is_shown_as_it_was_taken(
         taken = await bag.take(output, tool="fetch")
         assert isinstance(taken, Kept)
         assert await bag.fetch.shown(taken.handle) == taken
-        first, second = [event for event in bag.records.history() if event.kind == "kept"]
-        assert second.data["reason"] == "command" != first.data["reason"]
+        first, second = bag.records.history()
+        assert (first.kind, second.kind, second.data["verb"]) == ("kept", "retrieved", "shown")
         assert first.data["shown"] == second.data["shown"]
 
 

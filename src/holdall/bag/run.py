@@ -69,7 +69,7 @@ from holdall.wire.answers import NOT_AN_OBJECT, json_arguments, not_offered, pla
 from holdall.wire.clamp import clamp_error, traceback_of
 from holdall.wire.dialect import View
 from holdall.wire.notes import CANCELLED_BY_CALLER, not_all_kept, unreadable
-from holdall.wire.reference import Named, json_advice, references_in, replaced
+from holdall.wire.reference import PREFIX, Named, json_advice, references_in, replaced
 from holdall.wire.results import is_known_block, plain_text, take_apart
 from holdall.wire.tool import Ask
 
@@ -427,6 +427,7 @@ async def _looked_up(core: Core, arguments: object) -> list[PassedOutput]:
 async def _look(core: Core, named: Named, most: int) -> PassedOutput:
     def work(reader: OutputReader) -> PassedOutput:
         facts = reader.facts
+        _check_whole(named, facts)
         value, span = _value(reader, named, most)
         is_all = span == Span(0, facts.measure.bytes) and facts.measure.sha256
         digest = facts.measure.sha256 if is_all else hashlib.sha256(reader.read(span.start, span.end)).hexdigest()
@@ -436,11 +437,25 @@ async def _look(core: Core, named: Named, most: int) -> PassedOutput:
     return await core.on(named.handle, work)
 
 
+def _check_whole(named: Named, facts: Facts) -> None:
+    """A tool that gets a value is told nothing about it: a part must not pass for the whole. Lines that are named are
+    that part and no more.
+    """
+    if facts.is_whole or named.lines is not None:
+        return
+    is_open = facts.state in ("running", "queued")
+    is_so = "is still being written; wait for its end" if is_open else f"is not whole ({facts.state})"
+    raise BadReference(
+        f"{named.place}: {named.shown} {is_so}, or name lines of what there is, as in {PREFIX}{named.shown}#L1-L20."
+    )
+
+
 def _value(reader: OutputReader, named: Named, most: int) -> tuple[Any, Span]:
     if named.pointer is not None:
         return _at_pointer(reader, named, named.pointer, most)
     found = _range(reader, named)
-    if found.past_end and named.lines:  # all of an empty output is an empty text
+    # All of an empty output is an empty text.
+    if named.lines and (found.past_end or named.lines[1] > reader.totals.lines):
         raise BadReference(f"{named.place} names lines that are not there: {named.shown} has "
                            f"{reader.totals.lines:,}.")  # fmt: skip
     span = found.bytes

@@ -323,8 +323,9 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
     failed = [one for one in ended if one.state != "ready" or one.origin.is_error]
     whole = [one for one in ended if one.state == "ready" and not one.origin.is_error]
     if not in_all:  # what a wait, or any other tool, has just shown is no news
-        seen = core.journal.coverages(one.handle for one in whole)
+        seen = core.journal.coverages(one.handle for one in ended)
         whole = [one for one in whole if not seen[one.handle].is_told(one.measure.bytes)]
+        failed = [one for one in failed if not seen[one.handle].is_asked]  # each answer says how it failed
     ready, more_ready = _newest(core, whole, in_use=listed and in_all)
     failed, more_failed = _newest(core, failed)
     # Where all that is kept is ready or has failed, it is listed already.
@@ -1651,6 +1652,11 @@ def _tokens_over(core: Core, most: int, text: str) -> float:
 def _record_kept(
     core: Core, prepared: Prepared, facts: Facts, *, reason: str, content_tokens: int, replaced: bool, **more: object
 ) -> None:
+    if prepared.at_rest and core.journal.coverage(facts.handle).kept:  # it was counted when it was kept
+        core.journal.record(
+            "retrieved", handle=facts.handle, tool=prepared.origin.tool, verb="shown", tokens=content_tokens, **more
+        )
+        return
     core.journal.record(
         "kept", handle=facts.handle, tool=prepared.origin.tool, call_id=prepared.origin.call_id,
         seconds=since(prepared.started), reason="command" if prepared.at_rest else reason, bytes=facts.measure.bytes,

@@ -344,6 +344,7 @@ class Background:
             if output:
                 shown[facts.handle] = output
                 text = core.dialect.wait(replace(waited, outputs=shown))
+            if output or not facts.measure.bytes:  # of a call that wrote nothing, how it ended is all there is
                 of_it = {"tokens": core.count(output), "shown": [span.as_list() for span in spans]}
                 events.append({"asked": asked, "handle": facts.handle, "tool": facts.origin.tool, **of_it})
         return Answer(text, handle=ask.handle), note

@@ -76,14 +76,20 @@ class Coverage:
     ranges: dict[str, Ranges] = field(default_factory=lambda: {way: Ranges() for way in WAYS})
     retrievals: int = 0
     at_end: int = 0  # how many of them came before its call had ended in the background
+    kept: bool = False  # whether an event has counted it as kept
 
     @property
     def shown(self) -> Ranges:
         return self.ranges["shown"]
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether something of it was asked for since its call has ended."""
+        return self.retrievals > self.at_end
+
     def is_told(self, total: int) -> bool:
         """Whether all of it was shown, and some of that since its call has ended."""
-        return self.retrievals > self.at_end and self.share(total) == 1.0
+        return self.is_asked and self.share(total) == 1.0
 
     def share(self, total: int, plus: Iterable[Span] = ()) -> float:
         """The part of `total` bytes that was shown, with these ranges too."""
@@ -118,6 +124,7 @@ class Ledger:
             coverage.ranges[way].add(*event.spans(way))
         coverage.retrievals += event.kind == "retrieved"
         coverage.at_end = coverage.retrievals if event.kind == "ended" else coverage.at_end
+        coverage.kept |= event.kind == "kept" or (event.kind == "ended" and "bytes" in event.data)
         member, inside = event.data.get("member"), event.data.get("in_member")
         if isinstance(member, str) and isinstance(inside, Mapping):
             data = cast("Mapping[str, Any]", inside)
@@ -183,7 +190,8 @@ class Counters:
                 # One wait has an event of its own, and one for each output that it shows.
                 self.retrievals[verb] += not (verb == "wait" and event.handle)
                 self.retrieved_tokens += whole(data.get("tokens"))
-                if verb == "wait" and event.handle:  # what stands in the place of the output of a call that has ended
+                # What stands in the place of the output of a call that has ended.
+                if (verb == "wait" and event.handle) or verb == "shown":
                     self.tokens_kept_out = max(0, self.tokens_kept_out - whole(data.get("tokens")))
             case "asked":
                 read = whole(data.get("input_tokens"))
