@@ -233,6 +233,7 @@ _MAX_SCANNED_BYTES = 1024 * 1024
 _MAX_SCANNED_TOGETHER = 8 * _MAX_SCANNED_BYTES  # of a command
 _MAX_TRIES = 10_000
 _MAX_ENTRIES = 20_000  # of a project: what is in it by name
+_MAX_NAMES_LISTED = 100_000  # in the folders of what texts mention
 _MAX_DEPTH = 12
 _MAX_COMPARED = 100_000_000  # characters of texts with names
 _MAX_PATHS = 20_000  # in texts, that may be folders
@@ -259,10 +260,14 @@ def decides_code(variable: str) -> bool:
 
 @record
 class Watched:
-    """The hashes of the files that a command runs; not `whole` where there are more than are looked at."""
+    """The hashes of the files that a command runs; not `whole` where there are more than are looked at.
+
+    `effort` is the share that finding them took of what one command may take.
+    """
 
     files: tuple[tuple[str, str], ...]
     whole: bool = True
+    effort: float = field(default=0.0, compare=False)
 
 
 def watched_files(words: Sequence[str], environment: Mapping[str, str], cwd: str | None, folder: str) -> Watched:
@@ -297,6 +302,9 @@ class _Watch:
         self._namesakes = deque[str]()  # in the whole project: after what is surely meant
         self._compared = _MAX_COMPARED
         self._asked_paths = _MAX_PATHS
+        self._entries = _MAX_ENTRIES
+        self._names_in: dict[str, set[str] | None] = {}  # of folders; None where they cannot be told, or are too many
+        self._names_left = _MAX_NAMES_LISTED
         wide = (os.path.realpath("/"), os.path.realpath(os.path.expanduser("~")))
         self._projects = [one for one in (start, folder) if os.path.realpath(one) not in wide]
         said = "\n".join([*words, *environment.values()])
@@ -322,7 +330,20 @@ class _Watch:
             waiting += [*self._of_text(real), *self._added_modules()]
             if self._timed and not was_timed:  # those of before
                 waiting += [inner for one in found if one.endswith(".py") for inner in _unchecked(one, timed=True)]
-        return Watched(tuple(sorted(found.items())), whole=self._whole and min(self._tries, self._compared) > 0)
+        is_whole = self._whole and min(self._tries, self._compared) > 0
+        return Watched(tuple(sorted(found.items())), is_whole, self._effort(left))
+
+    def _effort(self, bytes_left: int) -> float:
+        taken = 1.0 - self._entries / _MAX_ENTRIES
+        left = (
+            1.0 - taken / 8,  # a large project is soon gone through
+            self._tries / _MAX_TRIES,
+            self._scan_bytes / _MAX_SCANNED_TOGETHER,
+            self._compared / _MAX_COMPARED,
+            self._asked_paths / _MAX_PATHS,
+            bytes_left / _MAX_WATCHED_BYTES,
+        )
+        return 1.0 - max(0.0, min(left))
 
     def _ignores_variables(self) -> bool:
         """Whether its Python may take compiled code that stands beside the source: see `server_process`."""
@@ -500,7 +521,7 @@ class _Watch:
                 if self._tries <= 0:
                     return found
                 path = os.path.join(place, os.fsdecode(match))
-                more = [] if path.endswith(_SCRIPTS) else [path + end for end in _SCRIPTS]
+                more = [] if path.endswith(_SCRIPTS) else self._with_endings(path)
                 more += [os.path.join(path, one) for one in sorted(_ENTRIES)] if os.path.isdir(path) else []
                 near = place in self._named and not os.path.isabs(os.fsdecode(match))
                 there = [one for one in (path, *more) if os.path.isfile(one) and (near or self._is_here(one))]
@@ -508,6 +529,24 @@ class _Watch:
                 if there and run.get(match) in (b"python", b"pypy"):
                     self._import_folders[os.path.dirname(os.path.realpath(there[0]))] = None
         return found
+
+    def _with_endings(self, path: str) -> list[str]:
+        """What is meant where an ending is left out. One look at its folder takes less than one for each ending."""
+        folder, name = os.path.split(path)
+        if folder not in self._names_in:
+            names: set[str] | None = set()
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                try:
+                    with os.scandir(folder) as listed:
+                        names = {one.name.casefold() for one in itertools.islice(listed, self._names_left + 1)}
+                except (PermissionError, ValueError):
+                    names = None
+            if names is not None and len(names) > self._names_left:
+                names = None
+            self._names_left -= len(names or ())
+            self._names_in[folder] = names
+        names = self._names_in[folder]
+        return [path + end for end in _SCRIPTS if names is None or (name + end).casefold() in names]
 
     def _folders(self, paths: Iterable[str], folder: str) -> list[str]:
         """Those of these paths that are folders: whatever goes there, by `cd`, an option or a call."""
@@ -529,16 +568,16 @@ class _Watch:
         found: dict[str, list[str]] = {}
         is_near = is_own(self._folder, [self._start]) or is_own(self._start, [self._folder])
         tops = [one for one in self._projects if is_near or one == self._folder]
-        waiting, seen, left = [(os.path.realpath(one), 0, False) for one in tops], set[str](), _MAX_ENTRIES
+        waiting, seen = [(os.path.realpath(one), 0, False) for one in tops], set[str]()
         for folder, depth, installed in waiting:  # which grows
             if folder in seen:
                 continue
             seen.add(folder)
             entries: list[os.DirEntry[str]] = []
             with contextlib.suppress(OSError), os.scandir(folder) as listed:
-                entries = sorted(itertools.islice(listed, left + 1), key=lambda one: one.name)
-            left -= len(entries)
-            if left < 0:
+                entries = sorted(itertools.islice(listed, self._entries + 1), key=lambda one: one.name)
+            self._entries -= len(entries)
+            if self._entries < 0:
                 self._whole = False
                 break
             is_environment = any(one.name == "pyvenv.cfg" for one in entries)

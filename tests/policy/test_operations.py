@@ -1,10 +1,14 @@
 """The operation tree, a fold over events: what stands where, and what everything took."""
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.cli.agents import drawn_tree
-from holdall.policy.folds import Tree
+from holdall.policy import folds
+from holdall.policy.folds import Ledger, Tree
 from holdall.values.events import EVENT_KINDS, Event
 from tests.requirements import requirement
 
@@ -97,6 +101,59 @@ def test_without_an_agent_of_ours_the_calls_are_those_whose_outputs_came() -> No
         "├─ tool slow · 5.2 s · in the background, ready yb4v · 50 bytes",
         "└─ tool wait_for_tool_output · 0.0 s",
     ]
+
+
+@requirement("runtime:operation-tree", "runtime:totals-to-root")
+def test_a_log_that_tells_of_more_than_a_tree_has_room_for_is_added_up_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def both(events: list[Event]) -> tuple[dict[str, Any], dict[str, Any]]:
+        whole, bounded = Tree.of("s", events), Tree.of("s", [])
+        with monkeypatch.context() as patched:
+            patched.setattr(folds, "MOST_OPERATIONS", 7)
+            bounded = Tree.of("s", events)
+        assert bounded.totals() == whole.totals()
+        return whole.to_json(with_outputs=True), bounded.to_json(with_outputs=True)
+
+    def placed(node: dict[str, Any]) -> int:
+        return sum(1 + placed(child) for child in node.get("children", ()))
+
+    agent = [
+        event
+        for n in range(20)
+        for event in (
+            Event(100.0 + n, "turn", data={"number": n}),
+            Event(100.1 + n, "asked", data=USED),
+            Event(100.2 + n, "called", handle=f"k{n}", tool="fetch", data={"outcome": "running"}),
+            Event(100.3 + n, "ended", handle=f"k{n}", data={"state": "ready"}),
+            Event(100.4 + n, "asked", data=USED | {"op": f"q{n}"}),
+            Event(100.5 + n, "extracted", handle=f"k{n}", data={"op": f"q{n}"}),
+            Event(100.6 + n, "spawned", tool="reader", data={"session": f"child {n}"}),
+            Event(100.7 + n, "joined", tool="reader", data={"session": f"child {n}", "calls": 2, "tool_calls": 3} | USED),
+        )
+    ]  # fmt: skip
+    outputs = [Event(100.0 + n, "kept", handle=f"k{n}", tool="fetch", data={"bytes": n}) for n in range(20)]
+    for events, operations, calls in ((agent, 120, 80), (outputs, 20, 20)):
+        whole, bounded = both(events)
+        assert whole["totals"] == bounded["totals"]
+        assert whole["totals"]["tool_calls"] == calls
+        assert (placed(whole), placed(bounded), bounded["left_out"]) == (operations, 7, operations - 7)
+        assert "left_out" not in whole
+        assert list(drawn_tree(bounded))[-1] == (
+            f"… and {operations - 7} more operations: they are in the figures above, and have no line here."
+        )
+
+
+@requirement("ledger:shown")
+def test_a_ledger_has_a_bound_and_says_of_any_more_outputs_that_nothing_was_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(folds, "MOST_OUTPUTS", 3)
+    ledger = Ledger()
+    for n in (*range(5), 0):
+        ledger.add(Event(1.0, "retrieved", handle=f"k{n}", data={"shown": [[0, 10]]}))
+    assert [ledger.of(f"k{n}").share(10) for n in range(5)] == [1.0, 1.0, 1.0, 0.0, 0.0]
+    assert ledger.of("k0").retrievals == 2
 
 
 @requirement("runtime:operation-tree")

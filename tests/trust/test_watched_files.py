@@ -8,12 +8,15 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
 
 from holdall import trust
+from holdall.mcp.client import spec
 from holdall.mcp.client.connection import Connection
 from holdall.mcp.client.server_process import StopTimeouts, start
 from holdall.mcp.client.spec import StdioServer, load
@@ -206,6 +209,47 @@ def test_too_many_files_are_said_to_be_unwatched(tmp_path: Path, monkeypatch: py
     found = load("mcp.json").claims
     assert found.shown[1] == ("unwatched", "files that it runs: they are too many or too large   (server a)")
     assert len(found.files) == 4, "with the file itself"
+
+
+@requirement("trust:shows-what-it-names")
+def test_a_file_of_many_servers_does_not_hold_up_the_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them takes all of what one command may take; how many are looked at does not depend on how many there are."""
+    looked: list[Sequence[str]] = []
+
+    def look(words: Sequence[str], *more: Any) -> trust.Watched:
+        looked.append(words)
+        return trust.watched_files(words, *more)
+
+    monkeypatch.setattr(spec, "watched_files", look)
+    monkeypatch.setattr(trust, "_MAX_TRIES", 100)
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "run.sh", text="".join(f"python3 a{n}.py\n" for n in range(100)))
+    servers = {f"s{n}": {"command": "bash", "args": ["run.sh", str(n)]} for n in range(16)}
+    write(tmp_path, "few.json", text=json.dumps({"mcpServers": servers}))
+    assert len(load("few.json").servers) == 16
+    looked.clear()
+    more = {f"m{n}": {"command": "bash", "args": ["run.sh", str(n)]} for n in range(400)}
+    write(tmp_path, "many.json", text=json.dumps({"mcpServers": servers | more}))
+    with pytest.raises(
+        UsageError, match="m0 and those before it run more files than are looked through: put some into"
+    ):
+        load("many.json")
+    assert len(looked) == 17
+    light = {f"s{n}": {"command": "python3", "args": ["-V", str(n)]} for n in range(400)}
+    write(tmp_path, "light.json", text=json.dumps({"mcpServers": light}))
+    assert len(load("light.json").servers) == 400
+
+
+@requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize("names_listed", [100_000, 1])
+def test_what_a_script_runs_is_found_without_its_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names_listed: int
+) -> None:
+    """However many files there are beside it."""
+    monkeypatch.setattr(trust, "_MAX_NAMES_LISTED", names_listed)
+    write(tmp_path, "run.sh", text="cd lib\nnode ./main\n. other")
+    write(tmp_path, "lib/main.mjs", "lib/other.zsh", "lib/note.txt")
+    assert watched(tmp_path, "bash", "run.sh") == ["lib/main.mjs", "lib/other.zsh", "run.sh"]
 
 
 @requirement("trust:shows-what-it-names")

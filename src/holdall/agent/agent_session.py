@@ -565,7 +565,7 @@ class AgentSession:
                     "joined", tool=agent.name, session=bag.session.id, input_tokens=usage.input_tokens,
                     output_tokens=usage.output_tokens, cached_tokens=usage.cached_tokens, cost=usage.cost,
                     unpriced_calls=usage.unpriced_calls, calls=child.calls, turns=child.turn,
-                    tool_calls=child.bag.records.tree().root.totals()["tool_calls"],
+                    tool_calls=child.bag.records.tree().totals()["tool_calls"],
                 )  # fmt: skip
 
     # The end

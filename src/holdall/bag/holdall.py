@@ -370,8 +370,8 @@ class Holdall(KeptNames):
         kind: str = "",
         progress: Progress | None = None,
     ) -> Facts:
-        """Store every byte of `output`, whatever its form and size; on return it is durable and has a handle. Nobody was
-        shown anything of it: the counters of the session do not count it.
+        """Store every byte of `output`, whatever its form and size; on return it is durable and has a handle. It shows
+        nothing to anybody, so the counters of the session do not count it.
 
         `kind` says what text is to be read as (csv, log, json …), whatever it looks like. Raises UsageError for others.
         """

@@ -195,8 +195,8 @@ def _count_unended(store: OutputStore, session: SessionInfo, root: Operation, co
         with contextlib.suppress(HoldallError, OSError):
             child = store.find_session(f"session-{id}")
             if child is not None and child.parent == session.id:
-                below = Tree.of(child.name, logged_events(store, child)).root
-                _count_unended(store, child, below, counted)
+                below = Tree.of(child.name, logged_events(store, child))
+                _count_unended(store, child, below.root, counted)
                 used = below.totals()
                 one.data |= {name: used[name] for name in _USED} | {"calls": used["model_calls"]}
 

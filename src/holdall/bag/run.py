@@ -444,9 +444,10 @@ def _check_whole(named: Named, facts: Facts) -> None:
     if facts.is_whole or named.lines is not None:
         return
     is_open = facts.state in ("running", "queued")
-    is_so = "is still being written; wait for its end" if is_open else f"is not whole ({facts.state})"
     raise BadReference(
-        f"{named.place}: {named.shown} {is_so}, or name lines of what there is, as in {PREFIX}{named.shown}#L1-L20."
+        f"{named.place}: {named.shown} "
+        + ("is still being written; wait for its end" if is_open else f"is not whole ({facts.state})")
+        + f", or name lines of what there is, as in {PREFIX}{named.shown}#L1-L20."
     )
 
 

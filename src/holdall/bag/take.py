@@ -1650,12 +1650,15 @@ def _tokens_over(core: Core, most: int, text: str) -> float:
 
 
 def _record_kept(
-    core: Core, prepared: Prepared, facts: Facts, *, reason: str, content_tokens: int, replaced: bool, **more: object
-) -> None:
+    core: Core, prepared: Prepared, facts: Facts, *, reason: str, content_tokens: int, replaced: bool,
+    shown: Sequence[Sequence[int]] | None = None,
+) -> None:  # fmt: skip
+    more = {} if shown is None else {"shown": shown}
     if prepared.at_rest and core.journal.coverage(facts.handle).kept:  # it was counted when it was kept
         core.journal.record(
-            "retrieved", handle=facts.handle, tool=prepared.origin.tool, verb="shown", tokens=content_tokens, **more
-        )
+            "retrieved", handle=facts.handle, tool=prepared.origin.tool, call_id=prepared.origin.call_id,
+            seconds=since(prepared.started), verb="shown", tokens=content_tokens, **more,
+        )  # fmt: skip
         return
     core.journal.record(
         "kept", handle=facts.handle, tool=prepared.origin.tool, call_id=prepared.origin.call_id,

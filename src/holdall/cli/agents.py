@@ -135,6 +135,8 @@ def drawn_tree(tree: Node) -> Iterator[str]:
     """One line per operation, without line breaks or escapes from outside."""
     yield _root(tree)
     yield from _below(tree, "")
+    if left_out := whole(tree.get("left_out")):
+        yield f"… and {plural(left_out, 'more operation')}: they are in the figures above, and have no line here."
 
 
 def _below(node: Node, indent: str) -> Iterator[str]:
@@ -418,7 +420,7 @@ def about(report: Report, bag: Holdall, seconds: float, home: str) -> None:
 
 def took(report: Report, bag: Holdall, seconds: float) -> str:
     """`session finder-3fa9c1 · 5 turns · 7 model calls · 9 tool calls · 12,345 tokens · $0.0031 · 4.1 s`"""
-    totals = bag.records.tree().root.totals()
+    totals = bag.records.tree().totals()
     parts = [
         f"session {one_line(bag.session.name, 100)}",
         plural(report.turns, "turn"),

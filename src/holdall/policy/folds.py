@@ -22,6 +22,7 @@ from holdall.values.spans import Span
 # as they come: a thousand answers about one output cost little more than one.
 
 
+MOST_OUTPUTS = 200_000  # in a ledger; a log from elsewhere may name millions
 PERSON = "person"
 APART = "apart"  # in the data of an operation that is no part of the run of an agent: a person asked
 OF_READERS = ("kept", "running", "ended", "retrieved", "scanned", "extracted", "asked", "called")  # for whom: `reader`
@@ -111,6 +112,8 @@ class Coverage:
 
 @record(frozen=False)
 class Ledger:
+    """By handle, of the first `MOST_OUTPUTS` that events are about: of any more nothing counts as seen."""
+
     by_handle: dict[str, Coverage] = field(default_factory=dict[str, Coverage])
 
     def of(self, handle: str) -> Coverage:
@@ -119,7 +122,11 @@ class Ledger:
     def add(self, event: Event) -> None:
         if not event.handle or event.kind not in _OF_OUTPUTS or event.data.get("reader") == PERSON:
             return
-        coverage = self.by_handle.setdefault(event.handle, Coverage())
+        coverage = self.by_handle.get(event.handle)
+        if coverage is None:
+            if len(self.by_handle) >= MOST_OUTPUTS:
+                return
+            coverage = self.by_handle[event.handle] = Coverage()
         for way in WAYS:
             coverage.ranges[way].add(*event.spans(way))
         coverage.retrievals += event.kind == "retrieved"
@@ -278,8 +285,12 @@ def unpriced_calls(kind: str, data: Mapping[str, Any]) -> int:
 
 
 VERSION = 1
+MOST_OPERATIONS = 200_000  # in a tree; a log from elsewhere may have millions. The totals are of all of them
 OperationKind = Literal["session", "turn", "model", "tool", "agent", "extraction"]
 _NUMBERS = ("input_tokens", "output_tokens", "bytes", "calls")
+_NOTHING: Mapping[str, Any] = {
+    "model_calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0, "unpriced_calls": 0, "tool_calls": 0,
+}  # fmt: skip
 
 
 @record(frozen=False)
@@ -293,30 +304,32 @@ class Operation:
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     children: list["Operation"] = field(default_factory=list["Operation"])
 
-    def totals(self) -> dict[str, Any]:
-        """Model calls, tokens, cost and bytes of this operation and all below it."""
-        found: dict[str, Any] = {"model_calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0}
-        found |= {"unpriced_calls": 0, "tool_calls": 0}
+    def totals(self, left_out: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Model calls, tokens, cost and bytes of this operation and all below it, and of what was `left_out`."""
+        found: dict[str, Any] = dict(left_out or _NOTHING)
         waiting = [self]
         while waiting:
             one = waiting.pop()
-            if one.data.get(APART):
-                continue
-            waiting += one.children
-            if one.kind == "model":
-                found["model_calls"] += 1
-            elif one.kind == "tool" and one.data.get("outcome") != "refused":  # those ran
-                found["tool_calls"] += 1
-            if one.kind in ("model", "agent"):
-                found["input_tokens"] += _number_in(one.data.get("input_tokens"))
-                found["output_tokens"] += _number_in(one.data.get("output_tokens"))
-                found["cost"] += _number_in(one.data.get("cost"))
-                found["unpriced_calls"] += unpriced_calls(one.kind, one.data)
-            if one.kind == "agent":
-                found["model_calls"] += _number_in(one.data.get("calls"))
-                found["tool_calls"] += _number_in(one.data.get("tool_calls"))
+            if not one.data.get(APART):
+                waiting += one.children
+                one.add_to(found)
         found["cost"] = round(found["cost"], 6)
         return found
+
+    def add_to(self, found: dict[str, Any]) -> None:
+        """What this operation took by itself."""
+        if self.kind == "model":
+            found["model_calls"] += 1
+        elif self.kind == "tool" and self.data.get("outcome") != "refused":  # those ran
+            found["tool_calls"] += 1
+        if self.kind in ("model", "agent"):
+            found["input_tokens"] += _number_in(self.data.get("input_tokens"))
+            found["output_tokens"] += _number_in(self.data.get("output_tokens"))
+            found["cost"] += _number_in(self.data.get("cost"))
+            found["unpriced_calls"] += unpriced_calls(self.kind, self.data)
+        if self.kind == "agent":
+            found["model_calls"] += _number_in(self.data.get("calls"))
+            found["tool_calls"] += _number_in(self.data.get("tool_calls"))
 
     def to_json(self) -> dict[str, Any]:
         flat: dict[str, Any] = {"op": self.kind, "name": self.name, "at": self.at, "seconds": round(self.seconds, 6)}
@@ -329,9 +342,15 @@ class Operation:
 
 @record(frozen=False)
 class Tree:
-    """The tree of one session, as far as its events go. Events come in the order of the log."""
+    """The tree of one session, as far as its events go. Events come in the order of the log.
+
+    What comes after the first `MOST_OPERATIONS` has no place in it: it is counted, and is in the totals.
+    """
 
     root: Operation
+    left_out: int = 0
+    _room: int = field(default_factory=lambda: MOST_OPERATIONS)
+    _totals_left_out: dict[str, Any] = field(default_factory=lambda: dict(_NOTHING))
     _turn: Operation | None = None
     _questions: dict[str, list[Operation]] = field(default_factory=dict[str, list[Operation]])
     _agents: dict[str, Operation] = field(default_factory=dict[str, Operation])
@@ -341,6 +360,8 @@ class Tree:
     _ended: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
     # Where no agent of ours runs, nobody records calls: then they are those whose outputs came here, and those of ours.
     _outputs: list[Operation] | None = field(default_factory=list[Operation])
+    _outputs_left_out: int = 0
+    _running: dict[str, Operation] = field(default_factory=dict[str, Operation])  # by handle, of these
 
     @staticmethod
     def of(name: str, events: Iterable[Event]) -> "Tree":
@@ -361,37 +382,30 @@ class Tree:
             case "turn":
                 self._end_turn(event.at)
                 self._turn = Operation("turn", str(data.pop("number", "")), event.at, 0.0, data)
-                self.root.children.append(self._turn)
+                self._place_under(self.root.children, self._turn)
             case "asked":
                 model = Operation("model", str(data.get("model", "")), began, event.seconds, data)
                 self._place_in(model)
             case "extracted":
-                asked = self._questions.pop(str(data.pop("op", "")), [])
-                scanned = sum(span.end - span.start for span in event.spans("scanned"))
-                data |= {"handle": event.handle, "searched": len(event.spans("searched")), "scanned": scanned or None}
-                for number in _NUMBERS[:2]:
-                    data.pop(number, None)  # they are those of its calls
-                data.pop("cost", None)
-                self._place(Operation("extraction", event.tool, began, event.seconds, data, asked), is_apart=is_apart)
+                self._answer(event, data, is_apart=is_apart)
             case "called":
                 data |= {"handle": event.handle, "call_id": event.call_id}
                 call = Operation("tool", event.tool, began, event.seconds, data)
-                self._place_in(call)
-                if data.get("outcome") == "running" and event.handle:
+                is_placed = self._place_in(call)
+                if is_placed and data.get("outcome") == "running" and event.handle:
                     self._begun.pop(event.handle, None)
                     self._calls[event.handle] = call
                     self._end_call(event.handle)
             case "running" if self._turn is not None and event.handle and event.handle not in self._calls:
                 data = {"outcome": "running", "handle": event.handle, "call_id": event.call_id}
                 call = Operation("tool", event.tool, began, event.seconds, data)
-                self._begun[event.handle] = self._turn, call
-            case "ended":
+                if len(self._begun) < MOST_OPERATIONS:
+                    self._begun[event.handle] = self._turn, call
+            case "ended" if len(self._ended) < MOST_OPERATIONS:
                 self._ended[event.handle] = str(data.get("state", "")), event.seconds
                 self._end_call(event.handle)
             case "spawned":
-                agent = Operation("agent", event.tool, event.at, 0.0, data)
-                self._agents[str(data.get("session", ""))] = agent
-                self._place(agent)
+                self._spawn(Operation("agent", event.tool, event.at, 0.0, data))
             case "joined":
                 self._join(event, data)
             case "reported" | "recovered":
@@ -412,9 +426,17 @@ class Tree:
             self._calls[handle] = call
             self._end_call(handle)
         self._begun.clear()
-        if with_outputs:
-            self.root.children = sorted([*self.root.children, *(self._outputs or ())], key=lambda one: one.at)
-        return {"version": VERSION, "totals": self.root.totals(), **self.root.to_json()}
+        if with_outputs and self._outputs is not None:
+            self.root.children = sorted([*self.root.children, *self._outputs], key=lambda one: one.at)
+            self.left_out += self._outputs_left_out
+            self._totals_left_out["tool_calls"] += self._outputs_left_out
+            self._outputs = None
+        more = {"left_out": self.left_out} if self.left_out else {}
+        return {"version": VERSION, "totals": self.totals(), **more, **self.root.to_json()}
+
+    def totals(self) -> dict[str, Any]:
+        """What everything took, in the tree or not."""
+        return self.root.totals(self._totals_left_out)
 
     def _add_output(self, event: Event) -> None:
         recorded = event.kind == "turn" or (event.kind == "called" and not event.data.get("op"))  # those of a question
@@ -427,34 +449,50 @@ class Tree:
         match event.kind:
             case "inline" | "kept" | "unkept" | "running" if event.tool:
                 data["outcome"] = event.kind
-                outputs.append(Operation("tool", event.tool, event.at - event.seconds, event.seconds, data))
+                name = event.tool
             case "ended":
-                for call in reversed(outputs):
-                    if call.data["handle"] == event.handle and call.data["outcome"] == "running":
-                        call.data |= data
-                        call.seconds = event.seconds
-                        break
+                if (call := self._running.get(event.handle)) is not None:
+                    call.data |= data
+                    call.seconds = event.seconds
+                return
             case "retrieved" if not (event.data.get("verb") == "wait" and event.handle):  # one wait may tell of many
                 name = str(event.data.get("name") or event.data.get("verb") or "")
                 data["outcome"] = "about" if event.handle else ""
-                outputs.append(Operation("tool", name, event.at - event.seconds, event.seconds, data))
             case _:
-                pass
+                return
+        if len(outputs) >= MOST_OPERATIONS:
+            self._outputs_left_out += 1
+            return
+        outputs.append(Operation("tool", name, event.at - event.seconds, event.seconds, data))
+        if event.kind == "running":
+            self._running[event.handle] = outputs[-1]
 
-    def _place_in(self, operation: Operation) -> None:
+    def _place_in(self, operation: Operation) -> bool:
         """Under the question that it is part of, where it is: a call of its model, or of Read or Grep."""
         if op := str(operation.data.pop("op", "")):
-            self._questions.setdefault(op, []).append(operation)
-        else:
-            self._place(operation)
+            if self._room > 0:
+                self._questions.setdefault(op, [])
+            return self._place_under(self._questions.get(op, []), operation)
+        return self._place(operation)
 
-    def _place(self, operation: Operation, *, is_apart: bool = False) -> None:
+    def _place(self, operation: Operation, *, is_apart: bool = False) -> bool:
         turn = None if is_apart else self._turn
-        (turn or self.root).children.append(operation)
         if is_apart:
             operation.data[APART] = True
-        elif turn is not None:
+        if turn is not None:
             self._end_turn(operation.at + operation.seconds)
+        return self._place_under((turn or self.root).children, operation)
+
+    def _place_under(self, siblings: list[Operation], operation: Operation) -> bool:
+        """False if there is no room: then only its figures count."""
+        if self._room > 0:
+            self._room -= 1
+            siblings.append(operation)
+            return True
+        self.left_out += 1
+        if not operation.data.get(APART):
+            operation.add_to(self._totals_left_out)
+        return False
 
     def _end_turn(self, at: float) -> None:
         if self._turn is not None:
@@ -467,11 +505,29 @@ class Tree:
             call.data["state"], seconds = self._ended.pop(handle)
             call.seconds = max(call.seconds, seconds)  # of one that was killed nobody knows
 
-    def _join(self, event: Event, data: Mapping[str, Any]) -> None:
+    def _answer(self, event: Event, data: dict[str, Any], *, is_apart: bool) -> None:
+        asked = self._questions.pop(str(data.pop("op", "")), [])
+        scanned = sum(span.end - span.start for span in event.spans("scanned"))
+        data |= {"handle": event.handle, "searched": len(event.spans("searched")), "scanned": scanned or None}
+        for name in (*_NUMBERS[:2], "cost"):
+            data.pop(name, None)  # they are those of its calls
+        question = Operation("extraction", event.tool, event.at - event.seconds, event.seconds, data, asked)
+        if not self._place(question, is_apart=is_apart):
+            self.left_out += len(asked)
+            for one in asked if not is_apart else ():
+                one.add_to(self._totals_left_out)
+
+    def _spawn(self, agent: Operation) -> None:
+        if self._place(agent):
+            self._agents[str(agent.data.get("session", ""))] = agent
+
+    def _join(self, event: Event, data: dict[str, Any]) -> None:
         agent = self._agents.pop(str(data.get("session", "")), None)
         if agent is not None:
             agent.seconds = max(0.0, event.at - agent.at)
             agent.data |= data
+        elif self.left_out:  # it may have been one of those
+            Operation("agent", event.tool, event.at, 0.0, data).add_to(self._totals_left_out)
 
 
 def _number_in(value: object) -> Any:

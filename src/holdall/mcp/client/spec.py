@@ -292,6 +292,7 @@ def without_secrets(text: str, spec: ServerSpec) -> str:
 
 TABLES = ("mcpServers", "servers")
 _LARGEST_FILE = 1024 * 1024
+_MOST_EFFORT = 16.0  # to find what the commands of a file run, where 1 is the most for a command
 URLS = ("url", "httpUrl", "serverUrl")  # where clients write it
 _STDIO, _HTTP = {"command", "args", "env", "cwd"}, {*URLS, "headers"}
 _BOTH = {"type", "disabled", "enabled", "call_timeout_seconds", "start_timeout_seconds", "revision", "shared"}
@@ -383,6 +384,7 @@ class _Reading:
         self._inherits = inherits
         self._warnings: list[str] = []
         self._claims = Claims(source)
+        self._effort = 0.0
 
     def document(self, document: object) -> Configured:
         if not isinstance(document, dict):
@@ -440,6 +442,9 @@ class _Reading:
         environment = self._pairs(about, place.at("env"), check_variable)
         folder = os.path.dirname(os.path.abspath(self._source))
         watched = watched_files((command, *arguments), environment, cwd, folder)
+        self._effort += watched.effort
+        if self._effort > _MOST_EFFORT:  # a checkout does not hold up the question for long
+            raise place.wrong("and those before it run more files than are looked through: put some into another file")
         self._claim_command(name, about, cwd, watched)
         return StdioServer(name, command, arguments, environment, cwd, self._inherits, watched=watched, **common)
 
