@@ -1,5 +1,6 @@
 """Every call of a session in one list, searched and filtered, and found across sessions."""
 
+import asyncio
 import html
 import json
 import re
@@ -11,10 +12,13 @@ import pytest
 from holdall.agent.loop import run_agent
 from holdall.bag import Holdall
 from holdall.bag.overview import Overview
+from holdall.bag.run import Writer
+from holdall.cli.agents import drawn_tree
 from holdall.values.events import Event
 from holdall.values.settings import Settings, ToolPolicy
 from holdall.web.calls import PAGE, rows_of
 from tests.agent.shapes import acting, agent, report, tool
+from tests.requirements import requirement
 from tests.web.support import client
 
 pytestmark = pytest.mark.anyio
@@ -60,6 +64,44 @@ async def test_every_call_is_in_the_list_with_what_became_of_it(home: Path) -> N
     assert "&#34;pattern&#34;: &#34;PAY&#34;" in answered
     assert ">refused<" in refused
     assert ">failed<" in failed
+
+
+@requirement("gateway:left-behind")
+async def test_a_call_that_its_caller_cancelled_before_it_was_slow_is_in_the_list_the_search_and_the_tree(
+    home: Path,
+) -> None:
+    wrote = asyncio.Event()
+
+    async def crawl(url: str, writer: Writer) -> None:
+        writer.write(f"reads {url}\n")
+        wrote.set()
+        await asyncio.Event().wait()
+
+    async with Holdall.open(home=str(home), session="gateway") as bag:
+        arguments = {"url": "http://a.example"}
+        call = asyncio.ensure_future(bag.run(crawl, tool="crawl", arguments=arguments, call_id="c1", server="web"))
+        await wrote.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        (facts,) = await bag.outputs()
+        session, tree = bag.session.id, bag.records.tree().to_json(with_outputs=True)
+        counters = await bag.records.counters()
+    with client(home) as browser:
+        (row,) = _rows(browser.get(f"/s/{session}/calls?q=a.example&verdict=failed", headers=_PART).text)
+        found = browser.get("/calls?q=a.example").text
+    assert f">crawl {facts.handle}</a>" in row
+    assert ">kept</span>" in row
+    assert ">cancelled</span>" in row
+    assert "its caller cancelled it" in row
+    assert '<span class="muted">web</span>' in row
+    assert ">23 B<" in row
+    assert f">crawl {facts.handle}</a>" in found
+    assert ">kept, cancelled</span>" in found
+    _, line = drawn_tree(tree)
+    assert line.startswith("└─ tool crawl · ")
+    assert line.endswith(f" · cancelled · kept {facts.handle} · 23 bytes")
+    assert (counters.kept, counters.background, counters.tokens_kept_out) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("ended", [False, True])

@@ -1022,9 +1022,11 @@ class Dispatch:
         if one.messages is not None:
             one.messages.keep_with(self._core.store, self._core.session, facts)
         self._core.kept[facts.handle] = facts
+        # It never went to the background: to a log this is a call like others whose output was kept.
         self._core.journal.record(
-            "ended", handle=facts.handle, tool=one.origin.tool, call_id=one.origin.call_id, state=facts.state,
-            seconds=self.jobs.age(one.job), bytes=facts.measure.bytes, tokens=facts.measure.tokens, why=facts.error,
+            "kept", handle=facts.handle, tool=one.origin.tool, call_id=one.origin.call_id, reason="cancelled",
+            seconds=self.jobs.age(one.job), bytes=facts.measure.bytes, tokens=facts.measure.tokens, content_tokens=0,
+            replaced=False, is_error=True, state=facts.state, why=facts.error, **asked_with(self._core, one.origin),
         )  # fmt: skip
 
     async def _ended(self, one: Dispatched, step: Step) -> None:

@@ -192,9 +192,13 @@ def _told(node: Node) -> str:
             ]
         case "tool":
             failed = "failed" if node.get("is_error") else ""
-            background = f"in the background, {foreign(str(node['state']))}" if node.get("state") else ""
+            state = foreign(str(node["state"])) if node.get("state") else ""
             outcome, handle = named(node.get("outcome", "")), named(node.get("handle", ""))
-            what = f"{background or outcome} {handle}".strip()
+            if state and outcome == "running":
+                outcome = f"in the background, {state}"
+            else:
+                failed = state or failed  # it ended so in the foreground
+            what = f"{outcome} {handle}".strip()
             parts = [
                 f"tool {_name(node)}",
                 _seconds(node),

@@ -103,10 +103,12 @@ def row_of(event: Event) -> Row | None:
     is_ours = event.kind in ("retrieved", "refused")
     name = str(data.get("name") or data.get("verb") or "") if is_ours else event.tool
     why = str(data.get("why") or "") or (_OF_NO_OUTPUT if event.kind == "refused" and not event.handle else "")
+    ended = _ended(data.get("state"))
     return Row(
         event.at - event.seconds, name[:200], verdict, str(data.get("server") or "")[:200], _arguments(data),
         number(event.seconds), whole(data.get("bytes")), whole(data.get("chars")), whole(data.get("tokens")),
-        event.handle, event.call_id[:200], why[:_SHORT], data.get("is_error") is True, opens=_opens(event),
+        event.handle, event.call_id[:200], why[:_SHORT], data.get("is_error") is True, ended=ended,
+        opens=_opens(event),
     )  # fmt: skip
 
 
@@ -191,7 +193,7 @@ def _completed(row: Row, event: Event) -> Row:
         failed = data.get("state") != "ready"
         sizes = {"bytes": whole(data.get("bytes")), "tokens": whole(data.get("tokens"))}
         why = str(data.get("why") or "")[:_SHORT]
-        ended = _ended(data.get("state"), row)
+        ended = _ended(data.get("state"), row.ended)
         at, seconds = min(row.at, event.at - event.seconds), number(event.seconds)
         return replace(row, at=at, seconds=seconds, failed=failed, ended=ended, why=why or row.why, **sizes)
     seconds = row.seconds if row.verdict == "in the background" and row.bytes else number(event.seconds)
@@ -271,13 +273,13 @@ def _with_facts(row: Row, facts: Facts | None, now: float) -> Row:
         row, at=min(row.at, facts.created), arguments=given, server=row.server or facts.origin.server[:200],
         bytes=row.bytes or facts.measure.bytes, seconds=max(row.seconds, seconds), runs=runs,
         failed=row.failed or facts.state in FAILED, why=row.why or facts.error[:_SHORT],
-        ended=_ended(facts.state, row),
+        ended=_ended(facts.state, row.ended),
     )  # fmt: skip
 
 
-def _ended(state: object, row: Row) -> str:
+def _ended(state: object, otherwise: str = "failed") -> str:
     """The word that the table of outputs has too."""
-    return str(state) if state in FAILED else row.ended
+    return str(state) if state in FAILED else otherwise
 
 
 @record
