@@ -622,6 +622,69 @@ def test_a_search_from_the_tree_stays_in_the_tree(site: Site, watched: Watched) 
     watched.is_calm()
 
 
+def test_a_long_way_into_the_tree_is_gone_in_parts_and_says_how_far_it_is(site: Site, watched: Watched) -> None:
+    page, text = (
+        watched.page,
+        json.dumps({"meta": {"page": 1}, "items": [{"n": at} for at in range(3000)], "last": "end"}),
+    )
+    watched.visit(site.address("json", "?view=tree"))
+    asked: list[Any] = []
+    page.route("**/way?*", lambda route: asked.append(route))  # noqa: PLW0108 - it must be a function
+    page.fill("[data-search]", "2501")
+    page.press("[data-search]", "Enter")
+    page.locator("[data-part=status]", has_text=re.compile(r"^looking …$")).wait_for()
+    items, half = text.index("["), text.index(' {"n": 1500}')
+    steps = [{"at": 0, "after": [0, 0]}, {"at": items, "after": [text.index(' "items"'), 1]}]
+    asked[0].fulfill(json={"way": steps, "next": {"at": items, "after": half, "index": 1500}})
+    share = 100 * half // text.index("2501")
+    page.locator("[data-part=status]", has_text=re.compile(rf"^looking … {share} %$")).wait_for()
+    asked[1].continue_()
+    page.locator(".tree mark.current", has_text="2501").wait_for()
+    assert page.locator("[name=path]").input_value() == "$.items[2501].n"
+    page.locator("[data-part=status]", has_text="line 1, byte").wait_for()
+    page.unroute("**/way?*")
+    watched.is_calm()
+
+
+def test_a_way_into_the_tree_that_gets_no_further_ends_in_the_text_and_says_why(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("json", "?view=tree"))
+    asked: list[str] = []
+
+    def late(route: Any) -> None:
+        asked.append(route.request.url)
+        route.fulfill(json={"way": [], "next": {"at": None, "after": 0, "index": 0}})
+
+    page.route("**/way?*", late)
+    page.fill("[data-search]", "2501")
+    page.press("[data-search]", "Enter")
+    page.locator("[data-part=status].is-wrong", has_text="could not be opened there in time").wait_for()
+    page.locator("[data-part=text] mark.current", has_text="2501").wait_for()
+    assert ["patient=1" in one for one in asked] == [False, False, True]
+    page.unroute("**/way?*")
+    watched.is_calm()
+
+
+def test_who_does_not_wait_for_the_tree_finds_the_match_in_the_text(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("json", "?view=tree"))
+    asked: list[Any] = []
+    page.route("**/way?*", lambda route: asked.append(route))  # noqa: PLW0108 - it must be a function
+    page.fill("[data-search]", "2501")
+    page.press("[data-search]", "Enter")
+    page.locator("[data-part=status]", has_text="looking").wait_for()
+    page.get_by_role("tab", name="Text").click()
+    page.locator("[data-part=text] mark.current", has_text="2501").wait_for()
+    said = page.locator("[data-part=status]").inner_text()
+    with page.expect_response("**/way?*"):
+        asked[0].continue_()
+    page.wait_for_load_state("networkidle")
+    assert page.locator("[data-part=status]").inner_text() == said
+    assert page.locator("#panel-text").is_visible()
+    page.unroute("**/way?*")
+    watched.is_calm()
+
+
 def test_a_path_opens_the_tree_at_its_value_and_is_copied(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -30,6 +30,7 @@ from holdall.store.reader import FileReader
 from holdall.store.records import sealed
 from holdall.values.outputs import Facts, Kept, Running
 from holdall.values.settings import Settings, ToolPolicy
+from holdall.web import output_page
 from tests.requirements import requirement
 from tests.web.stories import FALSE_QUOTE, NEEDLE, REAL_QUOTE, Told, investigation
 from tests.web.support import client
@@ -306,6 +307,9 @@ def test_a_byte_has_a_way_through_the_tree(home: Path) -> None:
     with client(home) as browser:
         way = told(browser, f"{output}/way?byte={text.index('value')}")
         assert [step["at"] for step in way["way"]] == [0, 6, 10, text.index('"value"')]
+        assert way["next"] is None
+        rest = told(browser, f"{output}/way?byte={text.index('value')}&at=6&after=9&index=1")
+        assert rest == {"way": way["way"][2:], "next": None}
         for parent, step in pairwise(way["way"]):
             byte, index = step["after"]
             level = told(browser, f"{output}/tree?at={parent['at']}&after={byte}&index={index}")
@@ -315,6 +319,15 @@ def test_a_byte_has_a_way_through_the_tree(home: Path) -> None:
         assert [step["at"] for step in way] == [9, 15]
         byte, index = way[0]["after"]
         assert told(browser, f"{records}/tree?after={byte}&index={index}")["children"][0]["at"] == 9
+
+
+def test_a_way_that_takes_long_says_where_to_go_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = kept(home, json.dumps({"a": [1, {"deep": "value"}]}))
+    monkeypatch.setattr(output_page, "_WAY_SECONDS", -1.0)
+    with client(home) as browser:
+        begun = told(browser, f"{output}/way?byte=20")
+        assert begun == {"way": [], "next": {"at": None, "after": 0, "index": 0}}
+        assert told(browser, f"{output}/way?byte=20&after=0&index=0&patient=1")["next"] is None
 
 
 def test_csv_comes_as_cells(home: Path) -> None:

@@ -15,6 +15,8 @@ from holdall.web.output_rows import (
     Level,
     Place,
     Reader,
+    Step,
+    Way,
     children_of,
     count_of,
     records_of,
@@ -143,8 +145,8 @@ def test_the_way_to_any_byte_leads_through_the_values_that_hold_it(value: Any, i
     def check(child: Child, above: list[int]) -> None:
         assert child.end is not None
         way = way_to(reader, child.start, seconds=_SECONDS)
-        assert way is not None
-        assert [step.start for step in way] == [*above, child.start]
+        assert way.rest is None
+        assert [step.start for step in way.steps] == [*above, child.start]
         for one in _all_of(reader, child.start) if child.kind in ("object", "array") else ():
             check(one, [*above, child.start])
 
@@ -154,23 +156,42 @@ def test_the_way_to_any_byte_leads_through_the_values_that_hold_it(value: Any, i
 def test_the_way_to_a_name_ends_at_its_member() -> None:
     text = b'{"first": 1, "second": {"third": 2}}'
     way = way_to(reader_of(text), text.index(b"third"), seconds=_SECONDS)
-    assert way is not None
-    assert [step.start for step in way] == [0, text.index(b'{"third'), text.index(b"2}")]
-    assert way_to(reader_of(text), len(text) + 5, seconds=_SECONDS) == []
+    assert way.rest is None
+    assert [step.start for step in way.steps] == [0, text.index(b'{"third'), text.index(b"2}")]
+    assert way_to(reader_of(text), len(text) + 5, seconds=_SECONDS) == Way([])
 
 
 def test_the_way_through_json_that_breaks_off_goes_as_far_as_it_is_json() -> None:
     text = b'{"a": [{"b": 1}, {"c": "unfini'
     way = way_to(reader_of(text), text.index(b"unfini"), seconds=_SECONDS)
-    assert way is not None
-    assert [step.start for step in way] == [0, 6, text.index(b'{"c"'), text.index(b'"unfini')]
+    assert way.rest is None
+    assert [step.start for step in way.steps] == [0, 6, text.index(b'{"c"'), text.index(b'"unfini')]
 
 
-def test_a_way_that_takes_too_long_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_way_that_takes_too_long_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b'{"few": 1, "many": [' + b'{"n": "0123456789"}, ' * 100_000 + b"0]}"
+    reader, byte = reader_of(text), text.rindex(b"0123")
+    at_once = way_to(reader, byte, seconds=_SECONDS).steps
+    assert len(at_once) == 4
+    clock = itertools.count(0.0, 0.1)  # each look at it costs so much
+    monkeypatch.setattr("holdall.web.output_rows.time.monotonic", lambda: next(clock))
+    steps, begin, answers = list[Step](), None, 0
+    while True:
+        found = way_to(reader, byte, begin=begin, seconds=5.0)
+        steps += found.steps
+        if found.rest is None:
+            break
+        assert found.rest != begin, "it gets further each time"
+        begin, answers = found.rest, answers + 1
+    assert steps == at_once
+    assert answers > 1
+
+
+def test_a_way_over_a_value_that_takes_too_long_by_itself_gets_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = reader_of(b"[" + b'"0123456789",' * 400_000 + b"0]")
     clock = itertools.count(0.0, 0.1)
     monkeypatch.setattr("holdall.web.output_rows.time.monotonic", lambda: next(clock))
-    assert way_to(reader, 4_000_000, seconds=0.5) is None
+    assert way_to(reader, 4_000_000, seconds=0.5) == Way([], (None, Place(0)))
 
 
 def test_a_container_says_how_many_values_are_in_it() -> None:

@@ -202,16 +202,21 @@ async def count(bag: Holdall, handle: str, at: int, end: int, seconds: float) ->
     return {"count": await bag.core.on(handle, lambda reader: count_of(reader, span, seconds=seconds))}
 
 
-async def way(bag: Holdall, handle: str, byte: int, seconds: float) -> dict[str, Any]:
-    """The values of the tree that hold a byte, the outermost first: where each starts, and the page that shows it."""
+async def way(
+    bag: Holdall, handle: str, byte: int, begin: tuple[int | None, Place] | None, seconds: float
+) -> dict[str, Any]:
+    """The values of the tree that hold a byte, the outermost first: where each starts, and the page that shows it. With
+    `next` they are not all: these are what to ask with for the others.
+    """
     line: int | None = None
-    if (await bag.show(handle)).measure.kind == "ndjson":
+    if begin is None and (await bag.show(handle)).measure.kind == "ndjson":
         line = int((await place(bag, handle, line=None, byte=byte))["line"])
 
     def look(reader: Reader) -> dict[str, Any]:
-        found = way_to(reader, byte, line=line, seconds=seconds)
-        steps = [{"at": step.start, "after": [step.page.byte, step.page.index]} for step in found or ()]
-        return {"way": steps, "out_of_time": found is None}
+        found = way_to(reader, byte, line=line, begin=begin, seconds=seconds)
+        steps = [{"at": step.start, "after": [step.page.byte, step.page.index]} for step in found.steps]
+        inside, page = found.rest or (None, None)
+        return {"way": steps, "next": page and {"at": inside, "after": page.byte, "index": page.index}}
 
     return await bag.core.on(handle, look)
 

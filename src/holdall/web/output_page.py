@@ -673,10 +673,13 @@ async def seen(_request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
 
 @_told
 async def tree(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
-    byte, index = _number_asked(request, "after"), _number_asked(request, "index", 0)
-    after = None if byte is None else Place(byte, index or 0)
     seconds = _MORE_SECONDS if "patient" in request.query_params else _TREE_SECONDS
-    return await asking.tree(bag, handle, _number_asked(request, "at"), after, seconds)
+    return await asking.tree(bag, handle, _number_asked(request, "at"), _page_asked(request), seconds)
+
+
+def _page_asked(request: Request) -> Place | None:
+    byte, index = _number_asked(request, "after"), _number_asked(request, "index", 0)
+    return None if byte is None else Place(byte, index or 0)
 
 
 @_told
@@ -688,7 +691,9 @@ async def count(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
 @_told
 async def way(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
     seconds = _MORE_SECONDS if "patient" in request.query_params else _WAY_SECONDS
-    return await asking.way(bag, handle, _number_asked(request, "byte", 0) or 0, seconds)
+    after = _page_asked(request)
+    begin = None if after is None else (_number_asked(request, "at"), after)
+    return await asking.way(bag, handle, _number_asked(request, "byte", 0) or 0, begin, seconds)
 
 
 @_told

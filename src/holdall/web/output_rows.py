@@ -535,9 +535,26 @@ class Step:
     page: Place
 
 
-def way_to(reader: Reader, byte: int, *, line: int | None = None, seconds: float) -> list[Step] | None:
-    """The values that hold the byte, the outermost first, down to a scalar or a member's name. None if it takes too
-    long. Of NDJSON, `line` is the one that holds it. Of broken JSON the way goes as far as it is JSON.
+@record
+class Way:
+    """The values that hold a byte, the outermost first. Where the time was over before the last of them was found,
+    `rest` is where to go on: among the values inside of the one that starts there, None for those of the whole text.
+    """
+
+    steps: list[Step]
+    rest: tuple[int | None, Place] | None = None
+
+
+def way_to(
+    reader: Reader,
+    byte: int,
+    *,
+    line: int | None = None,
+    begin: tuple[int | None, Place] | None = None,
+    seconds: float,
+) -> Way:
+    """Down to a scalar or a member's name. Of NDJSON, `line` is the one that holds the byte. Of broken JSON the way
+    goes as far as it is JSON. `begin` is the `rest` of another answer: only the steps that it lacks are found.
     """
     until = time.monotonic() + seconds
     size = reader.totals.bytes
@@ -548,31 +565,31 @@ def way_to(reader: Reader, byte: int, *, line: int | None = None, seconds: float
         return reader.read(start, end)
 
     steps: list[Step] = []
-    try:
-        if line is None:
-            page = Place(0)
-            walk = _values(read, size, page)
-        else:
-            begins = next(iter(lines_from(reader, line, 1, most=1))).start
-            steps.append(Step(begins, Place(0, line)))
-            page = Place(begins + 1)
-            walk = _below(read, size, begins)
-        while (found := _holding(walk, byte, page)) is not None:
+    inside, page = begin or (None, Place(0))
+    if line is not None and begin is None:
+        inside = next(iter(lines_from(reader, line, 1, most=1))).start
+        steps.append(Step(inside, Place(0, line)))
+        page = Place(inside + 1)
+    while True:
+        walk = _values(read, size, page) if inside is None else _below(read, size, inside, page)
+        found = _holding(walk, byte, page)
+        if isinstance(found, Place):
+            return Way(steps, (inside, found))
+        if found is not None:
             steps.append(found)
-            page = Place(found.start + 1)
-            walk = _below(read, size, found.start) if byte >= found.start else iter(())
-    except _OutOfTime:
-        return None
-    return steps
+        if found is None or byte < found.start:
+            return Way(steps)
+        inside, page = found.start, Place(found.start + 1)
 
 
-def _below(read: Callable[[int, int], bytes], size: int, at: int) -> "Iterator[_Found]":
+def _below(read: Callable[[int, int], bytes], size: int, at: int, page: Place) -> "Iterator[_Found]":
     sign = read(at, at + 1)
-    return _members(read, size, Place(at + 1), is_object=sign == b"{") if sign in (b"{", b"[") else iter(())
+    if sign in (b"{", b"["):
+        yield from _members(read, size, page, is_object=sign == b"{")
 
 
-def _holding(walk: "Iterator[_Found]", byte: int, page: Place) -> Step | None:
-    """The value of this level that holds the byte, or whose name does."""
+def _holding(walk: "Iterator[_Found]", byte: int, page: Place) -> Step | Place | None:
+    """The value of this level that holds the byte, or whose name does; the place in it where the time was over."""
     last: Step | None = None  # the one that is being stepped over
     try:
         for _, _, _, start, end, after in walk:
@@ -586,6 +603,8 @@ def _holding(walk: "Iterator[_Found]", byte: int, page: Place) -> Step | None:
                 return None
             else:
                 page = after
+    except _OutOfTime:
+        return page
     except JsonFault:
         return last if last is not None and last.start <= byte else None
     return None

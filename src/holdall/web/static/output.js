@@ -8,7 +8,7 @@ import { Sql } from "./output_sql.js";
 import { Strip } from "./output_strip.js";
 import { TableView } from "./output_table.js";
 import { TextView } from "./output_text.js";
-import { Tree } from "./output_tree.js";
+import { lookingWords, Tree } from "./output_tree.js";
 
 const page = document.getElementById("output");
 const one = (name) => page.querySelector(`[data-part="${name}"]`);
@@ -97,6 +97,7 @@ function opened(view) {
   if (status.classList.contains("is-wrong")) say(""); // it was about another view
   keepAddress(view === "sql" ? { view, ...sql.last } : view === "compare" ? { view, other } : view !== "text" ? { view } : text.mark ? { byte: text.mark.from, to: text.mark.to } : {});
   if (view === "tree") tree.open();
+  else tree?.stopLooking();
   if (view === "table") table.open(total);
   if (view === "sql") sql.open();
   if (view === "text") text.scroller.resized();
@@ -278,20 +279,30 @@ jump.addEventListener("submit", (event) => {
 
 async function goTo(match, options) {
   const { view } = page.dataset;
+  let why; // it is not shown in this view: then in the text
   if (view === "tree" || view === "table") {
     if (isNarrow()) chooseTab(sideTab("output"));
     try {
       const line = match.line ?? (await api.ask("place", { byte: match.at })).line;
-      if (view === "tree" ? await tree.reveal(match.at, match.end, options) : table.showLine(line)) {
-        tellLanding({ ...match, line, view, kind: options?.kind });
-        return;
-      }
+      landing = { ...match, line, view: "", kind: options?.kind }; // who does not wait finds it in the text
+      if (view === "tree") why = await lookInTree(match, options);
+      else if (table.showLine(line)) why = "";
+      if (why === "") tellLanding({ ...landing, view });
+      if (why === "" || why === null) return;
     } catch (error) {
       say(error.message, true);
       return;
     }
   }
   await land(match.at, match.end, options);
+  if (why) say(why, true);
+}
+
+async function lookInTree(match, options) {
+  let told;
+  const why = await tree.reveal(match.at, match.end, { ...options, looking: (share) => say((told = lookingWords(share))) });
+  if (why === null && status.textContent === told) say("");
+  return why;
 }
 
 function tellLanding(place) {

@@ -7,6 +7,11 @@ const WORDS = { object: "{…}", array: "[…]" };
 const PARTS = { object: "member", array: "element" };
 const MAIN = 0.5; // of its parent's bytes: a child with so many is what somebody came for
 const MAIN_LEVELS = 4;
+const LATE = "This is large: the tree could not be opened there in time. It is marked in the text.";
+const NOWHERE = "The tree does not reach this place. It is marked in the text.";
+
+// How far a look for a place is.
+export const lookingWords = (share) => `looking …${share ? ` ${Math.floor(100 * share)} %` : ""}`;
 
 export class Tree {
   // `parts`: root, form (the path), status, copy.
@@ -189,15 +194,20 @@ export class Tree {
     item.querySelector(".tree-line").scrollIntoView({ block });
   }
 
-  // Open the tree down to these bytes, and mark them there. False where that cannot be done.
-  async reveal(from, to, { focus = true, patient } = {}) {
+  // Open the tree down to these bytes, and mark them there; `looking` is told how far it is. Gives why that cannot be done,
+  // "" where it is done, null where somebody went on meanwhile.
+  async reveal(from, to, { focus = true, looking }) {
     const turn = (this.turn = (this.turn ?? 0) + 1);
+    const isOver = () => turn !== this.turn;
+    looking(0);
     await this.open();
-    const { way } = await this.api.ask("way", { byte: from, ...(patient && { patient }) });
+    const way = isOver() ? [] : await this.wayTo(from, isOver, looking);
+    if (isOver()) return null;
+    if (!way) return LATE;
     let list = this.root;
     let item = null;
     for (const { at, after } of way) {
-      if (turn !== this.turn) return true; // somebody went on meanwhile
+      if (isOver()) return null;
       if (item) await this.toggle(item, true);
       list = item ? item.querySelector(":scope > ul") : this.root;
       const find = () => list.querySelector(`:scope > [data-at="${at}"]`);
@@ -206,13 +216,31 @@ export class Tree {
         await this.level(list, values, item ? item.dataset.path : "$");
       }
       item = find();
-      if (!item) return false;
+      if (!item) return LATE;
     }
-    if (turn !== this.turn) return true;
-    if (!item) return false;
+    if (isOver()) return null;
+    if (!item) return NOWHERE;
     this.mark(item, from, to);
     this.choose(item, { focus, block: "center" });
-    return true;
+    return "";
+  }
+
+  // However large it is: each question ends soon, and the next one goes on from there. Null where one got no further.
+  async wayTo(byte, isOver, looking) {
+    const way = [];
+    let begin = {};
+    let patient = false;
+    for (let last = ""; ; ) {
+      const { way: steps, next } = await this.api.ask("way", { byte, ...begin, patient });
+      way.push(...steps);
+      if (!next || isOver()) return way;
+      const now = JSON.stringify(next);
+      if (now === last && patient) return null; // a single value takes that long
+      patient = now === last;
+      last = now;
+      begin = next;
+      looking(Math.min(1, next.after / byte));
+    }
   }
 
   mark(item, from, to) {
@@ -266,12 +294,12 @@ export class Tree {
         return;
       }
       const [from, to] = found.places[0];
-      const isShown = await this.reveal(from, to, { focus: false, patient: true });
+      const why = await this.reveal(from, to, { focus: false, looking: (share) => this.tell(lookingWords(share)) });
       if (signal.aborted) return;
-      if (isShown) this.revealed(from, to);
-      else {
+      if (why === "") this.revealed(from, to);
+      else if (why) {
         await this.land(from, to);
-        this.failed("This is large: the tree could not be opened there in time. It is marked in the text.");
+        this.failed(why);
       }
       this.tell(found.total > 1 ? `The first of ${plural(found.total, "value")}; SQL lists them all.` : "");
     } catch (error) {
