@@ -6,19 +6,22 @@ import html
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.bag import Holdall
+from holdall.cli.agents import drawn_tree
 from holdall.policy.folds import Coverage
 from holdall.values.events import Event
 from holdall.values.spans import Span, Totals
 from holdall.web.figures import ContextChart, Turn, context_chart, coverage_bar
-from holdall.web.output_page import Seen
+from holdall.web.output_page import Seen, Took
 from holdall.web.timeline import Proof, Quote, Reported, linked
 from tests.requirements import requirement
 from tests.web.stories import FALSE_QUOTE, LOG, NEEDLE, REAL_QUOTE, investigation, plain
@@ -402,8 +405,10 @@ async def test_both_tables_of_a_page_say_the_same_of_a_command(home: Path) -> No
     assert pill in calls
     assert '<span class="pill is-bad">failed</span>' not in outputs + calls
     facts = replace(facts, created=100.0, ended=100.5)
-    assert Seen.of(facts, Totals(0, 0, 0), Coverage(), 200.0, 0.001).seconds == 0.5, "the log has it when it had ended"
-    assert Seen.of(facts, Totals(0, 0, 0), Coverage(), 200.0, 77.0).seconds == 77.0
+    assert Seen.of(facts, Totals(0, 0, 0), Coverage(), 200.0, Took(0.001)).seconds == 0.5, (
+        "the log has it when it had ended"
+    )
+    assert Seen.of(facts, Totals(0, 0, 0), Coverage(), 200.0, Took(77.0)).seconds == 77.0
 
 
 _KILLED = """import asyncio, sys
@@ -447,6 +452,42 @@ async def test_a_run_whose_process_was_killed_is_interrupted_and_so_is_all_that_
     assert [(one.data.get("state"), one.seconds) for one in turn.children if one.kind == "tool"] == [
         ("interrupted", 5.0)
     ]
+
+
+@requirement("async:crash-interrupted")
+@pytest.mark.parametrize("is_agent", [False, True])
+async def test_a_call_that_was_killed_in_the_background_took_at_least_as_long_as_its_process_is_known_to_have_lived(
+    home: Path, is_agent: bool
+) -> None:
+    now = [time.time() - 9000.0]  # the viewer has a clock of its own, for what has expired
+    async with Holdall.open(home=str(home), session="s", clock=lambda: now[0]) as bag:
+        if is_agent:
+            bag.journal.record("turn", number=1, final=False, tokens=9, why="")
+        writer = await bag.jobs.begin(tool="crawl", call_id="c")
+        writer.write(b"so far")
+        about: dict[str, Any] = {"handle": writer.handle, "tool": "crawl", "call_id": "c", "seconds": 5.0}
+        bag.journal.record("running", **about)
+        if is_agent:
+            bag.journal.record("called", **about, outcome="running")
+        now[0] += 60.0
+        bag.journal.record("inline", tool="other", chars=3)
+        bag.journal.flush()
+        writer.close()
+    now[0] += 8000.0
+    async with Holdall.open(home=str(home), session="s", clock=lambda: now[0]) as bag:
+        for _ in range(150):  # more than are held open in the list of calls
+            bag.journal.record("inline", tool="much later", chars=3)
+        session, tree = bag.session.id, bag.records.tree().to_json(with_outputs=True)
+    (line,) = [one for one in drawn_tree(tree) if "crawl" in one]
+    assert line.lstrip("└├│─ ").startswith("tool crawl · at least 65.0 s · in the background, interrupted ")
+    told = ">at least 1 min 05 s<"
+    with client(home) as browser:
+        calls = browser.get(f"/s/{session}/calls?q=crawl").text
+        page = browser.get(f"/s/{session}").text
+        assert told in browser.get(f"/s/{session}/o/{writer.handle}").text
+    assert calls.count(told) == 1
+    assert ">interrupted<" in calls
+    assert page.count(told) == 1 + is_agent, "in the outputs, and in the timeline where there is one"
 
 
 def test_of_a_forged_end_of_a_run_no_more_is_drawn_than_one_page_holds() -> None:

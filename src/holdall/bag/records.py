@@ -152,11 +152,12 @@ class Records:
         return tree
 
     def with_lost_ends(self, events: Iterable[Event]) -> Iterator[Event]:
-        """These events, then an end for each call in the background whose process was killed before it logged one."""
-        running: dict[str, Event] = {}
-        last = 0.0
+        """These events, then an end for each call in the background whose process was killed before it logged one: it
+        ran at least until the last of what that process logged.
+        """
+        running, alive = dict[str, Event](), dict[str, float]()
         for event in events:
-            last = max(last, event.at)
+            alive[event.by] = max(event.at, alive.get(event.by, 0.0))
             if event.kind == "running":
                 running[event.handle] = event
             elif event.kind == "ended":
@@ -164,12 +165,13 @@ class Records:
             yield event
         for facts in self._core.store.outputs(self._core.session) if running else ():
             if facts.handle in running and facts.state == "interrupted":
-                # At the last event: the record only says when it was noticed.
-                sizes = {"bytes": facts.measure.bytes, "tokens": facts.measure.tokens}
+                # The record only says when it was noticed. Of a writer without a name there is no telling.
                 of = running[facts.handle]
+                last = alive[of.by] if of.by else of.at
                 yield Event(
-                    last, "ended", of.handle, of.tool, of.call_id,
-                    data={"state": facts.state, "why": facts.error, **sizes},
+                    last, "ended", of.handle, of.tool, of.call_id, of.seconds + last - of.at,
+                    data={"state": facts.state, "why": facts.error, "bytes": facts.measure.bytes,
+                          "tokens": facts.measure.tokens, "at_least": True},
                 )  # fmt: skip
 
     def save_tree(self) -> None:

@@ -234,7 +234,8 @@ def _name(node: Node) -> str:
 
 def _seconds(node: Node) -> str:
     seconds = number(node.get("seconds"))
-    return f"{seconds:.1f} s" if seconds >= 0.1 or not seconds else f"{seconds * 1000:.0f} ms"
+    told = f"{seconds:.1f} s" if seconds >= 0.1 or not seconds else f"{seconds * 1000:.0f} ms"
+    return f"at least {told}" if node.get("at_least") else told
 
 
 def _tokens(node: Node) -> str:

@@ -357,7 +357,7 @@ class Tree:
     _calls: dict[str, Operation] = field(default_factory=dict[str, Operation])  # by handle, those in the background
     # Of these the log has nothing more where their agent was killed meanwhile.
     _begun: dict[str, tuple[Operation, Operation]] = field(default_factory=dict[str, tuple[Operation, Operation]])
-    _ended: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
+    _ended: dict[str, tuple[str, bool, float]] = field(default_factory=dict[str, tuple[str, bool, float]])
     # Where no agent of ours runs, nobody records calls: then they are those whose outputs came here, and those of ours.
     _outputs: list[Operation] | None = field(default_factory=list[Operation])
     _outputs_left_out: int = 0
@@ -402,7 +402,7 @@ class Tree:
                 if len(self._begun) < MOST_OPERATIONS:
                     self._begun[event.handle] = self._turn, call
             case "ended" if len(self._ended) < MOST_OPERATIONS:
-                self._ended[event.handle] = str(data.get("state", "")), event.seconds
+                self._ended[event.handle] = str(data.get("state", "")), data.get("at_least") is True, event.seconds
                 self._end_call(event.handle)
             case "spawned":
                 self._spawn(Operation("agent", event.tool, event.at, 0.0, data))
@@ -444,7 +444,7 @@ class Tree:
         if outputs is None:
             return
         data: dict[str, Any] = {"call_id": event.call_id, "handle": event.handle}
-        for name in ("bytes", "chars", "tokens", "is_error", "state"):
+        for name in ("bytes", "chars", "tokens", "is_error", "state", "at_least"):
             data[name] = event.data.get(name) or None
         match event.kind:
             case "inline" | "kept" | "unkept" | "running" if event.tool:
@@ -502,8 +502,9 @@ class Tree:
         """What became of a call in the background, and after how long: it may end before its turn does."""
         if handle in self._calls and handle in self._ended:
             call = self._calls.pop(handle)
-            call.data["state"], seconds = self._ended.pop(handle)
-            call.seconds = max(call.seconds, seconds)  # of one that was killed nobody knows
+            call.data["state"], at_least, seconds = self._ended.pop(handle)
+            call.data |= {"at_least": True} if at_least else {}
+            call.seconds = max(call.seconds, seconds)
 
     def _answer(self, event: Event, data: dict[str, Any], *, is_apart: bool) -> None:
         asked = self._questions.pop(str(data.pop("op", "")), [])

@@ -72,6 +72,7 @@ class Row:
     failed: bool = False
     runs: bool = False
     ended: str = "failed"  # how, where it failed
+    at_least: bool = False  # it was killed: no more is known of how long it took
     opens: str = ""  # of a call of an agent: what its row in the timeline opens to, as an address
 
     @property
@@ -128,18 +129,21 @@ def _short(given: object) -> str:
 
 def rows_of(
     events: Iterable[Event], arguments: Mapping[str, str], text: str, verdict: str, before: int | None, *,
-    sort: str = "newest", kept: Mapping[str, Facts] | None = None,
+    sort: str = "newest", kept: Mapping[str, Facts] | None = None, lost: Mapping[str, Event] | None = None,
 ) -> tuple[list[Row], int]:  # fmt: skip
     """The first that are asked for: the newest of those before number `before`, or by `sort`; and how many are left.
 
-    An agent notes a call when its turn has ended, after what became of its result: these are one.
+    An agent notes a call when its turn has ended, after what became of its result: these are one. `lost` are the ends,
+    by handle, of those whose process was killed.
     """
     count, now, text = 0, time.time(), text.lower()
 
     def matching() -> Iterator[Row]:
         nonlocal count
         for row in _joined(events, arguments):
-            one = _with_facts(row, (kept or {}).get(row.handle), now)
+            end = (lost or {}).get(row.handle) if row.verdict == "in the background" else None
+            known = row if end is None else _completed(row, end)
+            one = _with_facts(known, (kept or {}).get(row.handle), now)
             if one.has(text, verdict):
                 if before is not None and count >= before:
                     break
@@ -195,7 +199,10 @@ def _completed(row: Row, event: Event) -> Row:
         why = str(data.get("why") or "")[:_SHORT]
         ended = _ended(data.get("state"), row.ended)
         at, seconds = min(row.at, event.at - event.seconds), number(event.seconds)
-        return replace(row, at=at, seconds=seconds, failed=failed, ended=ended, why=why or row.why, **sizes)
+        at_least = data.get("at_least") is True
+        return replace(
+            row, at=at, seconds=seconds, failed=failed, ended=ended, why=why or row.why, at_least=at_least, **sizes
+        )
     seconds = row.seconds if row.verdict == "in the background" and row.bytes else number(event.seconds)
     at = min(row.at, event.at - event.seconds)
     return replace(
@@ -231,7 +238,10 @@ async def calls(request: Request) -> Response:
         def look() -> tuple[list[Row], int]:
             kept = {one.handle: one for one in bag.store.outputs(bag.session)}
             events = _with_commands(bag.records.events(), kept)
-            return rows_of(events, _said_arguments(bag), text, verdict, before, sort=sort, kept=kept)
+            is_cut = any(one.state == "interrupted" for one in kept.values())
+            every = bag.records.with_lost_ends(bag.records.events()) if is_cut else ()
+            lost = {one.handle: one for one in every if one.data.get("at_least") is True}
+            return rows_of(events, _said_arguments(bag), text, verdict, before, sort=sort, kept=kept, lost=lost)
 
         rows, older = await asyncio.to_thread(look)
         template = "calls_list.html" if "hx-request" in request.headers else "calls.html"

@@ -397,28 +397,39 @@ class Seen:
     total: Totals
     bar: figures.CoverageBar
     seconds: float  # how long its call took, or runs
+    at_least: bool = False  # no more is known of that
 
     @staticmethod
-    def of(facts: Facts, total: Totals, coverage: Coverage, now: float, logged: float = 0.0) -> "Seen":
+    def of(facts: Facts, total: Totals, coverage: Coverage, now: float, logged: "Took | None" = None) -> "Seen":
         """`logged` is how long the log says that its call took: the record begins when it went to the background. Of a
         command the record knows more: the log has it when it had ended."""
         end = now if facts.state in asking.RUNNING else facts.ended or facts.created
         took = 0.0 if facts.state in asking.UNTIMED else end - facts.created
-        return Seen(facts, total, figures.coverage_bar(coverage, total.bytes), max(logged, took))
+        logged = logged or Took()
+        bar = figures.coverage_bar(coverage, total.bytes)
+        return Seen(facts, total, bar, max(logged.seconds, took), logged.at_least)
 
     @property
     def runs(self) -> bool:
         return self.facts.state in asking.RUNNING
 
 
-def took(events: Iterable[Event]) -> dict[str, float]:
+@record
+class Took:
+    """How long a call took, as the log has it; `at_least` that long where its process was killed."""
+
+    seconds: float = 0.0
+    at_least: bool = False
+
+
+def took(events: Iterable[Event]) -> dict[str, Took]:
     """By handle: how long calls took that went to the background, those of an agent, and all others that were kept."""
-    known, kept = dict[str, float](), dict[str, float]()
+    known, kept = dict[str, Took](), dict[str, Took]()
     for event in events:
         if event.kind == "ended" or (event.kind == "called" and event.data.get("outcome") == "kept"):
-            known[event.handle] = number(event.seconds)
+            known[event.handle] = Took(number(event.seconds), event.data.get("at_least") is True)
         elif event.kind == "kept":
-            kept[event.handle] = number(event.seconds)
+            kept[event.handle] = Took(number(event.seconds))
     return kept | known
 
 
@@ -437,11 +448,12 @@ async def page(request: Request) -> Response:
         facts = await bag.show(_handle(request))
         coverage = await bag.records.coverage(facts.handle)
         total, gone = await asking.totals(bag, facts)
-        logged = await asyncio.to_thread(lambda: took(bag.records.events()).get(facts.handle, 0.0))
+        logged = await asyncio.to_thread(lambda: took(bag.records.with_lost_ends(bag.records.events())))
         return render(
             request, "output.html", session=bag.session, facts=facts, total=total, gone=gone,
-            by=_best_view(facts, total), seen=Seen.of(facts, total, coverage, time.time(), logged),
-            views=[] if gone else await asking.views(bag, facts), base=_base(request, bag, facts.handle),
+            by=_best_view(facts, total), views=[] if gone else await asking.views(bag, facts),
+            seen=Seen.of(facts, total, coverage, time.time(), logged.get(facts.handle)),
+            base=_base(request, bag, facts.handle),
             arguments=_written(facts.origin.arguments), expires=_expires(bag, facts),
             other=request.query_params.get("other", "")[:_LONGEST_HANDLE], is_packed=facts.measure.kind in PACKED,
             part=await _part(request, bag, facts) if MEMBER in facts.handle else None,

@@ -153,7 +153,7 @@ async def _timeline_values(request: Request) -> dict[str, Any]:
     return {
         **values,
         "outputs": [
-            Seen.of(one, of, ledger.of(one.handle), now, logged.get(one.handle, 0.0))
+            Seen.of(one, of, ledger.of(one.handle), now, logged.get(one.handle))
             for one, of in zip(outputs, totals, strict=True)
         ],
         "stamp": stamp,

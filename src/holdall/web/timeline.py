@@ -77,6 +77,7 @@ class Row:
     opens: str = ""  # what is asked for when it is opened
     quotes: tuple[Quote, ...] = field(default=())
     is_apart: bool = False  # no part of the run: a person asked
+    at_least: bool = False  # it was killed: no more is known of how long it ran
 
     @property
     def what(self) -> str:
@@ -199,6 +200,7 @@ def _row(one: Operation, known: Known, place: _Place, depth: int, id: str, at: f
         preview=known.arguments.get(str(data.get("call_id", "")), str(data.get("question", ""))),
         figures=tuple(_figures(one)), failed=failed,
         runs=runs, opens=_opens(one), quotes=tuple(quotes_in(one)), is_apart=bool(data.get(APART)),
+        at_least=bool(data.get("at_least")),
     )  # fmt: skip
 
 
