@@ -57,6 +57,18 @@ def test_what_happened_stands_under_its_turn_with_totals_at_the_root() -> None:
     assert (agent["op"], agent["name"], agent["seconds"], agent["calls"]) == ("agent", "reader", 4.0, 3)
 
 
+@requirement("runtime:operation-tree")
+def test_where_nobody_recorded_calls_those_that_were_refused_are_in_the_tree_too() -> None:
+    asked = {"name": "context_read", "verb": "read", "why": "unknown"}
+    events = [Event(1.0, "inline", tool="look"), Event(2.0, "refused", seconds=0.25, data=asked)]
+    tree = Tree.of("s1", events).to_json(with_outputs=True)
+    assert list(drawn_tree(tree)) == [
+        "session s1 · 1 tool call · 1.0 s",
+        "├─ tool look · 0.0 s · inline",
+        "└─ tool context_read · 0.2 s · refused",
+    ]
+
+
 def test_calls_of_a_question_that_never_came_to_an_answer_are_counted_too() -> None:
     tree = Tree.of("s1", [Event(1.0, "asked", data=USED | {"op": "q1"})]).to_json()
     assert tree["totals"]["cost"] == 0.5

@@ -361,6 +361,7 @@ class Tree:
     # Where no agent of ours runs, nobody records calls: then they are those whose outputs came here, and those of ours.
     _outputs: list[Operation] | None = field(default_factory=list[Operation])
     _outputs_left_out: int = 0
+    _refused_left_out: int = 0  # of these: they are no calls that ran
     _running: dict[str, Operation] = field(default_factory=dict[str, Operation])  # by handle, of these
 
     @staticmethod
@@ -429,7 +430,7 @@ class Tree:
         if with_outputs and self._outputs is not None:
             self.root.children = sorted([*self.root.children, *self._outputs], key=lambda one: one.at)
             self.left_out += self._outputs_left_out
-            self._totals_left_out["tool_calls"] += self._outputs_left_out
+            self._totals_left_out["tool_calls"] += self._outputs_left_out - self._refused_left_out
             self._outputs = None
         more = {"left_out": self.left_out} if self.left_out else {}
         return {"version": VERSION, "totals": self.totals(), **more, **self.root.to_json()}
@@ -458,10 +459,14 @@ class Tree:
             case "retrieved" if not (event.data.get("verb") == "wait" and event.handle):  # one wait may tell of many
                 name = str(event.data.get("name") or event.data.get("verb") or "")
                 data["outcome"] = "about" if event.handle else ""
+            case "refused":
+                name = str(event.data.get("name") or event.data.get("verb") or "")
+                data["outcome"] = "refused"
             case _:
                 return
         if len(outputs) >= MOST_OPERATIONS:
             self._outputs_left_out += 1
+            self._refused_left_out += event.kind == "refused"
             return
         outputs.append(Operation("tool", name, event.at - event.seconds, event.seconds, data))
         if event.kind == "running":
