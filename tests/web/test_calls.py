@@ -128,6 +128,7 @@ async def test_the_list_is_searched_and_filtered(home: Path) -> None:
         assert [found(one) for one in ("", "q=pay-417", "q=TICKETS", "verdict=refused", "verdict=failed", "q=nowhere")] == [
             5, 1, 3, 1, 1, 0,
         ]  # fmt: skip
+        assert (found("q=c1"), found("q=c")) == (1, 5), "a call id only as a whole: it is not shown"
         assert browser.get(f"/s/{session}/calls?verdict=x").status_code == 400
         assert browser.get(f"/s/{session}/calls?before=-1").status_code == 400
 
