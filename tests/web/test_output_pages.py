@@ -749,6 +749,17 @@ def test_a_download_of_damaged_bytes_is_broken_off_and_the_log_says_why(
     assert "damaged" in line
 
 
+def test_of_an_archive_no_lines_and_tokens_are_told_of_its_packed_bytes(home: Path) -> None:
+    output = kept(home, gzip.compress(LINES.encode()))
+    with client(home) as browser:
+        page, row = browser.get(output).text, browser.get(f"{output}/row").text
+    facts = page[page.index("output-facts") : page.index("output-actions")]
+    assert "gzip" in facts
+    assert "line" not in facts
+    assert "token" not in facts
+    assert re.findall(r'data-label="(?:Lines|Tokens)" class="num">(.*?)</td>', row) == ["", ""]
+
+
 @requirement("viewer:pages")
 def test_what_is_packed_has_pages_of_its_own(home: Path) -> None:
     with zipfile.ZipFile(written := io.BytesIO(), "w") as archive:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 from urllib.parse import quote, urlencode
 
+from holdall.formats.registry import format_of
 from holdall.policy.folds import Coverage, Ranges
 from holdall.text.escape import as_written, one_line
 from holdall.text.numbers import age, grouped, money, number, plural, roughly, size, whole
@@ -85,6 +86,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "age": age,
     "duration": duration,
     "grouped": grouped,
+    "is_text": lambda kind: not format_of(kind).is_binary,
     "machine_time": machine_time,
     "marked": marked,
     "moment": moment,
