@@ -320,6 +320,13 @@ def test_a_deep_link_lands_on_its_bytes_with_the_focus(
     window.is_calm()
 
 
+@pytest.mark.parametrize("asked", ["?line=x", "?line=12abc&view=table"])
+def test_an_address_whose_line_is_no_number_says_so(site: Site, watched: Watched, asked: str) -> None:
+    watched.visit(site.address("csv", asked))
+    watched.page.locator("[data-part=status].is-wrong", has_text="The address names no line").wait_for()
+    watched.is_calm()
+
+
 def _is_in_sight(page: "Page", one: "Locator") -> bool:
     box, around = one.bounding_box(), page.locator("[data-part=text]").bounding_box()
     assert box is not None
@@ -506,6 +513,9 @@ def test_a_table_is_sorted_paged_and_exported_as_it_is_shown(site: Site, watched
     page.get_by_role("button", name="Next", exact=True).click()
     page.locator(".answer-pager", has_text="rows 101–200 of 20,000").wait_for()
     assert cells.all_inner_texts() == ["19,900", "19899", "n, 19899"]
+    assert "skip=100" in page.url
+    watched.page.reload()  # the address has the page, too
+    page.locator(".answer-pager", has_text="rows 101–200 of 20,000").wait_for()
     with page.expect_download() as waited:
         page.get_by_role("link", name="All rows as CSV").click()
     lines = Path(waited.value.path()).read_text().splitlines()
@@ -633,6 +643,10 @@ def test_a_long_way_into_the_tree_is_gone_in_parts_and_says_how_far_it_is(site: 
     page.fill("[data-search]", "2501")
     page.press("[data-search]", "Enter")
     page.locator("[data-part=status]", has_text=re.compile(r"^looking …$")).wait_for()
+    page.set_viewport_size({"width": 375, "height": 700})
+    page.get_by_role("tab", name="Output").click()
+    page.locator("[data-part=status]", has_text="looking").wait_for()  # there, it is not shown otherwise
+    page.set_viewport_size({"width": 1100, "height": 900})
     items, half = text.index("["), text.index(' {"n": 1500}')
     steps = [{"at": 0, "after": [0, 0]}, {"at": items, "after": [text.index(' "items"'), 1]}]
     asked[0].fulfill(json={"way": steps, "next": {"at": items, "after": half, "index": 1500}})

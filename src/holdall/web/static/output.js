@@ -26,6 +26,7 @@ let landing = null; // {view, at, end, line, kind}: where somebody landed last
 
 const say = (words, isWrong = false) => {
   status.textContent = words;
+  status.classList.remove("is-looking");
   status.classList.toggle("is-wrong", isWrong);
 };
 
@@ -300,7 +301,11 @@ async function goTo(match, options) {
 
 async function lookInTree(match, options) {
   let told;
-  const why = await tree.reveal(match.at, match.end, { ...options, looking: (share) => say((told = lookingWords(share))) });
+  const looking = (share) => {
+    say((told = lookingWords(share)));
+    status.classList.add("is-looking"); // a phone has no room for less
+  };
+  const why = await tree.reveal(match.at, match.end, { ...options, looking });
   if (why === null && status.textContent === told) say("");
   return why;
 }
@@ -484,7 +489,7 @@ async function begin() {
   const view = asked.get("view") && page.querySelector(`[data-view="${CSS.escape(asked.get("view"))}"][role=tab]`);
   if (view && asked.has("sql")) {
     const sort = Number(asked.get("sort")) || null;
-    sql?.open({ sql: asked.get("sql"), at: asked.get("at"), sort, down: asked.has("down") });
+    sql?.open({ sql: asked.get("sql"), at: asked.get("at"), sort, down: asked.has("down"), skip: Number(asked.get("skip")) || 0 });
   }
   if (view) chooseTab(view);
   const side = asked.get("side") && sideTab(CSS.escape(asked.get("side")));
@@ -495,11 +500,13 @@ async function begin() {
     await search.start();
   } else if (asked.has("byte")) {
     await goTo({ at: Number(asked.get("byte")) || 0, end: Number(asked.get("to")) || undefined });
+  } else if (asked.has("line") && !/^\d+$/.test(asked.get("line"))) {
+    say("The address names no line: that is a number, from 1 on.", true);
   } else if (asked.has("line") && view) {
-    const { byte, line } = await api.ask("place", { line: Math.max(1, parseInt(asked.get("line"), 10) || 1) });
+    const { byte, line } = await api.ask("place", { line: Math.max(1, Number(asked.get("line"))) });
     await goTo({ at: byte, line });
   } else if (asked.has("line")) {
-    await jumpTo(`L${Math.max(1, parseInt(asked.get("line"), 10) || 1)}`);
+    await jumpTo(`L${asked.get("line")}`);
   } else if (isRunning) {
     setFollowing(true);
   }

@@ -47,7 +47,8 @@ export class Sql {
     if (asked) sql.value = asked.sql ?? "select * from t";
     if (asked?.at) at.value = asked.at;
     this.opening ??= this.describe(asked?.at || undefined);
-    if (asked) this.opening = this.opening.then(() => this.ask({ down: false, ...asked, sql: sql.value, at: at.value || null }, 0));
+    const { skip, ...rest } = asked ?? {};
+    if (asked) this.opening = this.opening.then(() => this.ask({ down: false, ...rest, sql: sql.value, at: at.value || null }, skip));
     else this.opening.then(() => !this.running && this.run());
   }
 
@@ -117,11 +118,11 @@ export class Sql {
     try {
       const answer = await this.api.ask("query", { ...asked, skip: skip || null }, running.signal);
       shown = this.table(answer, asked, performance.now() - started);
-      this.last = asked;
+      this.last = { ...asked, skip: skip || null };
       this.hasCsv = answer.sortable && answer.columns.length > 0;
       this.csv.href = this.api.address("csv", asked);
       this.offerCsv();
-      this.asked(asked);
+      this.asked(this.last);
     } catch (error) {
       if (running.signal.aborted) return;
       shown = [make("p", "is-wrong", error.message)];
