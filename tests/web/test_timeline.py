@@ -18,7 +18,10 @@ from hypothesis import strategies as st
 from holdall.bag import Holdall
 from holdall.cli.agents import drawn_tree
 from holdall.policy.folds import Coverage
+from holdall.text.numbers import roughly
+from holdall.text.tokens import Estimate
 from holdall.values.events import Event
+from holdall.values.outputs import Kept
 from holdall.values.spans import Span, Totals
 from holdall.web.figures import ContextChart, Turn, context_chart, coverage_bar
 from holdall.web.output_page import Seen, Took
@@ -452,6 +455,30 @@ async def test_a_run_whose_process_was_killed_is_interrupted_and_so_is_all_that_
     assert [(one.data.get("state"), one.seconds) for one in turn.children if one.kind == "tool"] == [
         ("interrupted", 5.0)
     ]
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+async def test_tokens_that_were_counted_are_no_estimate_in_the_timeline_and_the_outputs(
+    home: Path, is_counted: bool
+) -> None:
+    class Words:
+        name = "words"
+
+        def count(self, text: str) -> int:
+            return len(text.split())
+
+    async with Holdall.open(home=str(home), session="s", tokenizer=Words() if is_counted else Estimate()) as bag:
+        bag.journal.record("turn", number=1)
+        taken = await bag.take("one two\n" * 4000, tool="look", call_id="c")
+        assert isinstance(taken, Kept)
+        handle, tokens = taken.artifact.handle, taken.artifact.measure.tokens
+        bag.journal.record("called", handle=handle, tool="look", call_id="c", outcome="kept")
+        session = bag.session.id
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}").text
+    about = "" if is_counted else "~"
+    assert f'"Tokens" class="num">{about}{roughly(tokens)}<' in page
+    assert f"32.0 kB, {about}{roughly(tokens)} tokens; " in page
 
 
 @requirement("async:crash-interrupted")

@@ -202,9 +202,10 @@ def _session_values_now(
     said = Said.of(each_message(bag.records.transcript_lines()), wanted)
     root = Tree.of(bag.session.name, events).root
     _count_agents(root, agents)
-    known = timeline_rows.Known.of(bag.session.id, events, said.arguments)
-    rows = timeline_rows.rows_of(root, known, now=time.time(), is_running=summary.is_running)
     outputs = list(bag.store.outputs(bag.session))[::-1]
+    counted = {one.handle for one in outputs if one.measure.tokens_exact}
+    known = timeline_rows.Known.of(bag.session.id, events, said.arguments, counted)
+    rows = timeline_rows.rows_of(root, known, now=time.time(), is_running=summary.is_running)
     ledger = Ledger()
     for event in bag.records.events() if left_out else events:
         ledger.add(event)

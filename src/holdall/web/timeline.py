@@ -93,9 +93,10 @@ class Known:
     ended: Mapping[str, float]  # by handle: how long a call took that went to the background
     shown: Mapping[tuple[str, str], list[tuple[float, int, int]]]  # what a fetch showed first, by handle and tool
     arguments: Mapping[str, str]  # by call id
+    counted: Collection[str]  # handles of outputs whose tokens were counted, and not estimated
 
     @staticmethod
-    def of(session: str, events: Iterable[Event], arguments: Mapping[str, str]) -> "Known":
+    def of(session: str, events: Iterable[Event], arguments: Mapping[str, str], counted: Collection[str]) -> "Known":
         kept: dict[str, Mapping[str, Any]] = {}
         ended: dict[str, float] = {}
         shown: dict[tuple[str, str], list[tuple[float, int, int]]] = {}
@@ -111,7 +112,7 @@ class Known:
                 shown.setdefault(key, []).append((event.at, first.start, first.end))
         for looks in shown.values():
             looks.sort()
-        return Known(session, kept, ended, shown, arguments)
+        return Known(session, kept, ended, shown, arguments, counted)
 
 
 def own_totals(root: Operation) -> dict[str, int]:
@@ -266,7 +267,8 @@ def _detail(one: Operation, known: Known, handle: str) -> str:
         case "model":
             return f"failed: {data['why']}" if data.get("why") else ""
         case "tool":
-            return _output_text(str(data.get("outcome", "")), known.kept.get(handle, {}))
+            about = "" if handle in known.counted else "~"
+            return _output_text(str(data.get("outcome", "")), known.kept.get(handle, {}), about)
         case "agent":
             return plural(whole(data["turns"]), "turn") if "turns" in data else ""
         case "extraction":
@@ -276,11 +278,11 @@ def _detail(one: Operation, known: Known, handle: str) -> str:
             return ""
 
 
-def _output_text(outcome: str, kept: Mapping[str, Any]) -> str:
+def _output_text(outcome: str, kept: Mapping[str, Any], about: str) -> str:
     match outcome:
         case "kept" | "running":
             tokens, stood = whole(kept.get("tokens")), whole(kept.get("content_tokens"))
-            much = f"{size(whole(kept.get('bytes')))}, ~{roughly(tokens)} tokens; " if kept else ""
+            much = f"{size(whole(kept.get('bytes')))}, {about}{roughly(tokens)} tokens; " if kept else ""
             how = "went to the background" if outcome == "running" else f"{grouped(stood)} in the context"
             return f"{much}{how}"
         case "inline":
