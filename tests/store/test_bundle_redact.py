@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -33,7 +34,7 @@ from holdall.values.outputs import Origin
 from holdall.wire.answers import hex_rows
 from tests.requirements import requirement
 from tests.store.bundles import exported, imported, taken_apart, unpacked
-from tests.store.support import keep
+from tests.store.support import keep, read_back
 from tests.support import in_effort
 
 RULES = shared_rules()
@@ -1014,6 +1015,38 @@ def test_what_is_packed_does_not_leave_without_a_word(folder_store: DirectorySto
     written = io.BytesIO()
     export_session(folder_store, session, written.write, redactor=Redactor(usual_rules()), with_packed=True)
     assert written.getvalue()
+
+
+@requirement("bundle:import-resolves")
+@pytest.mark.parametrize("how", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, "gzip", "its tool is masked"])
+def test_what_is_packed_may_leave_as_it_is_to_the_byte(
+    folder_store: DirectoryStore, tmp_path: Path, how: int | str
+) -> None:
+    text = "user=app\nDB_PASSWORD=hunter2-hunter2\nhost=db\n"
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", how if isinstance(how, int) else zipfile.ZIP_STORED) as archive:
+        archive.writestr("r.env", text)
+    data = gzip.compress(text.encode(), 0) if how == "gzip" else file.getvalue()
+    session = folder_store.open_session("s1")
+    packed = keep(folder_store, session, data, tool="zip", masked=how == "its tool is masked")
+    plain = keep(folder_store, session, text, tool="env")
+    written = io.BytesIO()
+    done = export_session(folder_store, session, written.write, redactor=Redactor(usual_rules()), with_packed=True)
+    assert ([one.handle for one in done.places], done.packed) == ([plain.handle], (packed.handle,))
+    imported(tmp_path / "other", written.getvalue())
+    with closing(DirectoryStore(str(tmp_path / "other"))) as other:
+        outputs = {one.handle: one for one in other.outputs(other.find_session("s1"))}
+        assert outputs[packed.handle].measure == packed.measure
+        assert read_back(other, outputs[packed.handle]) == data
+        assert b"hunter2" not in read_back(other, outputs[plain.handle])
+
+
+def test_what_is_packed_and_still_being_written_does_not_leave_without_a_word(folder_store: DirectoryStore) -> None:
+    session = folder_store.open_session("s1")
+    writer = folder_store.begin(session, Origin(tool="slow"))
+    writer.write(gzip.compress(f"{TOKEN}\n".encode() * 100))
+    with pytest.raises(UsageError, match=r"cannot be masked: \w+ \(gzip, in s1\)"):
+        redacted(folder_store, session)
 
 
 def test_no_secret_is_anywhere_in_the_bundle(folder_store: DirectoryStore) -> None:

@@ -220,6 +220,9 @@ def _line(one: BundledSession) -> str:
 
 
 def _print_masks(done: Exported) -> None:
+    if done.packed:
+        more = f" and {len(done.packed) - _MAX_PLACES:,} more" if len(done.packed) > _MAX_PLACES else ""
+        show.about(f"packed, so as they are, with any secret in them: {', '.join(done.packed[:_MAX_PLACES])}{more}")
     if not done.masks:
         show.about("nothing looked like a secret. That no rule found one does not mean that there is none.")
         return
@@ -253,6 +256,7 @@ def _exported(done: Exported, where: str) -> dict[str, Any]:
         **_contents(done.bundle),
         "masked": dict(done.masks),
         "masks": [mask.to_json() for mask in done.places],
+        "packed": list(done.packed),
     }
 
 

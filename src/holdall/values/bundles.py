@@ -138,12 +138,15 @@ class Mask:
 
 @record
 class Exported:
-    """What was written. `masks` counts what was masked, by kind; `places` are the first of them."""
+    """What was written. `masks` counts what was masked, by kind; `places` are the first of them; `packed` are the
+    handles of outputs in which nothing could be.
+    """
 
     bundle: Bundle
     written: int  # bytes of the file
     masks: Mapping[str, int] = field(default_factory=dict[str, int])
     places: Sequence[Mask] = ()
+    packed: Sequence[str] = ()
 
 
 @record

@@ -12,6 +12,8 @@ from dataclasses import field, replace
 from functools import partial
 from typing import Literal, Self
 
+from holdall.formats.kinds import SAMPLE, TAIL
+from holdall.formats.registry import kind_of
 from holdall.policy.measure import Measurer, is_packed, of_origin
 from holdall.store import records
 from holdall.store.bundle import stream as form
@@ -153,6 +155,7 @@ class Snapshot:
                 expired.append(records.expired(facts, facts.error, facts.ended or 0.0) if facts.file else facts)
             elif reader is not None and facts.state in UNFINISHED:
                 self._held.append(reader)
+                facts = replace(facts, measure=replace(facts.measure, kind=_kind_so_far(reader)))
                 stored[facts.file] = Stored(facts.file, reader.totals.bytes, [facts], reader)
             else:
                 stored.setdefault(facts.file, Stored(facts.file, facts.measure.bytes)).outputs.append(facts)
@@ -169,12 +172,23 @@ _CUT = "it was still being written when its session was exported; what had been 
 _NAMED = 5
 
 
-def _refuse_packed(sessions: Iterable[SessionSnapshot]) -> None:
-    packed = [
+def _kind_so_far(reader: OutputReader) -> str:
+    """Its record does not say it yet."""
+    length = reader.totals.bytes
+    head, tail = reader.read(0, min(SAMPLE, length)), reader.read(max(0, length - TAIL), length)
+    return kind_of(head, tail, whole=length <= SAMPLE, valid=False)
+
+
+def _packed(sessions: Iterable[SessionSnapshot]) -> list[tuple[str, Facts]]:
+    """With the names of their sessions."""
+    return [
         (one.session.name, facts)
         for one in sessions for stored in one.stored for facts in stored.outputs
         if is_packed(facts.measure)
     ]  # fmt: skip
+
+
+def _refuse_packed(packed: Sequence[tuple[str, Facts]]) -> None:
     if packed:
         shown = ", ".join(
             f"{facts.handle} ({facts.measure.kind}, in {foreign(name)})" for name, facts in packed[:_NAMED]
@@ -205,8 +219,9 @@ def export_session(
     What is packed cannot be masked: with a redactor it is refused, unless it may go as it is.
     """
     with Snapshot(store, session) as snapshot:
-        if redactor is not None and not with_packed:
-            _refuse_packed(snapshot.sessions)
+        packed = _packed(snapshot.sessions) if redactor is not None else []
+        if not with_packed:
+            _refuse_packed(packed)
         bundle = snapshot.bundle(redacted=redactor is not None)
         if listed is not None:
             listed(bundle)
@@ -223,7 +238,8 @@ def export_session(
             writer.stop()
     if redactor is None:
         return Exported(bundle, written)
-    return Exported(bundle, written, dict(redactor.counts), tuple(redactor.places))
+    as_they_are = tuple(facts.handle for _, facts in packed)
+    return Exported(bundle, written, dict(redactor.counts), tuple(redactor.places), as_they_are)
 
 
 class _Export:
@@ -289,19 +305,21 @@ class _Export:
     def _stored(self, session: SessionInfo, stored: Stored) -> None:
         """The bytes of a file, then the record of each output that has them."""
         first = stored.outputs[0]
+        # With a mask in it what is packed could not be opened any more, and most of its secrets would be there still.
+        redactor = None if any(is_packed(facts.measure) for facts in stored.outputs) else self._redactor
         with contextlib.ExitStack() as opened:
             reader = stored.reader
             if reader is None:
                 reader = opened.enter_context(contextlib.closing(self._open(session, first)))
-            measuring = _Measuring(self._store) if stored.is_unfinished or self._redactor is not None else None
+            measuring = _Measuring(self._store) if stored.is_unfinished or redactor is not None else None
             chunks = self._read(reader, stored)
-            if self._redactor is not None:
-                chunks = self._redactor.stream(chunks, stored.file, first.handle)
+            if redactor is not None:
+                chunks = redactor.stream(chunks, stored.file, first.handle)
             entry = Entry(self._place, "bytes", stored.file, stored.length)
             sha256 = self._writer.entry(entry, measuring.seen(chunks) if measuring else chunks)
             table = BlockTable() if stored.is_unfinished else reader.table
         measure, new_table = measuring.finish(sha256) if measuring else (first.measure, table)
-        masked = self._redactor.masked(first.measure.sha256, sha256) if self._redactor is not None else 0
+        masked = redactor.masked(first.measure.sha256, sha256) if redactor is not None else 0
         changed = masked or stored.is_unfinished
         for facts in stored.outputs:
             if not changed and sha256 != facts.measure.sha256:
