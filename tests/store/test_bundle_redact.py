@@ -7,6 +7,7 @@ import html
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -492,6 +493,21 @@ def test_a_private_key_is_masked_whatever_stands_on_its_lines(around: str, has_e
         assert hidden.endswith("last: etc/other/words/that/are/long\n")
 
 
+@pytest.mark.parametrize("around", ON_LINES_OF_A_KEY)
+@pytest.mark.parametrize("has_end", [True, False], ids=["whole", "cut"])
+@requirement("bundle:redaction-recall")
+def test_a_key_of_putty_is_masked_whatever_stands_on_its_lines(around: str, has_end: bool) -> None:
+    form = ON_LINES_OF_A_KEY[around]
+    lines = [*KEY_LINES, "Ab1Cd2E="] if has_end else KEY_LINES
+    before = ["PuTTY-User-Key-File-3: ssh-rsa", "Public-Lines: 1", "AAAAB3NzaC1yc2EAAAADAQABAAABAQ", "Private-Lines: 4"]
+    after = [f"Private-MAC: {DIGITS[:64]}"] if has_end else []
+    text = "\n".join(form.format(one) for one in [*before, *lines, *after])
+    hidden = _masked(f"{text}\nlast: etc/other/words/that/are/long\n")
+    assert [one for one in lines if one in hidden] == []
+    assert [one for one in [*before, *after] if one not in hidden] == []
+    assert hidden.endswith("last: etc/other/words/that/are/long\n")
+
+
 @pytest.mark.parametrize("what", ["of PGP", "mentioned"])
 def test_words_after_the_first_line_of_a_key_stay(what: str) -> None:
     if what == "mentioned":
@@ -536,6 +552,56 @@ TO_THE_SIGN = [  # what is in double angle brackets is masked, and nothing else
 def test_a_mask_begins_and_ends_with_its_secret(text: str) -> None:
     plain = text.replace("⟪", "").replace("⟫", "")
     assert _masked(plain) == re.sub("⟪(.*?)⟫", lambda found: "*" * len(found[1].encode()), text)
+
+
+SHOWN: dict[str, str] = {  # how each line of a file is shown, with its number
+    "grep -rn": "k8s/db-prod/app.yml:{n}:{line}",
+    "what stands next to a line": "k8s/db-prod/app.yml-{n}-{line}",
+    "grep -r": "./k8s/db-prod/app.yml:{line}",
+    "cat -n": "{n:6d}\t{line}",
+    "another number": "{n:5d}→{line}",
+    "a diff that adds it": "+{line}",
+    "git diff": "-{line}",
+    "a grep of a diff": "a.diff:{n}:+{line}",
+    "a comment": "# {line}",
+    "a comment of C": "    // {line}",
+    "a quote": "> {line}",
+    "syslog": "Nov  7 10:00:00 host-1 app[12]: {line}",
+    "a log with a time": "2026-11-17T10:00:00.123Z {line}",
+    "docker compose": "web-1  | {line}",
+}
+OF_LINES: dict[str, str] = {  # found by what stands at the beginning of a line, or above it
+    "a secret of Kubernetes": "kind: Secret\nmetadata:\n  name: x\nstringData:\n  smtp: {}\n",
+    "CSV": "user,password,n\nann,{},1\n",
+    "a table": " user | password\n------+----------\n bob  | {}",
+    "Markdown": "| user | password |\n|---|---|\n| bob | {} |",
+    "YAML": "db:\n  password:\n    {}",
+    "a block of YAML": "password: >-\n  {}",
+    "two lines of YAML": "name: DB_PASSWORD\nvalue: {}",
+    "Redis": "requirepass {}",
+    "netrc": "machine x.example\n  login bob\n  password {}",
+    "a Dockerfile": "ENV API_TOKEN {}",
+    "vault": "Key    Value\n---    -----\npassword    {}",
+    "columns": "NAME   PASSWORD\nbob    {}",
+    "pgpass": "db.internal:5432:prod:app:{}",
+    "pgpass of anything": "*:*:*:*:{}",
+}
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+@pytest.mark.parametrize("what", OF_LINES)
+@requirement("bundle:redaction-recall")
+def test_a_value_is_masked_whatever_its_lines_are_shown_with(shown: str, what: str) -> None:
+    lines = OF_LINES[what].format(OPAQUE).splitlines()
+    text = "\n".join(SHOWN[shown].format(n=n, line=line) for n, line in enumerate(lines, 9))
+    first = "@@ -1,9 +1,9 @@ first:" if shown == "git diff" else "first"
+    assert _masked(f"{first}\n{text}\nlast\n") == f"{first}\n{text.replace(OPAQUE, '*' * len(OPAQUE))}\nlast\n"
+
+
+def test_numbers_of_lines_make_no_table_of_code() -> None:
+    code = ["def login(", "    user,", "    password", "):", "    return ask(user, password1=2)"]
+    text = "".join(f"{n:6d}\t{line}\n" for n, line in enumerate(code, 1))
+    assert _masked(text) == text
 
 
 SIGNS = "Xk9&uT!q2(zP7w"
@@ -926,6 +992,10 @@ def test_every_rule_of_the_set_is_used() -> None:
      "a  password\n" * 21_000, "\x1b[32ma\x1b[0mb " * 21_000, '["-a","bcdefgh"],' * 15_000, '{"a":"{\\"b\\":\\"c\\"}"},' * 11_000,
      "pwd " * 60_000 + "\n-- --\n", "a pwd\n-- ---\n" * 19_000, "  pwd" * 100 + "\n" + ("a" * 505 + "\n") * 490,
      "mysqladmin gh secret set -b " * 9_000, "echo a |" * 31_000, "zip -P 7z -p http -a " * 12_000, ":_authToken " * 20_000,
+     "'\"'\"'" * 50_000, " '\"'\"'a" * 35_000, " ''" * 80_000, " 'a''b" * 40_000, ' "a""b' * 40_000, " '\\''" * 50_000, "\\ " * 125_000,
+     " -p'a b'" * 30_000, " -p 'a\"b" * 30_000, "a:1:" * 60_000, "a/b:" * 60_000, "a-1-" * 60_000, "1\ta\n" * 60_000, "+a\n-b\n" * 40_000,
+     "@@ \n+a\n" * 35_000, "2026-01-01 a b: " * 15_000, "a | " * 60_000, "Private-Lines: 1\n" * 14_000, "\x1b" * 100_000 + "[m" * 75_000,
+     "a\x08" * 125_000, "\x1b(B" * 80_000, "a:22:b:c:" * 27_000, "a." * 125_000, "#" * 250_000, "# " * 125_000, " # a\n" * 50_000,
      "api key" * 35_000, "pass" + "*" * 250_000, "pass: " * 41_000, "password<b>" * 22_500, "pass: " + "aB" * 125_000, "a_" * 125_000,
      '1,"a""b=""c"\n' * 17_500, ',"""' * 62_500, ',"""a=""' * 31_000, "&amp;" * 50_000, "&quot;password&quot;: " * 11_000,
      "USER a\n" * 36_000, "USER a\nPASS " * 19_000, "password for " * 19_000, "password a:\n" * 20_000, "login(a, " * 28_000,
@@ -1035,7 +1105,7 @@ def test_what_is_packed_may_leave_as_it_is_to_the_byte(
     assert ([one.handle for one in done.places], done.packed) == ([plain.handle], (packed.handle,))
     imported(tmp_path / "other", written.getvalue())
     with closing(DirectoryStore(str(tmp_path / "other"))) as other:
-        outputs = {one.handle: one for one in other.outputs(other.find_session("s1"))}
+        outputs = {one.handle: one for one in other.outputs(other.open_session("s1"))}
         assert outputs[packed.handle].measure == packed.measure
         assert read_back(other, outputs[packed.handle]) == data
         assert b"hunter2" not in read_back(other, outputs[plain.handle])
@@ -1432,6 +1502,97 @@ def test_a_secret_is_masked_in_the_string_of_a_program(line: str, write: str) ->
 )  # fmt: skip
 def test_a_secret_is_masked_as_shells_write_it(text: str) -> None:
     assert "Zk8mQ2vLx9" not in _masked(text)
+
+
+ODD = (  # no quote and no blank of it ends it
+    "Zq8W'r3Lk9Tp2Vx", "Zq 8W' r3Lk9Tp2Vx", "'Zq8Wr3Lk9Tp2Vx", "q b'r3Lk9Tp2Vx", 'Zq8W"\'r3Lk9Tp2Vx', "Zq8W',r3Lk9Tp2Vx",
+    "it''r3Lk9Tp2Vx", "Zq8W r3Lk9Tp2Vx",
+)  # fmt: skip
+GIVEN: dict[str, tuple[str, ...]] = {
+    "a variable": ("export", "DB_PASSWORD={}"), "a variable before a command": ("PGPASSWORD={}", "psql", "db"),
+    "a declaration": ("declare", "-x", "DB_PASSWORD={}"), "a flag": ("tool", "--password", "{}"),
+    "a flag and its value": ("tool", "--password={}", "-u", "x"), "mysql": ("mysql", "-uapp", "-p{}", "db"),
+    "curl": ("curl", "-u", "admin:{}", "h"), "sshpass": ("sshpass", "-p", "{}", "ssh", "h"),
+}  # fmt: skip
+QUOTED: dict[str, Callable[[str], str]] = {
+    "by Python": shlex.quote,
+    "by hand": lambda word: "'" + word.replace("'", "'\\''") + "'",
+    "printf %q": lambda word: re.sub(r"([^\w@%+=:./-])", r"\\\1", word),
+}
+
+
+@pytest.mark.parametrize("value", ODD)
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("by", QUOTED)
+@pytest.mark.parametrize("within", ["word", "value"])
+@requirement("bundle:redaction-recall")
+def test_a_word_of_a_command_is_masked_with_its_quotes_and_blanks(value: str, given: str, by: str, within: str) -> None:
+    quoted = QUOTED[by]
+    if within == "word":
+        line = " ".join(quoted(word.format(value)) for word in GIVEN[given])
+    else:
+        line = " ".join(GIVEN[given]).format(quoted(value))
+    hidden = _masked(f"deploying\n{line}\nnext line of it\n")
+    assert "r3Lk9" not in hidden
+    assert "Zq8W" not in hidden
+    assert hidden.endswith("\nnext line of it\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["--password\\ Zk8mQ2vLx9TdWq4\\ db", "ssh h mysql\\ -uapp\\ -pZk8mQ2vLx9TdWq4\\ db", "ssh h curl\\ -u\\ a:Zk8mQ2vLx9TdWq4\\ h",
+     "bash -c export\\ DB_PASSWORD=Zk8mQ2vLx9TdWq4\\;\\ run", "sh -c 'mysql -uapp -p'\"'\"'Zk8mQ2vLx9TdWq4'\"'\"' db'"],
+)  # fmt: skip
+def test_a_secret_is_masked_in_a_command_that_is_one_word(line: str) -> None:
+    hidden = _masked(f"{line}\nnext line of it\n")
+    assert "Zk8mQ2" not in hidden
+    assert hidden.endswith("\nnext line of it\n")
+
+
+DOUBLED = (
+    "ALTER USER bob WITH PASSWORD '{}';", "CREATE USER a IDENTIFIED BY '{}';", "SET PASSWORD FOR a = '{}';",
+    "SET PASSWORD = PASSWORD('{}');", "UPDATE u SET password='{}' WHERE a=1;", "INSERT INTO u (n,password) VALUES ('a','{}');",
+    "CREATE LOGIN a WITH PASSWORD = N'{}';", "PRAGMA key='{}';", "password: '{}'", "{{user: bob, password: '{}', n: 1}}",
+    "- name: DB_PASSWORD\n  value: '{}'", "password:\n  '{}'", "passwords:\n  - '{}'", "kind: Secret\nstringData:\n  a: '{}'",
+    "$password = '{}'", "ConvertTo-SecureString '{}' -AsPlainText", "Server=x;Password='{}';User=b",
+    'var password = @"{}";', 'Dim password As String = "{}"', 'strPassword = "{}"', 'ALTER USER a IDENTIFIED BY "{}";',
+    'Server=x;Password="{}";User=b', 'user,password\nbob,"{}"',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", DOUBLED)
+@pytest.mark.parametrize(
+    "value", ["it's-r3Lk9Tp2Vx", "it's' r3Lk9Tp2Vx", "'r3Lk9Tp2Vx", "Zq8W',r3Lk9Tp2Vx", "r3Lk9Tp2Vx'"]
+)
+@requirement("bundle:redaction-recall")
+def test_a_quote_that_is_written_twice_does_not_end_a_value(form: str, value: str) -> None:
+    quote = "'" if "'{}'" in form else '"'
+    hidden = _masked(f"first\n{form.format(value.replace(chr(39), 2 * quote))}\nlast: line\n")
+    assert "r3Lk9" not in hidden
+    assert hidden.endswith("\nlast: line\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["password: \x1b(B\x1b[m{}", "\x1b[1mpassword\x1b(B\x1b[m: {}", "\x1b[1mDB_PASSWORD\x1b(B\x1b[m=\x1b(B{}\x1b(B\x1b[m", "password\x1b)0: {}",
+     "mysql \x1b(B\x1b[m-uapp -p\x1b(B{} db", "password: \x1b7{}\x1b8", "p\x08pa\x08as\x08ss\x08sw\x08wo\x08or\x08rd\x08d: {}",
+     "_\x08p_\x08a_\x08s_\x08s_\x08w_\x08o_\x08r_\x08d: {}"],
+)  # fmt: skip
+def test_what_a_terminal_is_told_is_no_part_of_a_name_or_a_value(text: str) -> None:
+    assert OPAQUE not in _masked(text.format(OPAQUE))
+    bold = "".join(f"{sign}\x08{sign}" for sign in OPAQUE)
+    assert _masked(f"password: {bold}\n") == f"password: {'*' * len(bold)}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["f('', '', password)", 'x = ["", "password", ""]', "don't use 'a' or 'b', it's all ''", '"""The password of a user."""\nx = ""',
+     "-- the password\n# of bob\n+ and ann\n- too", "    12\tpassword = config['x']", "echo 'the password' \"is \" here", "cp 'a b' -p 'c d' e",
+     "src/app.py:12:40:unused:variable2", "- it''s", "grep -p 'it'\"'\"'s' x", "10:22:error:conn:x123456",
+     "Private-Lines: 14 are too many for internationalization_of_it"],
+)  # fmt: skip
+def test_quotes_numbers_and_signs_around_nothing_secret_stay(text: str) -> None:
+    assert _masked(text).replace("config", "******") == text.replace("config", "******")
 
 
 COMMANDS = (

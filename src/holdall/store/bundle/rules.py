@@ -39,8 +39,10 @@ _AT_ONCE = 4096  # bytes that are looked at by all rules at once
 FOUND_BEFORE = "Found elsewhere"
 _VARIABLE = "a variable"
 
-_KEY = lazy_pattern(rb"-----BEGIN (?:[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----")
-_KEY_END = b"-----END"
+_KEY = lazy_pattern(
+    rb"-----BEGIN (?:[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----|Private-Lines: ?[0-9]{1,4}+"
+)
+_KEY_END = lazy_pattern(rb"-----END|Private-(?:MAC|Hash)")
 _LONGEST_BEFORE = 1024  # on its line
 _LONGEST_KEY = 64 * 1024  # with what stands before its lines
 _KEY_HEADERS = 8  # lines of it that say how it is encrypted, or nothing
@@ -49,14 +51,46 @@ _KEY_PARTS = lazy_pattern(  # lines that follow each other with nothing between;
     rb"\\+[nrt]|(%b{16,}+(?:%b++(?:%b{16,}+|%b++(?=%b*+(?:-----END|=|\Z))))*+)" % (_SIGN, _BREAK, _SIGN, _SIGN, _BREAK)
 )
 _SHORT_KEY_PART = lazy_pattern(rb"\\+[nrt]|([A-Za-z0-9+/=]{4,}+)")
-_COLOUR = lazy_pattern(rb"\x1b\[[0-9;:?]*+[ -/]*+[@-~]")
+# Colours, sets of signs and other modes of a terminal; a sign that is written twice is bold.
+_COLOUR = lazy_pattern(rb"\x1b(?:\[[0-9;:?]*+[ -/]*+[@-~]|[ -/][0-~]|[=>78cMNO])|_\x08|([ -~])\x08\1")
 _IN_MARKUP = lazy_pattern(rb"(?i)&(?:quot|apos|lt|gt|amp|nbsp|#0{0,5}(?:34|39|38|60|62|x2[267]|x3[ce]));")
 # What a line break, a tab and a quote are in a string of a program or of a shell, and where a shell's line goes on.
-_IN_STRINGS = lazy_pattern(rb"\\++([nrt])|\\\r?(\n)|'\\++''")
+_IN_STRINGS = lazy_pattern(rb"\\++([nrt])|\\\r?\n|(?<!\\)\\ |'\\++''|'\"'\"'")
 # What is between the words of a command, where they are a list of a program or of YAML, or end with a NUL each; and the
 # quote of a flag. Only where there is one is a command looked for.
 _BETWEEN_WORDS = lazy_pattern(rb"['\"](?:,\s{0,8}|\s{1,8})['\"]|\n[ \t]*+-[ \t]++|\x00|(?<=[\s\[(])['\"](?=-)")
 _QUOTED_FLAG = lazy_pattern(rb"['\"](?:,\s{0,8}|\s{1,8})['\"]-|\n[ \t]*+-[ \t]++['\"]?-|\x00-|[\s\[(]['\"]-")
+# A word of a command that has something in quotes, or behind a backslash; and its pieces. Few, or a line of beginnings
+# of them is read once for each.
+_IN_APOSTROPHES = rb"'(?:[^'\n]++|'\"'\"'|'\\''){0,50}+'"
+_IN_QUOTES = rb"\"(?![\s:,}\]])(?:[^\"\\\n]++|\\.){0,50}+\""
+_PLAIN_PIECE = rb"[\w.:=@%%/+~^!*?#$-]"
+_SHELL_WORD = lazy_pattern(
+    rb"(?<!\S)%b*+(?:(?:%b|%b|\\[^\n])%b*+){1,50}+(?=[\s;|&)]|\Z)"
+    % (_PLAIN_PIECE, _IN_APOSTROPHES, _IN_QUOTES, _PLAIN_PIECE)
+)
+_SHELL_PIECE = lazy_pattern(rb"\$?(%b)|\$?(%b)|(\\.)" % (_IN_APOSTROPHES, _IN_QUOTES))
+_NO_SIGN_OF_A_WORD = lazy_pattern(rb"'\"'\"'|'\\''|\\.|[\s\"']")
+# A string in which a quote is written as two, or as a shell writes it.
+_DOUBLED_INSIDE = lazy_pattern(
+    rb"(?<![\w'\"\\])[a-zA-Z]{0,2}'((?:[^'\n]++|''|'\"'\"'|'\\''){0,50}+)'(?!')"
+    rb"|(?<![\w'\"\\])@?\"((?!\"\"[^\"\n]*+\"\"\")(?:[^\"\\\n]++|\"\"|\\(?!\")){0,50}+)\"(?!\")"
+)
+_QUOTE_INSIDE = lazy_pattern(rb"''|'\"'\"'|'\\''")
+_BETWEEN_STRINGS = lazy_pattern(rb"\"\s*+[:,]\s*+[\"{\[]|\"\s*+[}\]]")  # of JSON, each of which is looked at for itself
+# What stands before lines where they are shown: a time, a file, a number, a name, the sign of a diff or of a comment.
+_TIME = (
+    rb"(?:[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}"
+    rb"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,]{8,18}(?:Z|[+-][0-9:]{4,6})?+)?+)"
+    rb" (?:[\w.-]{1,60} [\w./-]{1,60}(?:\[[0-9]{1,9}\])?: )?"
+)
+_FILE = rb"[\w./@+~-]{1,200}[:-][0-9]{1,7}[:-]|[\w.@+~-]{0,100}/[\w./@+~-]{1,200}:(?!//)"
+_SHOWN_BEFORE = (
+    rb"(?m)^(?:%b|%b)?+(?:[ \t]*+[0-9]{1,7}(?:[:\t]|\xe2\x86\x92))?+(?:[\w.-]{1,60} {1,40}\| (?:%b)?+)?+"
+    rb"(?:%%b|[ \t]*+(?:\* |(?:[>;]|#++|//++) ?))?+"
+) % (_TIME, _FILE, _TIME)
+# The sign of a list is none of a diff.
+_MARGIN, _MARGIN_OF_DIFF = lazy_pattern(_SHOWN_BEFORE % rb"\+|-(?! \S)"), lazy_pattern(_SHOWN_BEFORE % rb"[-+ ]")
 _TAG = lazy_pattern(rb"(?i)<(?:(t[dh])\b|(/?t(?:r|able))\b|[/a-z])[^<>]{0,400}+>\s*+")
 _QUOTED_CELL = lazy_pattern(rb'(?m)(?:^|[,;\t|])"((?:[^"]++|"")*+)"(?=[,;\t|\r\n]|\Z)')
 _DOUBLED, _DOUBLED_VALUE = lazy_pattern(rb'""'), lazy_pattern(rb'[:=]\s*+""[^"]')
@@ -93,7 +127,7 @@ _LONGEST_HEADER, _LONGEST_ROW, _SHORTEST_CELL = 4096, 64 * 1024, 3
 # list or of a comment, a word that says that a variable comes.
 _BEFORE_NAME = lazy_pattern(
     rb"(?:[\w./@+-]{1,200}[:-][0-9]{1,7}[:-])?[ \t]*+(?:[0-9]{1,7}[:\t])?[ \t]*+[-+<>#;]{0,2}[ \t]*+"
-    rb"(?:(?:export|set|declare|local|ENV|ARG)[ \t]++|Environment=)?"
+    rb"(?:(?:export|set|declare|typeset|readonly|local|ENV|ARG)[ \t]++(?:-[a-zA-Z]++[ \t]++)?|Environment=)?"
 )
 _OF_A_NAME = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _LONGEST_LINE, _SHORTEST_BARE = 512, 6
@@ -113,7 +147,6 @@ _CODE_OR_WORDS = lazy_pattern(
 )
 _IN_FLAG, _IN_COMMAND = "Password in a flag", "Password in a command"
 _OWN: tuple[tuple[str, str], ...] = (
-    ("Private Key", r"Private-Lines: ?[0-9]+((?:(?:\\[rn]|\s)+[A-Za-z0-9+/=]{20,})+)"),
     ("Private Key", r"AGE-SECRET-KEY-1[0-9A-Z]{50,60}"),
     ("JSON Web Token", r"eyJ[A-Za-z0-9_=-]{8,}\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_.+/=-]*)?"),
     (  # up to the last @ before the host, as programs read it
@@ -193,6 +226,8 @@ _OWN: tuple[tuple[str, str], ...] = (
         (
             r"(?i)\b(?:identified\s+(?:with\s+\S{1,60}\s+)?(?:by|as)|password)\s+'([^'\n]{3,})'"
             r"|\bset\s+password(?:\s+for\s+\S{1,100})?\s*=\s*(?:password\s*\(\s*)?'([^'\n]{3,})'"
+            r"|\buser\s+\S{1,100}\s+identified\s+by\s+\"([^\"\n]{3,})\""
+            r"|\bpragma\s+(?:re|hex)?key\s*=\s*'([^'\n]{3,})'"
         ),
     ),
     (_IN_FLAG, r"--from-literal[= ][\"']?[\w.-]+=([^\s\"']{3,})"),
@@ -359,6 +394,7 @@ _COMMANDS: tuple[str, ...] = (
     r"(?i:\bnet\s+user)\s+[^\s/]\S*\s+([^\s/*][^\s]{2,})",
 )
 _SEPARATORS = (b"\n", b"|", b";", b"&")
+_OF_PGPASS = r"(?:[\w.-]*[a-zA-Z][\w.-]*|[0-9.]{7,15}|\*):(?:[0-9]{2,5}|\*):[a-zA-Z*][\w.-]*:[\w.@*-]+"
 # These are words of any sentence: what they find counts only if it is no word itself.
 _IN_SENTENCES: tuple[tuple[str, str], ...] = (
     (
@@ -373,7 +409,10 @@ _IN_SENTENCES: tuple[tuple[str, str], ...] = (
     ("Docker Login", r"\"auth\\*\"\s*:\s*\\*\"([A-Za-z0-9+/]{8,}={0,2})"),
     ("Password of a network", r"(?i)\b(?:wpa_?)?psk[\"']?\s*[=:]\s*[\"']?([^\s\"'<>,;]{8,64})"),
     ("Password in XML", r"(?i)<(?:\w{1,20}:)?(?:pass|pwd)(?:\s[^<>]{0,80})?>\s*([^<\s]{6,})\s*</"),
-    ("Password in pgpass", r"^[\w.*-]+:(?:[0-9]{2,5}|\*):[a-zA-Z*][\w-]*:[\w-]+:(\S{6,})\r?$"),
+    (  # behind a file and the line in it, too, which may look like a host and its port
+        "Password in pgpass",
+        rf"^[\s:|>+#;-]{{0,8}}{_OF_PGPASS}:(\S{{6,}})\r?$|[\s:|>+#;-]{_OF_PGPASS}:([^\s\"']{{6,}})\r?$",
+    ),
 )
 # So are these names of much else: a stage, a test that passed, a column. What they find counts if nobody wrote it.
 _KEYS_OF = (
@@ -519,7 +558,7 @@ class Rules:
         cell = r"</t[dh]>\s*<td[^<>]{0,200}>"
         # Beside a name that may be one of something else, so what is a word is none: cells, declarations with a type,
         # arguments, attributes.
-        kind_of_value = r"(?:[ \t]*:)?[ \t]*[A-Za-z_][\w.<>\[\]|*&?]{0,40}[ \t]*=[ \t]*[\"'`]"
+        kind_of_value = r"(?:[ \t]*:|[ \t]+As)?[ \t]*[A-Za-z_][\w.<>\[\]|*&?]{0,40}[ \t]*=[ \t]*[\"'`]"
         beside = (
             rf"(?i)<t[dh][^<>]{{0,200}}>\s*{near}\s*{cell}\s*([^<\s][^<]{{2,}}?)\s*</td>",
             rf"(?i)(?:{words})\w{{0,40}}{kind_of_value}([^\"'`\n]{{3,}})[\"'`]",
@@ -589,7 +628,10 @@ class Rules:
         self._rules.append(
             _Rule(
                 _VARIABLE,
-                _compiled(rf"^[ \t]*(?:export[ \t]+)?[A-Z0-9_]*(?:{named})[A-Z0-9_]*=([^\s\"'`][^\n]{{2,}})$"),
+                _compiled(
+                    r"^[ \t]*(?:(?:export|declare|typeset)[ \t]+(?:-[a-z]+[ \t]+)?)?"
+                    rf"[A-Z0-9_]*(?:{named})[A-Z0-9_]*=([^\s\"'`][^\n]{{2,}})$"
+                ),
                 is_ours=True,
             )
         )
@@ -606,19 +648,31 @@ class Rules:
     def find(self, data: bytes) -> list[Finding]:
         """In any order; they may overlap."""
         if _COLOUR.search(data):
-            return _reread(data, [(*one.span(), b"") for one in _COLOUR.finditer(data)], self.find)
+            return _reread(
+                data, [(*one.span(), one[1] or b"") for one in _COLOUR.finditer(data)], self._without_colours
+            )
+        return self._without_colours(data)
+
+    def _without_colours(self, data: bytes) -> list[Finding]:
         narrow = _narrow(data)
         wide = [(2 * start, 2 * end, kind) for start, end, kind in self._of_bytes(narrow, self.find)] if narrow else []
-        found = [*_whole_characters(data, self._of_bytes(data, self.find)), *wide]
+        found = [*_whole_characters(data, self._of_bytes(data, self.find)), *wide, *self._in_words(data)]
+        found += self._otherwise(data)
+        if margins := _margins(data):
+            found += _reread(data, margins, lambda lines: [*self._as_it_is(lines), *self._in_words(lines)])
+        return found
+
+    def _otherwise(self, data: bytes) -> list[Finding]:
+        """What is found only where markup, strings and cells are read as what they stand for."""
+        found: list[Finding] = []
         if b"&" in data and (escapes := [(*one.span(), _unescaped(one[0])) for one in _IN_MARKUP.finditer(data)]):
             found += _reread(data, escapes, self._as_it_is)
-        if b"\\" in data and (escapes := [(*one.span(), _of_string(one)) for one in _IN_STRINGS.finditer(data)]):
+        if escapes := [(*one.span(), _of_string(one)) for one in _IN_STRINGS.finditer(data)]:
             found += _reread(data, escapes, self._as_it_is)
-        if _QUOTED_FLAG.search(data):
-            words = [(*one.span(), b"" if one[0] in (b"'", b'"') else b" ") for one in _BETWEEN_WORDS.finditer(data)]
-            found += _reread(data, words, self._in_commands)
         if b'""' in data and _DOUBLED_VALUE.search(data) and (cells := _quoted_cells(data)):
             found += _reread(data, cells, self._as_it_is)
+        if signs := _near(data, _quotes_inside(data)):
+            found += _reread(data, signs, self._as_it_is)
         if b"<t" in data and any(_spans(self._cells, data)):
             found += _reread(data, _cells(data), self._in_columns)
         return found
@@ -626,6 +680,16 @@ class Rules:
     def _as_it_is(self, data: bytes) -> list[Finding]:
         """What was read otherwise once is not again: else each string in a string would be looked at twice as often."""
         return [*_whole_characters(data, self._of_bytes(data, self._as_it_is))]
+
+    def _in_words(self, data: bytes) -> list[Finding]:
+        """What is given to a command whose words are a list, or have quotes around."""
+        found: list[Finding] = []
+        if _QUOTED_FLAG.search(data):
+            words = [(*one.span(), b"" if one[0] in (b"'", b'"') else b" ") for one in _BETWEEN_WORDS.finditer(data)]
+            found += _reread(data, words, self._in_commands)
+        if words := _near(data, _shell_words(data)):
+            found += _reread(data, words, self._in_commands)
+        return found
 
     def _in_commands(self, data: bytes) -> list[Finding]:
         """What is given to a command, where its words were read as one line."""
@@ -729,6 +793,8 @@ class Rules:
             secret = [index for index, name in enumerate(names) if self._is_column(name)]
             at = end + 1
             is_alone = sum(map(bool, names)) < 2  # of code, rather than of a table
+            if names and names[0].isdigit():  # it is the number of a line: without it the line is looked at once more
+                continue
             if is_doubtful and not all(_ONE_NAME.fullmatch(name) for name in (header[:1], *names)):
                 continue
             if secret and all(_COLUMN_NAME.fullmatch(name) for name in names):
@@ -886,7 +952,64 @@ def _unescaped(escape: bytes) -> bytes:
 
 
 def _of_string(escape: re.Match[bytes]) -> bytes:
-    return {b"n": b"\n", b"r": b"\r", b"t": b"\t"}[escape[1]] if escape[1] else b" " if escape[2] else b"'"
+    if escape[1]:
+        return {b"n": b"\n", b"r": b"\r", b"t": b"\t"}[escape[1]]
+    return b"'" if escape[0][:1] == b"'" else b" "
+
+
+def _quotes_inside(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Each quote that is a sign of a string in such quotes."""
+    if b"''" in data or b'""' in data or b"'\"'\"'" in data:
+        for string in _DOUBLED_INSIDE.finditer(data):
+            signs, no_string = (_QUOTE_INSIDE, _BETWEEN_STRINGS) if string[2] is None else (_DOUBLED, _DOUBLED_VALUE)
+            span = string.span(string.lastindex or 0)
+            if not no_string.search(data, *span):  # JSON, or JSON in a cell of CSV
+                yield from ((*one.span(), b"_") for one in signs.finditer(data, *span))
+
+
+def _shell_words(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Words as a command gets them, without the quotes around, on lines where one has a blank or a quote inside."""
+    signs: list[tuple[int, int, bytes]] = []
+    end, is_odd = 0, False  # of the line
+    for word in _SHELL_WORD.finditer(data) if b"-" in data else ():
+        if word.start() >= end:
+            yield from signs if is_odd else ()
+            signs, is_odd = [], False
+            end = data.find(b"\n", word.end()) + 1 or len(data)
+        if _BETWEEN_STRINGS.search(data, *word.span()):
+            continue
+        for piece in _SHELL_PIECE.finditer(data, *word.span()):
+            start, close = piece.span(piece.lastindex or 0)
+            if piece[3]:
+                inside = [(start, close, b"_")]
+                signs += inside
+            else:
+                inside = [(*one.span(), b"_") for one in _NO_SIGN_OF_A_WORD.finditer(data, start + 1, close - 1)]
+                signs += [(piece.start(), start + 1, b""), *inside, (close - 1, close, b"")]
+            is_odd |= bool(inside)
+    yield from signs if is_odd else ()
+
+
+def _near(
+    data: bytes, signs: Iterable[tuple[int, int, bytes]], before: int = _LONGEST_BEFORE
+) -> list[tuple[int, int, bytes]]:
+    """`signs` in order, and barriers in place of the lines that are not near to one: most of a text has none."""
+    parts: list[tuple[int, int, bytes]] = []
+    end = 0  # of the line of the last
+    for sign in signs:
+        if sign[0] >= end:
+            begin = data.rfind(b"\n", end, max(end, sign[0] - before)) + 1 or end
+            if data[end:begin].strip():
+                parts.append((end, begin, BARRIER))
+            end = data.find(b"\n", sign[1]) + 1 or len(data)
+        parts.append(sign)
+    return [*parts, (end, len(data), BARRIER)] if parts and end < len(data) else parts
+
+
+def _margins(data: bytes) -> list[tuple[int, int, bytes]]:
+    """What stands before lines."""
+    pattern = _MARGIN_OF_DIFF if b"\n@@ " in data else _MARGIN
+    return _near(data, ((*one.span(), b"") for one in pattern.finditer(data) if one[0]), before=0)
 
 
 def _quoted_cells(data: bytes) -> list[tuple[int, int, bytes]]:
@@ -998,9 +1121,8 @@ def _private_keys(data: bytes) -> Iterator[Finding]:
         barrier = data.find(BARRIER, start, limit)
         if barrier >= 0 and data[start:barrier].strip():  # else each of its lines is a string
             limit = barrier
-        end = data.find(_KEY_END, start, limit)
-        if end < 0:
-            end = _end_of_lines(data, start, limit)
+        ending = _KEY_END.search(data, start, limit)
+        end = ending.start() if ending else _end_of_lines(data, start, limit)
         at = start
         for part in _KEY_PARTS.finditer(data, start, end):
             if part[1] and part[1] not in before:
@@ -1227,20 +1349,12 @@ def _closes(data: bytes, start: int, end: int) -> bool:
     return (data.count(b'"', begin, start) - data.count(b'\\"', begin, start)) % 2 == 1
 
 
-_QUOTE_INSIDE = lazy_pattern(rb"''(?=[^\s'\",;:)\]}])|'\"'\"'")
-
-
 def _closing(data: bytes, start: int, opener: bytes) -> int:
     """Where a value ends that begins after `opener`: a quote with as many backslashes before it as that has."""
     quote, escapes = opener[-1:], len(opener) - 1
     limit = min(len(data), start + _LONGEST_VALUE)
-    after = start  # what a single quote that is written in its string takes: YAML and SQL double it, a shell goes out
     for found in _CLOSING.finditer(data, start, limit):
-        if found[2] == quote and len(found[1]) <= escapes and found.start() >= after:
-            inner = _QUOTE_INSIDE.match(data, found.end(2) - 1) if opener == b"'" and found.start() > start else None
-            if inner:
-                after = inner.end()
-                continue
+        if found[2] == quote and len(found[1]) <= escapes:
             barrier = data.find(BARRIER, start, found.start())
             return barrier if barrier >= 0 else found.start()
     newline = data.find(b"\n", start, limit)
