@@ -15,6 +15,7 @@ from holdall.store.bundle.redact import Redactor, Values, usual_rules
 from holdall.text.secrets import HERE_ONLY
 from holdall.values.bundles import Bundle, BundledSession
 from holdall.values.outputs import Facts, Measure, Origin
+from tests.requirements import requirement
 
 SECRET = "Zq7vT9mX4kLp2wRb8sYd"
 ID = "22222222-2222-4222-8222-222222222222"
@@ -126,11 +127,13 @@ def test_a_value_is_looked_for_as_others_spell_it() -> None:
             'p\\"s/w&amp;d \\u00e99',
             'p\\"s/w&d \\u00e99',
             'p\\"s/w&d é9',
+            'p\\"s/w\\&d\\ é9',
             'p\\"s\\/w&d \\u00e99',
             'p\\"s\\/w&d é9',
             "p\\&quot;s/w&amp;d \\u00e99",
             'p\\\\"s/w&d \\\\u00e99',
             'p\\\\\\"s/w&d \\\\u00e99',
+            'p\\\\\\"s/w\\&d\\ \\\\u00e99',
             'p\\\\\\"s\\/w&d \\\\u00e99',
             'p\\\\\\\\\\\\\\"s/w&d \\\\\\\\u00e99',
             "wInMvdyZkIMOpO",
@@ -245,3 +248,18 @@ def test_a_value_with_quotes_is_masked_as_csv_sql_a_shell_and_markup_spell_it(sp
     redactor.learn_json(json.dumps({"password": "it's\"S3cr&t9xQ"}).encode())
     redactor.learned([])
     assert b"S3cr" not in b"".join(redactor.stream([f"INFO trying {spelled} now\n".encode()], "f", "h"))
+
+
+@requirement("bundle:redaction-everywhere")
+@pytest.mark.parametrize(
+    "line",
+    ["tool --password 'it'\"'\"'s&S3cr t9xQ'", "tool --password it\\'s\\&S3cr\\ t9xQ", "ALTER USER a WITH PASSWORD 'it''s&S3cr t9xQ';",
+     "sh -c 'x' --password 'it'\\''s&S3cr t9xQ'"],
+)  # fmt: skip
+def test_a_value_that_was_found_in_quotes_is_masked_as_it_reads(line: str) -> None:
+    redactor = Redactor(usual_rules())
+    for _ in redactor.learn([line.encode()]):
+        pass
+    redactor.learned([])
+    for spelled in ("it's&S3cr t9xQ", "it''s&S3cr t9xQ", "it\\'s\\&S3cr\\ t9xQ"):
+        assert b"S3cr" not in b"".join(redactor.stream([f"INFO trying {spelled} now\n".encode()], "f", "h"))

@@ -8,6 +8,7 @@ secret after the export.
 """
 
 import base64
+import contextlib
 import html
 import importlib
 import json
@@ -40,6 +41,8 @@ _OUR_WORDS = frozenset(
     one.encode() for one in ("assistant", *EVENT_KINDS, *get_args(State), *get_args(Strategy)) if len(one) >= _SHORTEST
 )
 _ESCAPE = lazy_pattern(rb"%[0-9A-F]{2}")
+# A sign in a string of a shell, of SQL, of YAML and others.
+_QUOTED_SIGN, _NO_WORD_OF_SHELL = lazy_pattern(rb"'\"'\"'|'\\''|''|\"\"|\\(\W)"), lazy_pattern(r"[^\w@%+=:,./-]")
 _HASH = lazy_pattern(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
@@ -126,17 +129,18 @@ def _written(value: bytes) -> Iterator[bytes]:
         yield _ESCAPE.sub(lambda found: found[0].lower(), in_address)
     in_markup = [html.escape(text, quote=quotes) for quotes in (True, False)]
     in_code = [text.replace('"', '""'), text.replace("'", "''"), text.replace("'", "\\'"), repr(text)[1:-1]]
-    in_code += [text.replace("'", "'\"'\"'"), json.dumps(json.dumps(text)[1:-1])[1:-1]]
+    in_code += [text.replace("'", "'\"'\"'"), text.replace("'", "'\\''"), _NO_WORD_OF_SHELL.sub(r"\\\g<0>", text)]
+    in_code.append(json.dumps(json.dumps(text)[1:-1])[1:-1])
     others = [in_markup[0].replace("&#x27;", one) for one in ("&#39;", "&apos;")] if "'" in text else []
     yield from (one.encode("utf-8", "replace") for one in (*in_markup, *others, *in_code))
 
 
 def _unescaped(value: bytes) -> bytes:
-    """A value that was found in JSON, as it reads."""
-    try:
-        return str(json.loads(b'"' + value + b'"')).encode("utf-8", "replace")
-    except ValueError:
-        return value
+    """A value that was found in JSON, or else in a shell or a statement, as it reads."""
+    with contextlib.suppress(ValueError):
+        if (read := str(json.loads(b'"' + value + b'"')).encode("utf-8", "replace")) != value:
+            return read
+    return _QUOTED_SIGN.sub(lambda sign: sign[1] or sign[0][:1], value)
 
 
 def usual_rules() -> Rules:
