@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backports import zstd  # pyright: ignore[reportMissingTypeStubs]
 
 from holdall import Inline, Kept
 from holdall.bag.holdall import Holdall
+from holdall.store.bundle.stream import zstd
 from holdall.store.deadline import of_seconds, within
 from holdall.store.members import open_member
 from holdall.store.open_outputs import Readers

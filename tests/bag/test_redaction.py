@@ -496,9 +496,9 @@ class Login(NamedTuple):
 
 
 def test_named_tuples_rows_and_queues_are_looked_through() -> None:
-    rows = sqlite3.connect(":memory:")
-    rows.row_factory = sqlite3.Row
-    row = rows.execute("select 'bob' as user, 'Zk93hfQm27xPwLr8' as password").fetchone()
+    with contextlib.closing(sqlite3.connect(":memory:")) as rows:
+        rows.row_factory = sqlite3.Row
+        row = rows.execute("select 'bob' as user, 'Zk93hfQm27xPwLr8' as password").fetchone()
     login = Login("bob", "Zk93hfQm27xPwLr8")
     for value in (login, [login], {"creds": login}, (login, 1), deque([("password", "Zk93hfQm27xPwLr8")]), row):
         masked = Redaction().masked(value)

@@ -1,5 +1,6 @@
 """Metrics, dumps of databases and minified scripts: their parts with exact counts, and what only looks like them."""
 
+import contextlib
 import random
 import sqlite3
 
@@ -55,7 +56,7 @@ def test_the_counts_of_metrics_are_exact(codes: int, handlers: int) -> None:
 
 
 def dump(users: int, orders: int) -> str:
-    with sqlite3.connect(":memory:") as base:
+    with contextlib.closing(sqlite3.connect(":memory:")) as base:
         base.execute("create table users(id integer primary key, name varchar(40), mail text, check (id > 0))")
         base.execute('create table "orders"(id integer, user_id int, total decimal(9, 2), note text)')
         base.executemany("insert into users values(?, ?, ?)", [(n + 1, f"n{n}", "a@b.c") for n in range(users)])

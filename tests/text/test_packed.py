@@ -14,7 +14,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from backports import zstd  # pyright: ignore[reportMissingTypeStubs]
 
 from holdall.formats import packed
 from holdall.formats.packed import (
@@ -28,6 +27,7 @@ from holdall.formats.packed import (
     stream_of,
 )
 from holdall.formats.registry import kind_of
+from holdall.store.bundle.stream import zstd  # that of the language, or of the package
 from holdall.values.errors import BadMember, MissingExtra
 from tests.packed import LOG, entry, reading, tarred, zipped
 from tests.requirements import requirement
