@@ -945,7 +945,7 @@ def _check_table(node: dict[str, Any], kind: str, scope: frozenset[str], tables:
         name = str(cast("dict[str, Any]", node.get("function") or {}).get("function_name", ""))
         if name.casefold() not in TABLE_FUNCTIONS:
             raise NotOneSelect(f"the function {foreign(name)} is not available in FROM; the table is t")
-    elif kind == "BASE_TABLE":
+    elif kind == "BASE_TABLE" or node.get("show_type") == "SHOW":
         place = (str(node.get("catalog_name", "")).casefold(), str(node.get("schema_name", "")).casefold())
         is_own = name.casefold() in map(str.casefold, tables) and place in _OWN
         if not is_own and not (name.casefold() in scope and place in (("", ""), ("", "recurring"))):
@@ -955,7 +955,7 @@ def _check_table(node: dict[str, Any], kind: str, scope: frozenset[str], tables:
                 else f"the tables are {', '.join(map(foreign, foreign_names(tables)))}"
             )
             raise NoSuchTable(f"there is no table {foreign(name)} here; {known}")
-    elif kind not in _READING_TABLES or node.get("show_type") == "SHOW_SPECIAL":
+    elif kind not in _READING_TABLES or (kind == "SHOW_REF" and not node.get("query")):  # SHOW of the catalog
         raise NotOneSelect(f"{_ONLY}; a part of this is {kind}")
 
 
