@@ -127,6 +127,11 @@ def test_whole_values_are_there_for_whoever_names_them(ask: Ask) -> None:
     ]
 
 
+def test_rows_without_names_are_texts_wherever_they_are(ask: Ask) -> None:
+    sql = "select row(1, date '2020-01-01'), {'a': (1, 2)}, [('x', 'y')], map {'k': (1, 2)} from t"
+    assert rows(ask(b'[{"a":1}]', sql)) == [["(1, 2020-01-01)", {"a": "(1, 2)"}, ["(x, y)"], {"k": "(1, 2)"}]]
+
+
 def test_names_that_differ_only_in_case_become_two_columns(ask: Ask) -> None:
     table = ask(b'[{"a": 1, "A": 2}, {"a": 3, "A": 4}]', "select * from t")
     assert rows(table) == [[1, 2], [3, 4]]
@@ -963,8 +968,8 @@ def test_long_whole_numbers_inside_of_others_are_told_apart_or_noted(ask: Ask) -
     assert (rows(table), table.notes) == ([[one, one] for one in LONG], ())
     mixed = json.dumps([{"o": {"x": one}, "l": [one]} for one in [*LONG, 1.5]]).encode()
     assert ask(mixed, "select count(distinct o.x) from t").notes == (note.format("o, l"),)
-    values = json.dumps(LONG).encode()
-    assert rows(ask(values, "select value from t")) == [[one] for one in LONG]
+    values = json.dumps([*LONG, None]).encode()
+    assert rows(ask(values, "select value from t")) == [[one] for one in [*LONG, None]]
     assert ask(values[:-1] + b", 1.5]", "select value from t").notes == (note.format("value"),)
     assert ask(b'[{"a":9007199254740993},{"a":1.5}]', "select a from t").notes == (note.format("a"),)
     assert ask(b'[{"a":9007199254740992},{"a":0.12345678901234567}]', "select a from t").notes == ()

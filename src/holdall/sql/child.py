@@ -664,14 +664,17 @@ def _numbers(duck: Any, shape: Shape, known: Known, notes: list[str]) -> str:
     if key not in known:
         text = f"{VALUE}::varchar"
         number = f"coalesce(regexp_full_match({text}, '-?(?:\\d.*|Infinity)|NaN|null'), true)"
-        asked = f"select bool_and({number}), bool_or({_is_rounded(text)}) from {values}"  # noqa: S608 - our own parts
-        are_numbers, some_rounded = duck.execute(asked).fetchone()
-        known[key] = [("rounded" if some_rounded else "", "DOUBLE")] if are_numbers else []
+        tests = f"bool_or({_is_rounded(text)}), bool_or({text} <> 'null' and {_is_broken(text)})"
+        asked = f"select bool_and({number}), {tests} from {values}"  # noqa: S608 - our own parts
+        are_numbers, some_rounded, some_broken = duck.execute(asked).fetchone()
+        kind = "HUGEINT" if some_rounded and not some_broken else "DOUBLE"
+        known[key] = [("rounded" if some_rounded else "", kind)] if are_numbers else []
     if not known[key]:
         return _one_column(shape)
-    if known[key][0][0]:
+    rounded, kind = known[key][0]
+    if rounded and kind == "DOUBLE":
         notes.append(_rounded_note([VALUE]))
-    return f"select nullif({VALUE}::varchar, 'null')::double as {VALUE} from {values}"  # noqa: S608 - our own parts
+    return f"select nullif({VALUE}::varchar, 'null')::{kind} as {VALUE} from {values}"  # noqa: S608 - our own parts
 
 
 def _members(shape: Shape) -> str:
@@ -1415,7 +1418,9 @@ class Query:
     def _used(self) -> Collection[str] | None:
         """The columns of JSON whose values the answer depends on, as DuckDB plans it; None for all of them."""
         told = self._duck.execute(f"explain (format json) {self._statement}").fetchone()[1]
-        operators, names, most = list[str](), set[str](), self._max_rows
+        # DuckDB 1 does not tell in its plan what the limit of UNNEST is.
+        most = min((most for most in (self._max_rows, self.limits[1]) if most is not None), default=None)
+        operators, names = list[str](), set[str]()
         waiting: list[Any] = json.loads(told)
         while waiting:
             node = waiting.pop()

@@ -35,6 +35,8 @@ _ADVICE = lazy_pattern(
     r"|Column .* is being|  file = |Original Line|\tCandidate functions).*",
     re.DOTALL,
 )
+# What DuckDB 1 puts before a fault in rows that are not the first.
+_LATE = "Invalid Input Error: Attempting to execute an unsuccessful or closed pending query result\nError: "
 _MACHINE = lazy_pattern(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s"',)]*["']?""")
 _MISSING = lazy_pattern(r"""Referenced (?:column|table) "(.+?)" not found|Could not find key "(.+?)" in struct""")
 _OPENING = lazy_pattern(r"(?<!\w)[\"']")
@@ -124,6 +126,7 @@ def in_few_words(name: str, message: str, path: str, *, names: Sequence[str] = (
     """
     if name == "PermissionException":
         return "the SQL may read t and nothing else: no other file, no network, no extension, no setting"
+    message = message.removeprefix(_LATE)
     message = message if len(message) <= _LONGEST_READ else _without_open_quote(message[:_LONGEST_READ])
     message = _MACHINE.sub("the output", _ADVICE.sub("", message).replace(path, "the output")).strip()
     if place := _PLACE.match(message):  # DuckDB counts the values, not empty lines, and the faulty one as two
@@ -207,7 +210,7 @@ def first_rows(
     """
     described = _described(duck, statement)
     found = Rows([row[0] for row in described], [_shown_type(row[1]) for row in described])
-    kinds = [duck.dtype(row[1]) for row in described]
+    kinds = _kinds(duck, statement, [row[1] for row in described])
     reads = [None if _is_json(kind) else _read(kind) for kind in kinds]
     duck.execute(_castable(statement, kinds))
     if max_rows is None:
@@ -250,7 +253,7 @@ def _read(kind: Any) -> Read | None:
         one = _read(kind.children[0][1])
         return None if one is None else lambda values: values and [one(value) for value in values]
     if kind.id == "struct":
-        members = {name: read for name, kind in kind.children if (read := _read(kind)) is not None}
+        members = {name: read for name, kind in kind.children if name and (read := _read(kind)) is not None}
         return (
             (lambda value: value and {**value, **{name: read(value[name]) for name, read in members.items()}})
             if (members)
@@ -306,6 +309,17 @@ def _described(duck: Any, statement: str) -> list[tuple[Any, ...]]:
         return duck.execute(f"describe from (\n{statement}\n)").fetchall()
 
 
+def _kinds(duck: Any, statement: str, types: Sequence[str]) -> list[Any]:
+    """DuckDB's own objects for them."""
+    try:
+        return [duck.dtype(one) for one in types]
+    except Exception as fault:
+        if type(fault).__name__ != "InvalidInputException":
+            raise
+        # DuckDB 1 cannot read how it writes the type of a row without names.
+        return [kind for _, kind, *_ in duck.execute(f"from (\n{statement}\n) limit 0").description]
+
+
 def _shown_type(kind: str) -> str:
     return kind if len(kind) <= _SHOWN_TYPE else kind[: _SHOWN_TYPE - 1] + "…"
 
@@ -324,7 +338,7 @@ def _is_plain(kind: Any) -> bool:
     if kind.id in ("list", "array"):
         return _is_plain(kind.children[0][1])
     if kind.id in ("struct", "map"):
-        return all(_is_plain(member) for _, member in kind.children)
+        return all(name and _is_plain(member) for name, member in kind.children)
     return kind.id in _PLAIN
 
 
@@ -334,7 +348,7 @@ def _plain_type(kind: Any) -> str:
         return f"{_plain_type(kind.children[0][1])}[]"
     if kind.id == "array":
         return f"{_plain_type(kind.children[0][1])}[{kind.children[1][1]}]"
-    if kind.id == "struct":
+    if kind.id == "struct" and all(name for name, _ in kind.children):
         members = (f'"{name.replace(QUOTE, QUOTE * 2)}" {_plain_type(member)}' for name, member in kind.children)
         return f"STRUCT({', '.join(members)})"
     if kind.id == "map":
