@@ -13,7 +13,7 @@ from typing import Any
 
 from holdall.bag.core import Core
 from holdall.bag.journal import believed, logged_events
-from holdall.policy.folds import Counters, Coverage, Operation, Tree
+from holdall.policy.folds import MOST_OPERATIONS, Counters, Coverage, Operation, Tree
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.store.records import sealed, unsealed
 from holdall.values.errors import HoldallError
@@ -157,11 +157,13 @@ class Records:
         """
         running, alive = dict[str, Event](), dict[str, float]()
         for event in events:
-            alive[event.by] = max(event.at, alive.get(event.by, 0.0))
-            if event.kind == "running":
+            if event.kind == "running" and len(running) < MOST_OPERATIONS:
                 running[event.handle] = event
+                alive.setdefault(event.by, event.at)
             elif event.kind == "ended":
                 running.pop(event.handle, None)
+            if event.by in alive:
+                alive[event.by] = max(event.at, alive[event.by])
             yield event
         for facts in self._core.store.outputs(self._core.session) if running else ():
             if facts.handle in running and facts.state == "interrupted":
