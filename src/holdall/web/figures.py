@@ -82,11 +82,16 @@ def marked(text: str, words: str) -> list[tuple[str, bool]]:
     return [one for one in (*pieces, (text[end:], False)) if one[0]]
 
 
+def is_text(kind: str) -> bool:
+    """Whether lines and tokens say something of it."""
+    return not format_of(kind).is_binary
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "age": age,
     "duration": duration,
     "grouped": grouped,
-    "is_text": lambda kind: not format_of(kind).is_binary,
+    "is_text": is_text,
     "machine_time": machine_time,
     "marked": marked,
     "moment": moment,
