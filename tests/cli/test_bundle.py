@@ -1,5 +1,6 @@
 """`holdall export` and `holdall import`, as a person uses them."""
 
+import gzip
 import hashlib
 import json
 import os
@@ -206,6 +207,22 @@ def test_a_bundle_is_not_written_to_a_terminal(holdall: Program) -> None:
         os.close(theirs)
     assert ran.returncode == 2
     assert b"not for a terminal" in ran.stderr
+
+
+@requirement("cli:import")
+@pytest.mark.parametrize("ratio", ["nan", "-5", "0"])
+def test_a_ratio_that_no_bundle_can_keep_is_refused(holdall: Program, ratio: str) -> None:
+    ran = holdall("import", "any", "--max-ratio", ratio)
+    assert (ran.code, ran.err) == (2, f"holdall: --max-ratio is a number of 1 or more, not {ratio}.\n")
+
+
+@requirement("cli:export")
+def test_what_went_as_it_is_is_told(holdall: Program, tmp_path: Path) -> None:
+    handle = holdall.put(gzip.compress(LOG), "-s", "build")
+    made = holdall("export", "build", "-o", str(tmp_path / "b"), "--redact", "--with-packed")
+    assert f"packed, so as they are, with any secret in them: {handle}\n" in made.err
+    made = holdall("export", "build", "-o", str(tmp_path / "b"), "--redact", "--with-packed", "--force", "--json")
+    assert made.json["packed"] == [handle]
 
 
 def test_interrupted_it_leaves_no_half_of_a_file(holdall: Program, tmp_path: Path) -> None:

@@ -181,6 +181,13 @@ def _put(holdall: Program, text: bytes, session: str = "cli", *more: str) -> str
     return str(holdall("put", "--json", "-s", session, "--tool", "t", *more, stdin=text).json["handle"])
 
 
+def test_rm_where_nothing_was_ever_kept_names_no_session(holdall: Program) -> None:
+    ran = holdall("rm", "x")
+    assert (ran.code, ran.err) == (
+        2, 'holdall: no output is kept under "x". Kept: nothing yet. (`holdall ls` lists them.)\n'
+    )  # fmt: skip
+
+
 @requirement("cli:rm", "store:removed", "store:removed-with-last-handle")
 def test_rm_removes_outputs_and_says_who_still_has_their_bytes(holdall: Program) -> None:
     first, second, other = _put(holdall, b"same"), _put(holdall, b"same"), _put(holdall, b"other")

@@ -406,6 +406,15 @@ def test_what_exec_cannot_keep_is_on_standard_output_and_it_says_from_where(hold
     assert ran.out.startswith(whole[int(begin[1].replace(",", "")) :] + b"\n{")
 
 
+@requirement("cli:put")
+def test_standard_input_is_kept_once_and_a_name_that_is_empty_is_shown(holdall: Program) -> None:
+    ran = holdall("put", "-", "-", stdin=b"hi\n")
+    assert (ran.code, ran.err) == (2, "holdall: standard input can be read once: name - once.\n")
+    ran = holdall("put", "")
+    assert ran.err == "holdall: '' cannot be read: No such file or directory. Nothing was kept of it.\n"
+    assert not holdall.home.exists()
+
+
 @requirement("cli:put", "cli:json-put")
 def test_put_keeps_files_each_with_a_handle_and_one_that_cannot_be_read_costs_no_other(
     holdall: Program, tmp_path: Path

@@ -179,6 +179,13 @@ def test_what_only_prints_says_that_standard_output_is_closed(holdall: Program, 
     assert (ran.returncode, ran.stderr) == (3, "holdall: standard output cannot be written: Bad file descriptor.\n")
 
 
+@requirement("cli:export", "cli:exit-3")
+def test_a_bundle_that_nobody_gets_is_not_said_to_be_written(holdall: Program) -> None:
+    holdall.put(b"hi\n", "-s", "build")
+    ran = _shell(holdall, "holdall export build -o - >&-")
+    assert (ran.returncode, ran.stderr) == (3, "holdall: standard output cannot be written: Bad file descriptor.\n")
+
+
 @pytest.mark.parametrize("command", ["put", "import -"])
 def test_what_needs_standard_input_says_that_it_is_closed(holdall: Program, command: str) -> None:
     ran = _shell(holdall, f"holdall {command} <&-")

@@ -69,6 +69,8 @@ async def put(
         return await _put_stdin(options, tool, call_id, kind)
     if call_id and len(files) > 1:
         raise UsageError(f"a call id names one output, and there are {len(files):,} files: put them one by one.")
+    if files.count("-") > 1:
+        raise UsageError("standard input can be read once: name - once.")
     told: list[dict[str, Any]] = []
     codes: list[int] = []
 
@@ -138,7 +140,7 @@ def _opened(name: str) -> BinaryIO:
 
 def _cannot_read(name: str, problem: OSError) -> UsageError:
     reason = os.strerror(problem.errno) if problem.errno else str(problem)
-    return UsageError(f"{one_line(name, 200)} cannot be read: {reason}. Nothing was kept of it.")
+    return UsageError(f"{one_line(name, 200) or repr(name)} cannot be read: {reason}. Nothing was kept of it.")
 
 
 async def _put_stdin(options: Options, tool: str, call_id: str, kind: str) -> int:

@@ -13,7 +13,7 @@ import typer
 
 from holdall.cli import progress, show
 from holdall.cli.options import Options, command, complete_session
-from holdall.cli.streams import StandardInput
+from holdall.cli.streams import StandardInput, check_stdout
 from holdall.text.escape import one_line
 from holdall.text.numbers import plural, size
 from holdall.values.bundles import MAX_RATIO
@@ -56,6 +56,8 @@ async def export(
     from holdall.bag.bundles import export_session
 
     to_stream = output == _STREAM
+    if to_stream:
+        check_stdout()
     if to_stream and show.is_terminal(sys.stdout):
         raise UsageError("a bundle is not for a terminal: name a file with -o FILE, or send it through a pipe.")
     if not to_stream and output.endswith("/"):
@@ -101,6 +103,8 @@ async def import_(
     """
     from holdall.bag.bundles import import_bundle
 
+    if not max_ratio >= 1:  # nor is it what is no number
+        raise UsageError(f"--max-ratio is a number of 1 or more, not {max_ratio:g}.")
     if file == _STREAM and show.is_terminal(sys.stdin):
         raise UsageError("nothing is piped in: name the file of the bundle, or send it through a pipe.")
     found = options.configuration()

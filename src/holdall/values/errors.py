@@ -119,8 +119,9 @@ class UnknownHandle(UsageError):
         self.known = tuple(known)
         self.shown = flat(handle[:100])
         shown = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
+        where = f' in session "{session}"' if session else ""
         super().__init__(
-            f'no output is kept under "{flat(handle[:100])}" in session "{session}". '
+            f'no output is kept under "{flat(handle[:100])}"{where}. '
             f"Kept: {shown or 'nothing yet'}. (`holdall ls` lists them.)"
         )
 
