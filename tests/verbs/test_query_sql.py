@@ -127,6 +127,13 @@ def test_whole_values_are_there_for_whoever_names_them(ask: Ask) -> None:
     ]
 
 
+@pytest.mark.parametrize("data", [b'[{"":17}]', b'[{"b":2},{"b":3,"" : 17}]', b'{"":17,"c":1}\n{"":17}\n'])
+def test_a_member_without_a_name_is_not_lost(ask: Ask, data: bytes) -> None:
+    table = ask(data, "select * from t")
+    assert table.columns == ("value",)
+    assert "17" in str(table.rows[-1])
+
+
 def test_rows_without_names_are_texts_wherever_they_are(ask: Ask) -> None:
     sql = "select row(1, date '2020-01-01'), {'a': (1, 2)}, [('x', 'y')], map {'k': (1, 2)} from t"
     assert rows(ask(b'[{"a":1}]', sql)) == [["(1, 2020-01-01)", {"a": "(1, 2)"}, ["(x, y)"], {"k": "(1, 2)"}]]

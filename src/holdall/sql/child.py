@@ -493,6 +493,8 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
     if columns is None:
         columns = columns_of(duck, f"from {_read_json(shape, sample)}")
     more = ", records=false" if _is_one_value(duck, shape, sample, columns) else ""
+    if _has_nameless(shape, columns):
+        return _one_column(shape)
     if not more and _has_renamed(columns):
         known[key] = columns
         notes.append("Names that differ only in case are told apart by a number: see describe t.")
@@ -640,6 +642,23 @@ def _has_long_number(shape: Shape) -> bool:
         if b" 0000000000000000" in piece:
             return True
         kept = piece[-16:]
+    return False
+
+
+_MADE_UP = lazy_pattern(r"C\d+(?:_\d+)*")
+_NAMELESS = lazy_pattern(rb'""[ \t\r\n]*+:')
+
+
+def _has_nameless(shape: Shape, columns: Columns) -> bool:
+    """DuckDB 1 calls a member without a name C0, and has no value for it."""
+    if not any(_MADE_UP.fullmatch(name) for name, _ in columns):
+        return False
+    descriptor, at, kept = int(shape.path.rpartition("/")[2]), 0, b""
+    while piece := os.pread(descriptor, _SEARCHED_AT_ONCE, at):
+        at += len(piece)
+        if _NAMELESS.search(kept + piece):
+            return True
+        kept = piece[-100:]
     return False
 
 
