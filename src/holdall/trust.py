@@ -89,25 +89,37 @@ def _check(path: str, about: os.stat_result, writer: str, what: str, *, file: st
 # What a file names
 
 
+_LARGEST_HASHED = 4 * 1024 * 1024 * 1024
+MOST_EFFORT = 8.0  # to find what all that the user is asked about at once would run, where 1 is the most for a command
+
+
 @record
 class Claims:
     """What a file, with all that it names, would run and send.
 
     `shown` is for the user: kinds, and what the file says, never the value of a variable. `files` are the hashes of
-    everything that is read or run. `sends` are variables with the origin that each would go to.
+    everything that is read or run. `sends` are variables with the origin that each would go to. `effort` is what it
+    took to find the files: see `Watched`.
     """
 
     path: str
     shown: tuple[tuple[str, str], ...] = ()
     files: tuple[tuple[str, str], ...] = ()
     sends: tuple[tuple[str, str], ...] = ()
+    effort: float = field(default=0.0, compare=False)
 
     def __add__(self, other: "Claims") -> "Claims":
+        return Claims.of(self.path, (self, other))
+
+    @staticmethod
+    def of(path: str, parts: Sequence["Claims"]) -> "Claims":
+        """All of them together, for the file of this path."""
         return Claims(
-            self.path,
-            tuple(dict.fromkeys(self.shown + other.shown)),
-            tuple(sorted({*self.files, *other.files})),
-            tuple(dict.fromkeys(self.sends + other.sends)),
+            path,
+            tuple(dict.fromkeys(one for part in parts for one in part.shown)),
+            tuple(sorted({one for part in parts for one in part.files})),
+            tuple(dict.fromkeys(one for part in parts for one in part.sends)),
+            sum(part.effort for part in parts),
         )
 
     @property
@@ -128,20 +140,30 @@ def _opened(path: str) -> BufferedReader:
 
 def file_hash(path: str) -> tuple[str, str]:
     """Its real path and the hash of its content. Raises UsageError if others can write to it."""
-    real = os.path.realpath(path)
+    real, digest = os.path.realpath(path), hashlib.sha256()
+    for piece in _checked_pieces(real, path, _LARGEST_HASHED):
+        digest.update(piece)
+    return real, digest.hexdigest()
+
+
+def _read_checked(path: str, most: int) -> bytes:
+    return b"".join(_checked_pieces(os.path.realpath(path), path, most))
+
+
+def _checked_pieces(real: str, path: str, most: int) -> Iterator[bytes]:
+    """A link may lead to a file of the system that has no end, and says that it has no bytes."""
     try:
         with _opened(real) as source:
-            check_writers(path, os.fstat(source.fileno()))
-            return real, hashlib.file_digest(source, "sha256").hexdigest()
-    except OSError as problem:
-        raise UsageError(f"{one_line(path)} cannot be read: {problem.strerror}.") from problem
-
-
-def _read_checked(path: str) -> bytes:
-    try:
-        with _opened(os.path.realpath(path)) as source:
-            check_writers(path, os.fstat(source.fileno()))
-            return source.read()
+            about = os.fstat(source.fileno())
+            check_writers(path, about)
+            left = about.st_size
+            if left > most:
+                raise UsageError(f"{one_line(path)} has {left:,} bytes; at most {most:,} are read.")
+            while piece := source.read(1024 * 1024):
+                left -= len(piece)
+                if left < 0:
+                    raise UsageError(f"{one_line(path)} has more bytes than it says; so it is not read.")
+                yield piece
     except OSError as problem:
         raise UsageError(f"{one_line(path)} cannot be read: {problem.strerror}.") from problem
 
@@ -754,7 +776,7 @@ def find_modules(name: str, folders: Sequence[str]) -> dict[str, Module]:
 def _read_module(name: str, path: str) -> Module:
     if path.endswith(tuple(EXTENSION_SUFFIXES)):
         return Module(name, path, file_hash(path))
-    source = _read_checked(path)
+    source = _read_checked(path, _MAX_SOURCE_BYTES)
     return Module(name, path, (os.path.realpath(path), hashlib.sha256(source).hexdigest()), source)
 
 

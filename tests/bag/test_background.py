@@ -928,6 +928,27 @@ async def test_an_output_whose_end_the_store_refuses_is_not_left_running(
         assert facts.measure.bytes == len(LOG)
 
 
+@requirement("store:disk-full")
+async def test_an_output_whose_end_has_no_room_on_the_disk_is_told_with_its_handle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What had been written stands on the disk: it is what a model gets, and not a remark that all is gone."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    def writes() -> Iterator[str]:
+        for number in range(9_000):
+            yield f"line {number}\n"
+
+    async with opened(tmp_path) as bag:
+        monkeypatch.setattr(LiveWriter, "finish", refused)
+        taken = await bag.run(writes, tool="a")
+        assert isinstance(taken, Kept)
+        assert "It is not whole (interrupted" in taken.content
+        assert (await bag.read(taken.handle, lines="8999:9000")).text == "line 8998\nline 8999\n"
+
+
 # Turns, events, notices
 
 

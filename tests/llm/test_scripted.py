@@ -138,6 +138,16 @@ async def test_a_rule_serves_every_request_that_it_fits(tmp_path: Path) -> None:
         await model.ask(asking("hello"))
 
 
+async def test_what_a_pattern_matched_is_not_put_in_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scripted, "_LARGEST", 5_000)
+    model = scripted_from(written(tmp_path, [{"when": "(a+)(b)", "text": "{1}" * 50 + "{2}{3}"}]))
+    assert (await model.ask(asking("a" * 90 + "b"))).text == "a" * 4500 + "b{3}"
+    with pytest.raises(ModelFault, match="too much in it of what its pattern matched"):
+        await model.ask(asking("a" * 101 + "b"))
+
+
 MISFITS: list[tuple[Any, str]] = [
     ("{", "is not JSON"),
     ("[" * 100_000, "is not JSON"),

@@ -12,13 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from holdall import trust
+from holdall.agent import build
 from holdall.agent.build import build_agent
 from holdall.agent.files import load_agent
 from holdall.agent.functions import load_function
 from holdall.config import load
 from holdall.llm import gguf
+from holdall.mcp.client.spec import load as servers_in
 from holdall.sql import worker
-from holdall.trust import Claims, agreed_modules, find_modules
+from holdall.trust import Claims, Module, agreed_modules, find_modules, named_modules
 from holdall.values.errors import NotTrusted, UsageError
 from tests.cli.agents import report
 from tests.requirements import requirement
@@ -49,15 +52,18 @@ def asked(folder: Path, agree: Callable[[Claims], None], tool: str = "hold_tools
     """The agent is built, unless `agree` says no."""
     write(folder, {"agent.md": f"---\nmodel: scripted:{folder}/model.json\ntools: [{tool}]\n{more}---\nHi.\n"})
     (folder / "model.json").write_text(json.dumps([report("done")]))
+    built(folder, agree)
 
-    async def build() -> None:
+
+def built(folder: Path, agree: Callable[[Claims], None]) -> None:
+    async def run() -> None:
         async with build_agent(
             load_agent(folder / "agent.md"), home=str(folder.parent / "home"), agree=agree,
             settings_of=lambda one: load(front_matter=one.settings, places=one.sources, environment={}).settings,
         ):  # fmt: skip
             pass
 
-    asyncio.run(build())
+    asyncio.run(run())
 
 
 @requirement("trust:nothing-before-agreement")
@@ -168,6 +174,94 @@ def test_agents_that_many_name_are_looked_at_and_built_once(folder: Path) -> Non
     shown: list[tuple[str, str]] = []
     asked(folder, lambda claims: shown.extend(claims.shown), more="agents: [a0.md, b0.md]\n")
     assert len(shown) == 81
+
+
+@requirement("trust:nothing-before-agreement")
+def test_a_module_that_many_functions_name_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+
+    def look(spec: str, folders: list[str]) -> dict[str, Module]:
+        looked.append(spec)
+        return named_modules(spec, folders)
+
+    monkeypatch.setattr(build, "named_modules", look)
+    write(folder, {"hold_tools.py": f"NAME = ''\n{FUNCTION}" + "".join(f"def f{n}(): pass\n" for n in range(50))})
+    more = ", ".join(f"hold_tools:f{n}" for n in range(50))
+    write(folder, {"sub.md": f"---\ntools: [{more}]\n---\nHi.\n"})
+    with pytest.raises(NotTrusted):
+        asked(folder, refuse, f"hold_tools:who, {more}", "agents: [sub.md]\n")
+    assert looked == ["hold_tools:who"]
+    monkeypatch.setattr(build, "_MOST_SOURCE", 10)
+    with pytest.raises(UsageError, match="import more than 10 bytes"):
+        asked(folder, refuse)
+
+
+def refuse(_: Claims) -> None:
+    raise NotTrusted("no", "no")
+
+
+@requirement("trust:nothing-before-agreement")
+@pytest.mark.parametrize("name", ["hold_tools.py", "model.json", "run.sh"])
+def test_a_link_to_a_file_of_the_system_without_an_end_is_refused(folder: Path, name: str) -> None:
+    """It says that it has no bytes."""
+    (folder / name).symlink_to("/proc/self/pagemap")
+    if name == "run.sh":
+        write(folder, {"mcp.json": json.dumps({"mcpServers": {"a": {"command": "sh", "args": [str(folder / name)]}}})})
+        with pytest.raises(UsageError, match="more bytes than it says"):
+            servers_in(str(folder / "mcp.json"))
+        return
+    model = "" if name == "hold_tools.py" else f"model: scripted:{folder}/model.json\n"
+    write(folder, {"agent.md": f"---\n{model}tools: [hold_tools:who]\n---\nHi.\n"} | (
+        {} if name == "hold_tools.py" else {"hold_tools.py": f"NAME = ''\n{FUNCTION}"}
+    ))  # fmt: skip
+    with pytest.raises(UsageError, match="more bytes than it says"):
+        built(folder, refuse)
+
+
+@requirement("trust:nothing-before-agreement")
+def test_a_module_of_gigabytes_is_not_read(folder: Path) -> None:
+    with open(folder / "hold_tools.py", "wb") as file:
+        file.truncate(6 << 30)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError, match="has 6,442,450,944 bytes; at most 33,554,432 are read"):
+            find_modules("hold_tools", [str(folder)])
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@requirement("trust:shows-what-it-names")
+def test_a_script_that_searches_by_patterns_of_its_own_is_shown(folder: Path) -> None:
+    """They have no deadline."""
+    shown: list[tuple[str, str]] = []
+    write(folder, {"agent.md": f"---\nmodel: scripted:{folder}/model.json\n---\nHi.\n"})
+    for script in ('["done"]', '[{"when": "(a|a)+$", "text": "x"}]', '[{"\\u0077hen": "(a|a)+$", "text": "x"}]'):
+        (folder / "model.json").write_text(script)
+        built(folder, lambda claims: shown.append(claims.shown[0] if claims.shown else ("nothing", "")))
+    script = ("model", f"scripted:{folder}/model.json")
+    assert shown == [("nothing", ""), script, script]
+
+
+@requirement("trust:shows-what-it-names")
+def test_servers_of_many_agents_do_not_hold_up_the_question(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them takes all that one command may take; a file that many agents name is looked at once."""
+    monkeypatch.setattr(trust, "_MAX_TRIES", 100)
+    write(
+        folder, {"run.sh": "".join(f"python3 a{n}.py\n" for n in range(100)), "hold_tools.py": f"NAME = ''\n{FUNCTION}"}
+    )
+    for at in range(20):
+        servers = {"a": {"command": "sh", "args": [str(folder / "run.sh"), str(at)]}}
+        write(
+            folder,
+            {f"m{at}.json": json.dumps({"mcpServers": servers}), f"a{at}.md": f"---\nservers: m{at}.json\n---\nHi.\n"},
+        )
+        write(folder, {f"b{at}.md": "---\nservers: m0.json\n---\nHi.\n"})
+    names = {side: ", ".join(f"{side}{at}.md" for at in range(20)) for side in "ab"}
+    with pytest.raises(NotTrusted):
+        asked(folder, refuse, more=f"agents: [{names['b']}]\n")
+    with pytest.raises(UsageError, match="and of the agents before run more files than are looked at"):
+        asked(folder, refuse, more=f"agents: [{names['a']}]\n")
 
 
 @requirement("trust:nothing-before-agreement")

@@ -224,9 +224,9 @@ def test_a_file_of_many_servers_does_not_hold_up_the_question(tmp_path: Path, mo
     monkeypatch.setattr(trust, "_MAX_TRIES", 100)
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "run.sh", text="".join(f"python3 a{n}.py\n" for n in range(100)))
-    servers = {f"s{n}": {"command": "bash", "args": ["run.sh", str(n)]} for n in range(16)}
+    servers = {f"s{n}": {"command": "bash", "args": ["run.sh", str(n)]} for n in range(8)}
     write(tmp_path, "few.json", text=json.dumps({"mcpServers": servers}))
-    assert len(load("few.json").servers) == 16
+    assert len(load("few.json").servers) == 8
     looked.clear()
     more = {f"m{n}": {"command": "bash", "args": ["run.sh", str(n)]} for n in range(400)}
     write(tmp_path, "many.json", text=json.dumps({"mcpServers": servers | more}))
@@ -234,10 +234,24 @@ def test_a_file_of_many_servers_does_not_hold_up_the_question(tmp_path: Path, mo
         UsageError, match="m0 and those before it run more files than are looked through: put some into"
     ):
         load("many.json")
-    assert len(looked) == 17
+    assert len(looked) == 9
     light = {f"s{n}": {"command": "python3", "args": ["-V", str(n)]} for n in range(400)}
     write(tmp_path, "light.json", text=json.dumps({"mcpServers": light}))
     assert len(load("light.json").servers) == 400
+
+
+@requirement("trust:shows-what-it-names")
+def test_a_file_of_very_many_servers_or_keys_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "urls.json", text=json.dumps({"mcpServers": {f"u{n}": {"url": "http://a"} for n in range(1001)}}))
+    with pytest.raises(UsageError, match="holds 1,001 servers; at most 1,000 are read"):
+        load("urls.json")
+    keys = {f"kkkkkkkkkkkk{n}": 1 for n in range(101)}
+    write(tmp_path, "keys.json", text=json.dumps({"mcpServers": {"a": {"command": "true", **keys}}}))
+    with pytest.raises(UsageError, match="one of more than 100 keys that are not known to Holdall"):
+        load("keys.json")
 
 
 @requirement("trust:asks-again-when-changed")

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from holdall.agent.files import AgentFile, servers_of
@@ -17,8 +18,9 @@ from holdall.agent.toolbox import Agent, AgentTool, Toolbox
 from holdall.bag import Holdall
 from holdall.llm.model_names import MODEL_KEY, model_named, problem_with, url_of
 from holdall.llm.protocol import Model
+from holdall.llm.scripted import may_have_patterns
 from holdall.mcp.client.spec import Configured
-from holdall.trust import Claims, Module, file_hash, file_stamp, named_modules, origin_of
+from holdall.trust import MOST_EFFORT, Claims, Module, file_hash, file_stamp, named_modules, origin_of
 from holdall.values.errors import MissingExtra, NoSuchModel, UpstreamFault, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -139,8 +141,8 @@ async def build_agent(
     NotTrusted where that may not be. Where it returns True, a server is started only while the files that it runs are
     what they were then. A program that wrote the file itself passes a function that does nothing.
     """
-    servers = {one.path: servers_of(one) for one in _tree(file)}
-    modules = {one.path: _modules(one) for one in _tree(file)}
+    servers = _servers(file)
+    modules = _modules(file)
     if not agree(_claims(file, servers, modules, settings_of)):
         servers = {path: one.unwatched() for path, one in servers.items()}
     async with contextlib.AsyncExitStack() as stack:
@@ -189,13 +191,42 @@ def _is_beside(one: AgentFile, file: AgentFile) -> bool:
     return real.endswith(".md") and os.path.commonpath([real, folder]) == folder
 
 
-def _modules(agent: AgentFile) -> dict[str, Module]:
-    here = os.getcwd()
-    folders = [agent.folder, *([here] if {"", here} & {*sys.path} else [])]
-    found: dict[str, Module] = {}
-    for spec in agent.tools:
-        found |= named_modules(spec, folders)
+def _servers(file: AgentFile) -> dict[str, Configured]:
+    """By the path of each agent. A file that many name is read once."""
+    known: dict[str, Configured] = {}
+    found: dict[str, Configured] = {}
+    effort = 0.0
+    for one in _tree(file):
+        key = one.servers if isinstance(one.servers, str) else f"in {one.path}"
+        if key not in known:
+            known[key] = servers_of(one)
+            effort += known[key].claims.effort
+        if effort > MOST_EFFORT:
+            raise UsageError(f"the servers of {one.path} and of the agents before run more files than are looked at.")
+        found[one.path] = known[key]
     return found
+
+
+def _modules(file: AgentFile) -> dict[str, dict[str, Module]]:
+    """By the path of each agent. What many functions and agents name is read once."""
+    here = [os.getcwd()] if {"", os.getcwd()} & {*sys.path} else []
+    known: dict[tuple[str, str], dict[str, Module]] = {}
+    found: dict[str, dict[str, Module]] = {}
+    left = _MOST_SOURCE
+    for agent in _tree(file):
+        found[agent.path] = {}
+        for spec in agent.tools:
+            key = (agent.folder, spec.partition(":")[0])
+            if key not in known:
+                known[key] = named_modules(spec, [agent.folder, *here])
+                left -= sum(len(one.source or b"") for one in known[key].values())
+                if left < 0:
+                    raise UsageError(f"{agent.path} and the agents before it import more than {_MOST_SOURCE:,} bytes.")
+            found[agent.path] |= known[key]
+    return found
+
+
+_MOST_SOURCE = 64 * 1024 * 1024
 
 
 def _module_claims(agent: AgentFile, modules: Mapping[str, Module], folder: str) -> Claims:
@@ -225,7 +256,8 @@ def _models(agent: AgentFile, settings: Settings) -> Claims:
         elif chosen.startswith("scripted:"):  # it says what the tools are called with
             script = os.path.expanduser(chosen.removeprefix("scripted:").partition("?")[0])
             if os.path.isfile(script):
-                claims += Claims(agent.path, files=(file_hash(script),))
+                shown = (("model", chosen),) if may_have_patterns(Path(script)) else ()  # which have no deadline
+                claims += Claims(agent.path, shown, (file_hash(script),))
     return claims
 
 

@@ -193,12 +193,21 @@ class Sink:
                     state, error=error, exit_code=exit_code, notes=notes, surrogates=self._lone.packed()
                 )
             except (StoreFault, OSError) as problem:
+                lost = not_all_kept(self.fault) if self.fault is not None else ""
                 self.fault = problem
                 with contextlib.suppress(StoreFault, OSError):
                     self._writer.close()  # nobody takes it for one that still runs
-                return None
+                return self._without_its_end(lost)
             self._writer = None  # it holds its folder open, and a session remembers its calls
             return facts
+
+    def _without_its_end(self, lost: str) -> Facts | None:
+        """A full disk has no room for what is known at the end: what was written stands there all the same."""
+        with contextlib.suppress(HoldallError, OSError):
+            facts = self._core.store.resolve(self._core.session, self.handle)
+            if facts.state not in ("running", "queued"):
+                return replace(facts, error=lost or facts.error)
+        return None
 
     def named(self, origin: Origin) -> Origin:
         """With the kind of what was written, where that has to be said."""

@@ -18,6 +18,7 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request, check_request, estimated_tokens
 from holdall.values.chat import Assistant, Message, Reply, Stop, ToolCall, Usage
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, NoSuchModel
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # A model whose replies are written down: for tests, for documentation, for trying things out. It calls nothing.
@@ -147,6 +148,15 @@ def scripted_from(path: Path, **given: Any) -> ScriptedModel:
         raise NoSuchModel(f"the script {path} cannot be used: {misfit}.") from misfit
 
 
+def may_have_patterns(path: Path) -> bool:
+    """Whether a reply may be chosen by a regular expression; letters of its key may be written as escapes."""
+    try:
+        data = _read(path)
+    except OSError:
+        return False  # nor can it be used
+    return b"when" in data or b"\\u" in data
+
+
 def _read(path: Path) -> bytes:
     """Only a file, and no larger than any script: a checkout may name whatever it likes. Raises OSError."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -252,7 +262,13 @@ def _filled(line: Line, found: re.Match[str] | None) -> str | Reply:
     if isinstance(line, Exception):
         raise line
     reply = Reply(line) if isinstance(line, str) else line
-    text = reply.text
-    for number, group in enumerate(found.groups("") if found else (), 1):
-        text = text.replace(f"{{{number}}}", group)
-    return replace(reply, text=text)
+    if found is None:
+        return reply
+    groups = {f"{{{number}}}": group for number, group in enumerate(found.groups(""), 1)}
+    places = _PLACE_OF_GROUP.findall(reply.text)
+    if sum(len(groups.get(place, "")) for place in places) > _LARGEST:
+        raise ModelFault("the reply of the script has too much in it of what its pattern matched.")
+    return replace(reply, text=_PLACE_OF_GROUP.sub(lambda place: groups.get(place[0], place[0]), reply.text))
+
+
+_PLACE_OF_GROUP = lazy_pattern(r"\{[0-9]{1,3}\}")

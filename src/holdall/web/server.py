@@ -116,7 +116,7 @@ async def serve(
     await asyncio.to_thread(cast("ViewerState", app.state.viewer).prepare)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", ws="none", http=Connection, server_header=False,
-        timeout_graceful_shutdown=1, timeout_keep_alive=30,
+        timeout_graceful_shutdown=1, timeout_keep_alive=30, proxy_headers=False,
     )  # fmt: skip
     server = _Server(config)
     stop = _shutdown_requested()

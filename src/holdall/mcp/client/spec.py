@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from holdall.text.escape import one_line
 from holdall.text.json.jsonc import DuplicateKey, parse_jsonc
 from holdall.trust import (
+    MOST_EFFORT,
     Claims,
     Watched,
     check_writers,
@@ -292,7 +293,8 @@ def without_secrets(text: str, spec: ServerSpec) -> str:
 
 TABLES = ("mcpServers", "servers")
 _LARGEST_FILE = 1024 * 1024
-_MOST_EFFORT = 16.0  # to find what the commands of a file run, where 1 is the most for a command
+_MOST_SERVERS = 1000
+_MOST_WARNINGS = 100
 URLS = ("url", "httpUrl", "serverUrl")  # where clients write it
 _STDIO, _HTTP = {"command", "args", "env", "cwd"}, {*URLS, "headers"}
 _BOTH = {"type", "disabled", "enabled", "call_timeout_seconds", "start_timeout_seconds", "revision", "shared"}
@@ -383,7 +385,7 @@ class _Reading:
         self._environment = environment
         self._inherits = inherits
         self._warnings: list[str] = []
-        self._claims = Claims(source)
+        self._claims: list[Claims] = []
         self._effort = 0.0
 
     def document(self, document: object) -> Configured:
@@ -394,9 +396,13 @@ class _Reading:
         for key in top.keys() - {table, "$schema"}:
             self._warn(key)
         servers = Place(self._source, table).table(top[table])
+        if len(servers) > _MOST_SERVERS:
+            raise Place(self._source, table).wrong(
+                f"holds {len(servers):,} servers; at most {_MOST_SERVERS:,} are read"
+            )
         read = (self._server(name, about, Place(self._source, f"{table}.{name}")) for name, about in servers.items())
         found = tuple(server for server in read if server is not None)
-        return Configured(found, tuple(sorted(self._warnings)), self._claims)
+        return Configured(found, tuple(sorted(self._warnings)), Claims.of(self._source, self._claims))
 
     def _table(self, top: Mapping[str, Any]) -> str:
         there = [table for table in TABLES if table in top]
@@ -443,7 +449,7 @@ class _Reading:
         folder = os.path.dirname(os.path.abspath(self._source))
         watched = watched_files((command, *arguments), environment, cwd, folder)
         self._effort += watched.effort
-        if self._effort > _MOST_EFFORT:  # a checkout does not hold up the question for long
+        if self._effort > MOST_EFFORT:  # a checkout does not hold up the question for long
             raise place.wrong("and those before it run more files than are looked through: put some into another file")
         self._claim_command(name, about, cwd, watched)
         return StdioServer(name, command, arguments, environment, cwd, self._inherits, watched=watched, **common)
@@ -475,7 +481,8 @@ class _Reading:
         if not watched.whole:
             shown.append(("unwatched", f"files that it runs: they are too many or too large   ({server_name(name)})"))
         used = [one for text in (*written, about.get("cwd"), *given.values()) for one in variables_in(text)]
-        self._claims += Claims(self._source, (*shown, *variables({server_name(name): used})), watched.files)
+        shown += variables({server_name(name): used})
+        self._claims.append(Claims(self._source, tuple(shown), watched.files, effort=watched.effort))
 
     def _claim_url(self, name: str, about: Mapping[str, Any], written: str, url: str) -> None:
         given: Mapping[str, Any] = about.get("headers") or {}
@@ -483,7 +490,7 @@ class _Reading:
         used = [one for text in (written, *given.values()) for one in variables_in(text)]
         shown = (("url", f"{written}{headers}   ({server_name(name)})"), *variables({server_name(name): used}))
         sent = [one for one in used if one in self._environment and one != self._origin_variable(written, url)]
-        self._claims += Claims(self._source, shown, sends=tuple((one, origin_of(url)) for one in sent))
+        self._claims.append(Claims(self._source, shown, sends=tuple((one, origin_of(url)) for one in sent)))
 
     def _origin_variable(self, written: str, url: str) -> str:
         """The variable by which the user's environment says which server it is. Others are not sent there for that: the
@@ -532,4 +539,8 @@ class _Reading:
         return place.expanded(value, self._environment)
 
     def _warn(self, key: str) -> None:
+        if len(self._warnings) == _MOST_WARNINGS:
+            raise BadServer(
+                self._source, key, f"is one of more than {_MOST_WARNINGS} keys that are not known to Holdall"
+            )
         self._warnings.append(f"{self._source}: {key} is not known to Holdall and is not used")
