@@ -1001,6 +1001,7 @@ def test_every_rule_of_the_set_is_used() -> None:
      "USER a\n" * 36_000, "USER a\nPASS " * 19_000, "password for " * 19_000, "password a:\n" * 20_000, "login(a, " * 28_000,
      "variable \"password\" {" * 11_000, "password:\n a: b\n" * 15_000, "<td>password</td>" * 15_000, "<tr" * 83_000, "<th>pwd</th>" + " " * 250_000,
      "put-parameter --value a " * 10_500, "user a on " * 25_000, "snmpget -c " * 22_000, "credentials: a:" * 16_000, "chpasswd:\n list:\n a:b" * 12_000,
+     "\\" * 250_000, "-----BEGIN PRIVATE KEY-----\n" + "\\" * 250_000, "-----BEGIN PRIVATE KEY-----\n" + "\\/" * 125_000,
      '"kind":"Secret""data":{"a":"bcdef"' * 7_500, "password='\"`" * 21_000, '{"data":{"a":"bcd"},' * 13_000],
     ids=lambda text: text[:8],
 )  # fmt: skip

@@ -46,16 +46,17 @@ _KEY_END = lazy_pattern(rb"-----END|Private-(?:MAC|Hash)")
 _LONGEST_BEFORE = 1024  # on its line
 _LONGEST_KEY = 64 * 1024  # with what stands before its lines
 _KEY_HEADERS = 8  # lines of it that say how it is encrypted, or nothing
-_SIGN, _BREAK = rb"(?:[A-Za-z0-9+/=]|\\+/)", rb"(?:\s|\\+[nr])"  # as they are, and as JSON and source code write them
+# As they are, and as JSON and source code write them. A run of backslashes is tried once, and not from each of them.
+_SIGN, _BREAK = rb"(?:[A-Za-z0-9+/=]|(?<!\\)\\++/)", rb"(?:\s|(?<!\\)\\++[nr])"
 _KEY_PARTS = lazy_pattern(  # lines that follow each other with nothing between; the last ones may be short
-    rb"\\+[nrt]|(%b{16,}+(?:%b++(?:%b{16,}+|%b++(?=%b*+(?:-----END|=|\Z))))*+)" % (_SIGN, _BREAK, _SIGN, _SIGN, _BREAK)
+    rb"(?<!\\)\\++[nrt]|(%b{16,}+(?:%b++(?:%b{16,}+|%b++(?=%b*+(?:-----END|=|\Z))))*+)" % (_SIGN, _BREAK, _SIGN, _SIGN, _BREAK)
 )
-_SHORT_KEY_PART = lazy_pattern(rb"\\+[nrt]|([A-Za-z0-9+/=]{4,}+)")
+_SHORT_KEY_PART = lazy_pattern(rb"(?<!\\)\\++[nrt]|([A-Za-z0-9+/=]{4,}+)")
 # Colours, sets of signs and other modes of a terminal; a sign that is written twice is bold.
 _COLOUR = lazy_pattern(rb"\x1b(?:\[[0-9;:?]*+[ -/]*+[@-~]|[ -/][0-~]|[=>78cMNO])|_\x08|([ -~])\x08\1")
 _IN_MARKUP = lazy_pattern(rb"(?i)&(?:quot|apos|lt|gt|amp|nbsp|#0{0,5}(?:34|39|38|60|62|x2[267]|x3[ce]));")
 # What a line break, a tab and a quote are in a string of a program or of a shell, and where a shell's line goes on.
-_IN_STRINGS = lazy_pattern(rb"\\++([nrt])|\\\r?\n|(?<!\\)\\ |'\\++''|'\"'\"'")
+_IN_STRINGS = lazy_pattern(rb"(?<!\\)\\++([nrt])|\\\r?\n|(?<!\\)\\ |'\\++''|'\"'\"'")
 # What is between the words of a command, where they are a list of a program or of YAML, or end with a NUL each; and the
 # quote of a flag. Only where there is one is a command looked for.
 _BETWEEN_WORDS = lazy_pattern(rb"['\"](?:,\s{0,8}|\s{1,8})['\"]|\n[ \t]*+-[ \t]++|\x00|(?<=[\s\[(])['\"](?=-)")
