@@ -1666,6 +1666,7 @@ def _record_kept(
         tokens=facts.measure.tokens, content_tokens=content_tokens,
         replaced=replaced and facts.handle not in prepared.for_text,
         is_error=prepared.origin.is_error, **asked_with(core, prepared.origin), **more,
+        **({} if facts.state == "ready" else {"state": facts.state}),
     )  # fmt: skip
 
 

@@ -84,7 +84,7 @@ class AccessRules:
     def check(self, method: str, headers: "dict[bytes, str]") -> None:
         """Whether the request comes from where it may come from. Raises Denied."""
         if headers.get(b"host", "").lower() not in self.hosts:
-            raise Denied(421, "this address is not served here")
+            raise Denied(421, "no viewer has this address now; open the one that `holdall view` has printed")
         if b"origin" in headers and headers[b"origin"].lower() not in self.origins:
             raise Denied(403, "requests from other origins are refused")
         if method not in ("GET", "HEAD"):

@@ -49,7 +49,8 @@ _KEY_HEADERS = 8  # lines of it that say how it is encrypted, or nothing
 # As they are, and as JSON and source code write them. A run of backslashes is tried once, and not from each of them.
 _SIGN, _BREAK = rb"(?:[A-Za-z0-9+/=]|(?<!\\)\\++/)", rb"(?:\s|(?<!\\)\\++[nr])"
 _KEY_PARTS = lazy_pattern(  # lines that follow each other with nothing between; the last ones may be short
-    rb"(?<!\\)\\++[nrt]|(%b{16,}+(?:%b++(?:%b{16,}+|%b++(?=%b*+(?:-----END|=|\Z))))*+)" % (_SIGN, _BREAK, _SIGN, _SIGN, _BREAK)
+    rb"(?<!\\)\\++[nrt]|(%b{16,}+(?:%b++(?:%b{16,}+|%b++(?=%b*+(?:-----END|=|\Z))))*+)"
+    % (_SIGN, _BREAK, _SIGN, _SIGN, _BREAK)
 )
 _SHORT_KEY_PART = lazy_pattern(rb"(?<!\\)\\++[nrt]|([A-Za-z0-9+/=]{4,}+)")
 # Colours, sets of signs and other modes of a terminal; a sign that is written twice is bold.
