@@ -502,6 +502,34 @@ def test_the_notice_is_the_very_text_from_the_transcript_where_there_is_one(home
 
 
 @requirement("viewer:same-notice")
+def test_of_a_call_that_was_cancelled_it_is_not_said_that_a_model_got_its_text(home: Path) -> None:
+    """Its client may be gone."""
+
+    async def call() -> str:
+        async with Holdall.open(home=str(home), session="s", settings=Settings(slow_after_seconds=600)) as bag:
+            begun = asyncio.Event()
+
+            async def crawl() -> str:
+                begun.set()
+                await asyncio.sleep(600)
+                return ""
+
+            running = asyncio.ensure_future(bag.run(crawl, tool="crawl"))
+            await begun.wait()
+            bag.jobs.keep_all()
+            await bag.jobs.abort(why="the client was gone")
+            await running
+            (facts,) = await bag.outputs()
+            return f"/s/{bag.session.id}/o/{facts.handle}/notice"
+
+    address = asyncio.run(call())
+    with client(home) as browser:
+        page = browser.get(address).text
+    assert "The call was cancelled: whether the model got it is not known." in page
+    assert "The exact text" not in page
+
+
+@requirement("viewer:same-notice")
 @pytest.mark.parametrize("dialect", ["holdall", "refs", "clamp"])
 def test_without_a_transcript_the_notice_is_the_one_that_was_noted_down(home: Path, dialect: Any) -> None:
     async def take() -> list[tuple[str, str]]:
