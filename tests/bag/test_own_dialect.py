@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdall import Dialect, Holdall, Kept, Limits, Running, Settings, Tool, UsageError, View
+from holdall import Ask, Dialect, Holdall, Kept, Limits, Running, Settings, Tool, UsageError, View
 from holdall.wire.dialect import Cut
 from tests.bag.shapes import LOG
 from tests.requirements import requirement
@@ -67,6 +67,27 @@ async def test_a_bind_that_gives_no_ask_is_told(tmp_path: Path) -> None:
             UsageError, match=r"bind of the tool find gives a dict, not an Ask\(verb, handle, options\)\."
         ):
             await bag.call("find", {"id": "k3f9"})
+
+
+@pytest.mark.anyio
+@requirement("dialect:own-dialect")
+async def test_what_a_bind_cannot_read_is_an_error_for_the_model_and_of_that_call_alone(tmp_path: Path) -> None:
+    def bind(given: Any) -> Ask:
+        return Ask("tail", given["id"], {"lines": int(given["lines"])})
+
+    tool = Tool("peek", "The end.", _schema(id="string", lines="string"), verb="tail", bind=bind)
+    async with opened(tmp_path, tools=(tool,)) as bag:
+        kept = await bag.keep("a\n" * 50_000)
+        async with bag.turn() as turn:
+            beside = turn.run(lambda: "mail sent", tool="send_mail")
+            wrong = [turn.call("peek", given) for given in ({}, {"id": kept.handle, "lines": "many\n# Next"})]
+            right = turn.call("peek", {"id": kept.handle, "lines": "2"})
+        assert beside.text == "mail sent"
+        assert "a\na\n" in right.text
+        assert all(one.is_error for one in wrong)
+        assert "These arguments cannot be used (KeyError: 'id')" in wrong[0].text
+        assert "These arguments cannot be used (ValueError: invalid literal" in wrong[1].text
+        assert "\n#" not in wrong[1].text
 
 
 # One that fails

@@ -219,7 +219,10 @@ def test_what_is_no_file_is_not_read(tmp_path: Path, inside: int, make: Any) -> 
         (errno.EDQUOT, "/home", 5000, StoreFull,
          ("no space left while keeping of 5.0 kB or more: 8.2 kB free for /home. Nothing of it is kept. "
          f"Make room with `holdall rm` or `holdall gc --older-than 7d`. {OTHER_HOME}")),
-        (errno.EFBIG, "/home/not there/at all", None, StoreFull,
+        (errno.EFBIG, "/home", 5000, StoreFull,
+         ("a file may grow no further while keeping of 5.0 kB or more. Nothing of it is kept: that is a limit of this process "
+         f"(ulimit -f) or of the file system of /home. {OTHER_HOME}")),
+        (errno.ENOSPC, "/home/not there/at all", None, StoreFull,
          ("no space left while keeping: 8.2 kB free for /home/not there/at all. "
          f"Make room with `holdall rm` or `holdall gc --older-than 7d`. {OTHER_HOME}")),
         (errno.ENOENT, "/home", None, StoreGone,

@@ -62,7 +62,7 @@ from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.clamp import Shrink, fitted
 from holdall.wire.extraction import fitting
 from holdall.wire.notes import ended_badly, failed_output, without_mark
-from holdall.wire.tool import Ask, Tool, ToolSpec
+from holdall.wire.tool import Ask, Tool, ToolSpec, Unbound
 
 if TYPE_CHECKING:
     from holdall.bag.ask import Questions
@@ -94,7 +94,11 @@ class ToolCalls:
             return self._refused(name, "", no_such_tool(name, known), started, tokens_left)
         problem, given = _checked(tool, arguments)
         # What cannot be bound is still refused in the dialect's words, about the output that it names.
-        ask = Ask(tool.verb, str(given.get("handle", "")), given) if problem else tool.ask(given)
+        ask = Ask(tool.verb, str(given.get("handle", "")), given)
+        try:
+            ask = ask if problem else tool.ask(given)
+        except Unbound as unbound:
+            problem = str(unbound)
         tell: Tell | None = None
 
         async def told(left: int | None) -> Draft:

@@ -166,6 +166,10 @@ class ToolSpec:
         return made
 
 
+class Unbound(Exception):
+    """A `bind` of a dialect failed, most often because of what the model wrote."""
+
+
 @record
 class Tool(ToolSpec):
     """A tool of a dialect. Without a `bind`, `handle` is the handle and all other arguments are the verb's options."""
@@ -178,7 +182,11 @@ class Tool(ToolSpec):
         """What is meant. A null stands for an argument that was left out, as in the strict form."""
         given = {name: value for name, value in arguments.items() if value is not None}
         if self.bind is not None:
-            ask = cast("object", self.bind(given))  # of whoever wrote the dialect
+            try:
+                ask = cast("object", self.bind(given))  # of whoever wrote the dialect
+            except Exception as error:
+                why = foreign(str(error)) or "nothing more is known"
+                raise Unbound(f"these arguments cannot be used ({type(error).__name__}: {why}).") from error
             if not isinstance(ask, Ask):
                 given_back = type(ask).__name__
                 raise UsageError(

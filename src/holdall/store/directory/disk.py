@@ -263,7 +263,13 @@ def store_fault_from(
             return StoreFull(f"no memory left while {doing}{asked}. Keep outputs in a folder instead.")
         case errno.EMFILE if where == MEMORY:
             return StoreFault(f"{reason} while {doing} in {where}.{_TOO_MANY}")
-        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+        case errno.EFBIG:
+            asked = f" of {size(needed())} or more. Nothing of it is kept" if needed else ""
+            return StoreFull(
+                f"a file may grow no further while {doing}{asked}: that is a limit of this process (ulimit -f) or of "
+                f"the file system of {where}. {_OTHER_HOME_HINT}"
+            )
+        case errno.ENOSPC | errno.EDQUOT:
             asked = f" of {size(needed())} or more" if needed else ""
             kept = "Nothing of it is kept. " if needed else ""
             return StoreFull(
