@@ -53,6 +53,11 @@ class Watched:
         self.troubles.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
+    def mark(self) -> dict[str, str]:
+        """The header of answers that the page believes."""
+        name = "holdall-viewer"
+        return {name: str(self.page.locator(f"meta[name={name}]").get_attribute("content"))}
+
     def visit(self, address: str) -> None:
         """Until everything that the page fetches by itself is there."""
         self.page.goto(address, wait_until="networkidle")

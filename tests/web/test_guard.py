@@ -202,14 +202,41 @@ def test_a_header_that_stands_twice_is_refused(home: Path) -> None:
 def test_every_answer_carries_the_rules(home: Path, path: str) -> None:
     with client(home) as friend, client(home, token=None) as stranger:
         answers = [friend.get(path), stranger.get(path), friend.get(path, headers={"host": "evil.example"})]
-    for answer in answers:
-        assert answer.headers.get_list("content-security-policy") == [POLICY]
+    nonce = re.search(r"'nonce-([\w-]{22})'", answers[0].headers["content-security-policy"])
+    assert nonce
+    ours = f"{POLICY}; script-src 'nonce-{nonce[1]}'; style-src 'nonce-{nonce[1]}'"
+    for answer, policy in zip(answers, (ours, POLICY, POLICY), strict=True):
+        assert answer.headers.get_list("content-security-policy") == [policy]
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["x-frame-options"] == "DENY"
         assert answer.headers["referrer-policy"] == "no-referrer"
         assert answer.headers.get_list("cache-control") == ["no-store"]
     assert "unsafe" not in POLICY
     assert "*" not in POLICY
+
+
+@requirement("viewer:ended")
+def test_the_mark_of_a_viewer_and_what_may_run_on_a_page_are_known_to_who_is_let_in_only(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client(home) as friend, client(home, token=None) as stranger:
+        answers = [friend.get(path) for path in ("/", "/nowhere", "/static/style.css", "/sessions/totals")]
+        others = [stranger.get("/"), stranger.get("/?token=x"), friend.get("/", headers={"host": "evil.example"})]
+        monkeypatch.setattr(friend.app.state.viewer.overview, "totals", None)  # type: ignore[attr-defined]
+        answers.append(friend.get("/sessions/totals"))
+    assert [answer.status_code for answer in answers] == [200, 404, 200, 200, 500]
+    (mark,) = {answer.headers["holdall-viewer"] for answer in answers}
+    assert len(mark) > 40
+    policies = {answer.headers["content-security-policy"] for answer in answers}
+    assert len(policies) == len(answers), "a nonce is for one answer"
+    for page in answers[:2]:
+        assert f'<meta name="holdall-viewer" content="{mark}">' in page.text
+        nonces = re.findall(r'<(?:script|link rel="stylesheet") nonce="([^"]+)"', page.text)
+        assert len(nonces) == len(re.findall(r"<script|stylesheet", page.text)) >= 4
+        assert all(f"script-src 'nonce-{nonce}'" in page.headers["content-security-policy"] for nonce in nonces)
+    assert all("holdall-viewer" not in answer.headers and "nonce" not in str(answer.headers) for answer in others)
+    with client(home) as next_one:
+        assert next_one.get("/").headers["holdall-viewer"] != mark
 
 
 def test_web_013_an_event_is_one_escaped_line_and_never_holds_the_token(
@@ -245,4 +272,4 @@ def test_a_page_that_cannot_be_made_says_so_without_its_insides(home: Path, monk
         answer = browser.get("/")
     assert answer.status_code == 500
     assert "secret" not in answer.text
-    assert answer.headers["content-security-policy"] == POLICY
+    assert answer.headers["content-security-policy"].startswith(POLICY)

@@ -649,7 +649,8 @@ def test_a_long_way_into_the_tree_is_gone_in_parts_and_says_how_far_it_is(site: 
     page.set_viewport_size({"width": 1100, "height": 900})
     items, half = text.index("["), text.index(' {"n": 1500}')
     steps = [{"at": 0, "after": [0, 0]}, {"at": items, "after": [text.index(' "items"'), 1]}]
-    asked[0].fulfill(json={"way": steps, "next": {"at": items, "after": half, "index": 1500}})
+    found = {"way": steps, "next": {"at": items, "after": half, "index": 1500}}
+    asked[0].fulfill(json=found, headers=watched.mark())
     share = 100 * half // text.index("2501")
     page.locator("[data-part=status]", has_text=re.compile(rf"^looking … {share} %$")).wait_for()
     asked[1].continue_()
@@ -664,10 +665,11 @@ def test_a_way_into_the_tree_that_gets_no_further_ends_in_the_text_and_says_why(
     page = watched.page
     watched.visit(site.address("json", "?view=tree"))
     asked: list[str] = []
+    mark = watched.mark()
 
     def late(route: Any) -> None:
         asked.append(route.request.url)
-        route.fulfill(json={"way": [], "next": {"at": None, "after": 0, "index": 0}})
+        route.fulfill(json={"way": [], "next": {"at": None, "after": 0, "index": 0}}, headers=mark)
 
     page.route("**/way?*", late)
     page.fill("[data-search]", "2501")

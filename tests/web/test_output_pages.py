@@ -120,7 +120,8 @@ def test_an_output_that_is_not_there_and_one_of_another_session_get_the_same_ans
         for part in ("", "/raw", "/rows", "/notice", "/search?q=x"):
             answers = [browser.get(f"/s/{session}/o/{handle}{part}") for handle in (foreign, "zzzz")]
             assert [answer.status_code for answer in answers] == [404, 404]
-            assert answers[0].text.replace(foreign, "zzzz") == answers[1].text
+            one, another = (re.sub(r' nonce="[\w-]{22}"', "", answer.text) for answer in answers)
+            assert one.replace(foreign, "zzzz") == another
 
 
 def test_the_page_of_an_output_that_expired_says_so_and_offers_nothing(home: Path) -> None:

@@ -8,6 +8,9 @@ A browser sends a cookie to every port of a host, so any server on this machine 
 a path that nobody else knows, and the cookie is for that path only. This works at any name and through any tunnel.
 A service worker of a server that had our port before would see every request to that origin: so ours is new with each
 start.
+
+A tab outlives its viewer, and then any user of this machine may answer at that port. So every answer to who was let in
+has a mark that pages know and never send: they believe no other. And only what was on a page when it came may run.
 """
 
 import hmac
@@ -31,9 +34,10 @@ from holdall.values.record import record
 _LOG = logging.getLogger("holdall.web")
 _ONCE = (b"host", b"origin", b"authorization", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest")
 POLICY = "; ".join((
-    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
-    "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'",
+    "default-src 'none'", "img-src 'self'", "connect-src 'self'", "form-action 'self'", "frame-ancestors 'none'",
+    "base-uri 'none'",
 ))  # fmt: skip
+MARK = b"holdall-viewer"  # a header
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -62,6 +66,7 @@ class AccessRules:
     cookie: str  # its name
     path: str = field(default_factory=lambda: f"/{secrets.token_hex(16)}", repr=False)  # of pages and the cookie
     pass_: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # what is in the cookie
+    mark: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # tells our answers from others
     tickets: set[str] = field(default_factory=set[str], repr=False)
 
     def ticket(self) -> str:
@@ -139,7 +144,8 @@ class Guard:
                 await answer.let_in(self._rules, rest, headers)
             elif self._rules.knows(headers, below=below):
                 self._refusals.forget(scope)
-                await self._app(scope, receive, answer)
+                nonce = answer.as_ours(self._rules.mark)
+                await self._app({**scope, "mark": self._rules.mark, "nonce": nonce}, receive, answer)
             else:
                 raise Denied(401, "open the address that `holdall view` has printed, with its token")
         except Denied as denied:
@@ -169,14 +175,22 @@ class _Answer:
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self._headers = dict(HEADERS)
         self.status = 0
+
+    def as_ours(self, mark: str) -> str:
+        """With the mark; what has the nonce that this returns may run. For who is let in: a neighbour may ask too."""
+        nonce = secrets.token_urlsafe(16)
+        policy = f"{POLICY}; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'"
+        self._headers |= {MARK: mark.encode(), b"content-security-policy": policy.encode()}
+        return nonce
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            ours = {name for name, _ in HEADERS}
-            kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in ours]
-            message["headers"] = [*kept, *HEADERS]
+            given = message.get("headers", ())
+            kept = [(name, value) for name, value in given if name.lower() not in self._headers]
+            message["headers"] = [*kept, *self._headers.items()]
         await self._send(message)
 
     async def let_in(self, rules: AccessRules, to: str, headers: "dict[bytes, str]") -> None:

@@ -112,7 +112,9 @@ def render(
     request: Request, template: str, *, status: int = 200, headers: dict[str, str] | None = None, **values: Any
 ) -> HTMLResponse:
     """A page or a fragment of one. Templates see these values, and as `prefix` what their addresses begin with."""
-    page = state_of(request).rendered(template, {**values, "prefix": request.scope["root_path"]})
+    scope = request.scope
+    ours = {"prefix": scope["root_path"], "mark": scope["mark"], "nonce": scope["nonce"]}
+    page = state_of(request).rendered(template, {**values, **ours})
     return HTMLResponse(page, status, headers)
 
 

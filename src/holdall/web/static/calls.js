@@ -1,6 +1,8 @@
 // The address has what was asked of the list of calls: it can be shared, and loading it again shows the same. The list
 // follows what is called; where somebody is in the midst of it, it is not replaced, and says that there is more.
-"use strict";
+
+import { answerTo, hasEnded } from "./answers.js";
+
 (() => {
   const REST = 2000; // ms
   const form = document.querySelector(".calls-search");
@@ -43,7 +45,7 @@
     const query = asked();
     const before = String(query);
     if (!isWanted && list.dataset.runs === undefined) query.set("v", list.dataset.stamp);
-    const answer = await fetch(`${address}?${query}`, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
+    const answer = await answerTo(`${address}?${query}`, { headers: { "HX-Request": "true" } });
     if (answer.status !== 200) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("calls-found");
     if (!fresh || shown() !== list || String(asked()) !== before) return; // something else was asked meanwhile
@@ -51,6 +53,6 @@
     else follow(list, fresh);
   }
 
-  const again = () => setTimeout(() => look().catch(() => {}).finally(again), REST); // a viewer that is gone may come back
+  const again = () => hasEnded() || setTimeout(() => look().catch(() => {}).finally(again), REST);
   again();
 })();

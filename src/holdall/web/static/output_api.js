@@ -1,13 +1,15 @@
 // Questions to the server. An answer is JSON; a refusal becomes an error with the words of whoever refused.
 
+import { answerTo, hasEnded, OVER } from "./answers.js";
+
 export class Refused extends Error {}
 
 async function reached(address, options) {
   try {
-    return await fetch(address, { ...options, credentials: "same-origin" });
+    return await answerTo(address, options);
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new Refused("The viewer does not answer any more. If it was ended, start it again: holdall view");
+    throw new Refused(hasEnded() ? OVER : "The viewer does not answer. If it was ended, start it again: holdall view");
   }
 }
 

@@ -9,7 +9,7 @@
     return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
   };
   setInterval(() => {
-    for (const one of document.querySelectorAll("[data-since]")) one.textContent = duration(Math.max(0, Date.now() / 1000 - Number(one.dataset.since)));
+    for (const one of document.querySelectorAll("body:not(:has(.viewer-ended)) [data-since]")) one.textContent = duration(Math.max(0, Date.now() / 1000 - Number(one.dataset.since)));
   }, 1000);
 
   const runs = (head) => head.querySelector(".is-running") !== null;
