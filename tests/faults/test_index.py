@@ -1,20 +1,23 @@
 """The index is a cache: whatever happens to it, every handle and call id still leads to its output."""
 
+import contextlib
+import errno
 import os
 import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdall.store.directory import disk
+from holdall.store.directory import disk, upkeep
 from holdall.store.directory.folder import SessionFolder
-from holdall.store.directory.index import NAME
+from holdall.store.directory.index import NAME, Index
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
-from holdall.values.errors import UnknownHandle
+from holdall.values.errors import StoreFault, UnknownHandle
 from holdall.values.outputs import Origin
 from tests.faults.checker import contents, opened
 from tests.faults.confined import keep
@@ -101,15 +104,13 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@requirement("store:index-corrupt")
+@requirement("store:index-corrupt", "store:removed")
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_is_no_database_any_more_is_set_aside_and_rebuilt(damage: str, indexed: Indexed) -> None:
-    """STORE-051."""
+def test_what_is_no_database_any_more_is_rebuilt_and_no_copy_is_kept(damage: str, indexed: Indexed) -> None:
+    """STORE-051. A copy would keep the arguments of outputs that are removed later."""
     DAMAGES[damage](indexed.index)
-    damaged = indexed.index.read_bytes()
     indexed.everything_resolves()
-    # An empty file is an empty database: there is nothing to keep.
-    assert [path.read_bytes()[:100] for path in indexed.aside()] == ([damaged[:100]] if damaged else [])
+    assert indexed.aside() == []
     with sqlite3.connect(indexed.index) as database:
         assert database.execute("SELECT count(*) FROM outputs").fetchone() == (COUNT,)
     database.close()
@@ -209,19 +210,17 @@ def test_one_flipped_bit_anywhere_in_the_index_costs_nothing(indexed: Indexed) -
             (indexed.home / f"session-{indexed.session.id}" / f"{facts.handle}.record").unlink()
 
 
-@requirement("store:index-corrupt")
-def test_the_first_hundred_damaged_ones_are_set_aside_and_further_ones_removed(indexed: Indexed) -> None:
-    for number in range(98):
-        indexed.index.with_name(f"{NAME}.damaged-{number}").symlink_to("nowhere")
-    for left in (99, 100, 100):
-        indexed.index.write_bytes(b"no database at all, but longer than a header of one\n" * 100)
-        indexed.everything_resolves()
-        assert len(indexed.aside()) == left
-    indexed.index.unlink()
-    indexed.index.symlink_to("nowhere")
+@requirement("store:removed", "store:leftovers-removed")
+def test_gc_removes_the_copies_of_damaged_ones_that_were_kept_once(indexed: Indexed) -> None:
+    aside = [indexed.index.with_name(f"{NAME}.damaged-{number}") for number in range(2)]
+    aside[0].write_bytes(b"hunter2-of-somebody")
+    aside[1].symlink_to(indexed.index)
+    with opened(indexed.home) as store:
+        for dry_run in (True, False):
+            assert indexed.aside() == aside
+            assert {*upkeep.sweep(store, dry_run=dry_run).leftovers} == {path.name for path in aside}
+    assert indexed.aside() == []
     indexed.everything_resolves()
-    assert len(indexed.aside()) == 100
-    assert indexed.index.is_file()
 
 
 # What it saves
@@ -321,13 +320,90 @@ def test_outputs_are_listed_as_they_came_though_a_clock_goes_back(indexed: Index
             assert all(one.place < 5.1e9 for one in listed)
 
 
+SECRET = "hunter2-of-somebody"
+
+
+def _secret_in(home: Path) -> list[str]:
+    return [path.name for path in home.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+
+
 @requirement("store:removed")
-def test_what_was_asked_for_is_gone_from_the_index_with_its_output(indexed: Indexed) -> None:
-    with opened(indexed.home) as store:
-        facts = store.put(indexed.session, [b"kept"], Origin(arguments={"password": "hunter2-of-somebody"}))
-        assert b"hunter2-of-somebody" in indexed.index.read_bytes()
-        store.remove(indexed.session, [facts])
-    assert b"hunter2-of-somebody" not in indexed.index.read_bytes()
+@pytest.mark.parametrize("removed", ["output", "session", "expired"])
+@pytest.mark.parametrize("index", ["as it is", "busy", "damaged"])
+def test_what_was_asked_for_is_gone_from_the_index_with_its_output(
+    indexed: Indexed, index: str, removed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever keeps the index from being changed: it goes then."""
+    monkeypatch.setattr("holdall.store.directory.index._PATIENCE_SECONDS", 0.01)
+    with opened(indexed.home) as store, contextlib.ExitStack() as held:
+        facts = store.put(indexed.session, [b"kept"], Origin(arguments={"password": SECRET}))
+        assert SECRET.encode() in indexed.index.read_bytes()
+        match index:
+            case "busy":
+                other = held.enter_context(closing(sqlite3.connect(indexed.index, isolation_level=None)))
+                other.execute("BEGIN EXCLUSIVE")
+            case "damaged":
+                whole = indexed.index.read_bytes()
+                indexed.index.write_bytes(b"\xff" * 200 + whole[200:])
+            case _:
+                pass
+        match removed:
+            case "output":
+                store.remove(indexed.session, [facts])
+            case "session":
+                store.remove_session(indexed.session)
+            case _:
+                store.expire(indexed.session, [facts], "a rule")
+    assert _secret_in(indexed.home) == []
+
+
+@requirement("store:removed")
+def test_an_index_that_can_be_neither_changed_nor_removed_is_named(
+    indexed: Indexed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdall.store.directory.index._PATIENCE_SECONDS", 0.01)
+    with opened(indexed.home) as store, closing(sqlite3.connect(indexed.index, isolation_level=None)) as other:
+        facts = store.put(indexed.session, [b"kept"], Origin(arguments={"password": SECRET}))
+        other.execute("BEGIN EXCLUSIVE")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "unlink", _refused(NAME, os.unlink))
+            with pytest.raises(StoreFault) as told:
+                store.remove(indexed.session, [facts])
+        assert str(told.value) == (
+            f"text of what was removed is still in {indexed.index}, which can be neither changed nor removed "
+            "(Operation not permitted). It is only a cache: remove it."
+        )
+        assert _secret_in(indexed.home) == [NAME]
+        assert store.remove(indexed.session, [facts]).gone_before == 1, "a second try ends it"
+    assert _secret_in(indexed.home) == []
+
+
+def _refused(name: str, real: Callable[..., None]) -> Callable[..., None]:
+    def unlink(path: str, **options: int) -> None:
+        if os.path.basename(path) == name:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        real(path, **options)
+
+    return unlink
+
+
+@requirement("store:removed")
+def test_what_is_removed_while_a_list_is_made_does_not_come_back_into_the_index(
+    indexed: Indexed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(indexed.home) as store, opened(indexed.home) as lister:
+        facts = store.put(indexed.session, [b"kept"], Origin(arguments={"password": SECRET}))
+        indexed.index.unlink()
+        save = Index.save
+
+        def late(index: Index, *arguments: Any) -> None:
+            monkeypatch.setattr(Index, "save", save)
+            store.remove(indexed.session, [facts])
+            save(index, *arguments)
+
+        monkeypatch.setattr(Index, "save", late)
+        lister.outputs(indexed.session)
+    assert _secret_in(indexed.home) == []
 
 
 @pytest.mark.parametrize("umask", [0, 0o777])

@@ -211,7 +211,8 @@ class Overview:
         if gone := [id for id in known if id not in there]:
             for id in gone:
                 del known[id]
-            store.forget_summaries(gone)
+            with contextlib.suppress(StoreFault):  # they are not listed all the same
+                store.forget_summaries(gone)
         return _families({id: one for id, (_, one) in known.items()})
 
     def _name(self, unknown: Mapping[str, Stamp]) -> None:

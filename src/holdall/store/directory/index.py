@@ -21,9 +21,9 @@ from holdall.values.outputs import Facts
 
 # A cache in one SQLite file: a fault in it costs time and nothing else.
 #
-# A damaged file is set aside and started again, a busy one is done without. The journal is a rollback journal, not a
-# write-ahead log: readers and writers of several processes then meet only in SQLite's oldest and best-tried code. Users
-# of the cache must not store anything only there.
+# A damaged file is removed and started again (a copy of it would keep text of outputs that are removed later), a busy
+# one is done without. The journal is a rollback journal, not a write-ahead log: readers and writers of several
+# processes then meet only in SQLite's oldest and best-tried code. Users of the cache store nothing only there.
 
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _PATIENCE_SECONDS = 0.5  # for other processes; a use of the cache that takes lo
 
 
 class CacheFile:
-    """One connection. `path` is the file; a link in its place is set aside like any other damage.
+    """One connection. `path` is the file; a link in its place is removed like any other damage.
 
     Where `path` is IN_MEMORY there is no file, and what is in it goes with the connection.
 
@@ -61,6 +61,27 @@ class CacheFile:
 
         self.use(change, None)
 
+    def erase(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        """The same, where nothing of the old rows may stay: a file that is busy then goes as a whole.
+
+        Raises StoreFault where it cannot.
+        """
+
+        def change(database: sqlite3.Connection) -> bool:
+            with database:
+                database.executemany(statement, rows)
+            return True
+
+        if self.use(change, otherwise=False) or os.path.isdir(self._path):
+            return
+        try:
+            self._remove()
+        except OSError as problem:
+            raise StoreFault(
+                f"text of what was removed is still in {self._path}, which can be neither changed nor removed "
+                f"({problem.strerror}). It is only a cache: remove it."
+            ) from problem
+
     def use(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
         """An error costs this use of the cache and nothing else."""
         try:
@@ -68,7 +89,8 @@ class CacheFile:
         except (sqlite3.Error, ValueError) as problem:  # ValueError: an error text that is damaged itself
             self.close()
             if _is_damage(problem):
-                self._set_aside()
+                with contextlib.suppress(OSError):
+                    self._remove()
         except OSError:
             self.close()
         return otherwise
@@ -80,9 +102,9 @@ class CacheFile:
             self._connection = self._open()
             weakref.finalize(self, self._connection.close)
             return self._connection
-        self.close()  # or never opened, or the file was set aside or removed by somebody else
+        self.close()  # or never opened, or the file was removed by somebody else
         if os.path.islink(self._path):
-            self._set_aside()
+            self._remove()
         # The file is made by us first: SQLite would make it with the mode that the umask leaves.
         with contextlib.suppress(FileExistsError):
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
@@ -92,7 +114,7 @@ class CacheFile:
         except (sqlite3.Error, ValueError) as problem:
             if not _is_damage(problem):
                 raise
-            self._set_aside()
+            self._remove()
             self._connection = self._open()
         return self._connection
 
@@ -114,17 +136,10 @@ class CacheFile:
         self._identity = _identity(self._path)
         return database
 
-    def _set_aside(self) -> None:
-        if self._path == IN_MEMORY:
-            return
-        for number in range(100):
-            aside = f"{self._path}.damaged-{number}"
-            if not os.path.lexists(aside):
-                with contextlib.suppress(OSError):
-                    os.rename(self._path, aside)
-                return
-        with contextlib.suppress(OSError):
-            os.unlink(self._path)
+    def _remove(self) -> None:
+        for path in () if self._path == IN_MEMORY else (self._path, f"{self._path}-journal"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
 
 
 def proof_of(text: str, stamp: str) -> int:
@@ -248,7 +263,7 @@ class Index:
 
     def forget(self, session: str, handles: list[str]) -> None:
         pairs = [(session, handle) for handle in handles]
-        self._file.change("DELETE FROM outputs WHERE session = ? AND handle = ?", pairs)
+        self._file.erase("DELETE FROM outputs WHERE session = ? AND handle = ?", pairs)
 
 
 def _storable(value: str) -> str:
@@ -300,8 +315,12 @@ class Catalogue:
         with self._lock:
             if fresh:
                 self._index.save(fresh, folder.text_of)
-            if gone := [handle for handle in known if handle not in stamps]:
-                self._index.forget(session, gone)
+            with contextlib.suppress(StoreFault, OSError):
+                gone = [handle for handle in known if handle not in stamps]
+                # What was removed while it was read must not come back.
+                gone += [facts.handle for stamp, facts in fresh if folder.stamp(facts.handle) != stamp]
+                if gone:
+                    self._index.forget(session, gone)
             self._index.mark_complete(session)
         return sorted(found, key=lambda facts: (facts.place, facts.handle)), faults
 
@@ -358,6 +377,14 @@ class Catalogue:
         if stamp is not None:
             with self._lock:
                 self._index.save([(stamp, facts)], folder.text_of)
+
+    def bury(self, folder: SessionFolder, handles: Sequence[str], stones: Sequence[Facts]) -> None:
+        """Nothing of what the records of `handles` said stays; `stones` were written in their place. The caller holds
+        the lock of the folder."""
+        entries = [(stamp, stone) for stone in stones if (stamp := folder.stamp(stone.handle)) is not None]
+        with self._lock:
+            self._index.forget(folder.session.id, list(handles))
+            self._index.save(entries, folder.text_of)
 
     def close(self) -> None:
         with self._lock:

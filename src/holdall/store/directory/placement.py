@@ -81,8 +81,11 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
     session_files.forget(contents, [facts.id for facts in going], inside=folder.descriptor)
     session_files.erase(gone, inside=folder.descriptor, version=folder.session.format)
     unnamed = _unnamed(going, staying)
-    freed = _bury(folder, catalogue, [expired(facts, rule, now) for facts in going], unnamed)
-    return freed + sum(folder.remove_bytes(file) for file in unnamed)
+    stones = [expired(facts, rule, now) for facts in going]
+    freed = _bury(folder, stones, unnamed)
+    freed += sum(folder.remove_bytes(file) for file in unnamed)
+    catalogue.bury(folder, [*gone], stones)
+    return freed
 
 
 def check_readable(unreadable: Collection[str]) -> None:
@@ -113,7 +116,7 @@ def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] |
     stones = [tombstone(facts, now) for facts in going]
     new = [stone for stone, facts in zip(stones, going, strict=True) if stone != facts]
     is_told = _tell_nothing(folder, going, staying, all_of_it=handles is None)
-    freed = _bury(folder, catalogue, new, _unnamed(going, staying))
+    freed = _bury(folder, new, _unnamed(going, staying))
     for handle in unreadable:
         files.unlink(handle + SUFFIX, dir_fd=folder.descriptor)
     if not is_told:
@@ -123,6 +126,7 @@ def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] |
     freed += _remove_unnamed(folder, {facts.file for facts in staying})
     for _, inside in folder.places():
         files.fsync(inside)
+    catalogue.bury(folder, [*gone, *unreadable], stones)
     shared = {facts.handle: tuple(one.handle for one in staying if one.file == facts.file) for facts in going}
     held = {handle: holders for handle, holders in shared.items() if holders}
     return Removal(tuple(stones), freed, held, gone_before=sum(facts.state == "expired" for facts in going))
@@ -159,7 +163,7 @@ def _unnamed(going: Sequence[Facts], staying: Sequence[Facts]) -> set[str]:
     return {facts.file for facts in going if facts.file} - {facts.file for facts in staying}
 
 
-def _bury(folder: SessionFolder, catalogue: Catalogue, stones: Sequence[Facts], unnamed: Collection[str]) -> int:
+def _bury(folder: SessionFolder, stones: Sequence[Facts], unnamed: Collection[str]) -> int:
     """Tombstones in place of records. On a full disk the bytes go first and make room for them; how many these were.
 
     If it ends between the two, an output is there without its bytes, and removing it again finishes that.
@@ -173,7 +177,6 @@ def _bury(folder: SessionFolder, catalogue: Catalogue, stones: Sequence[Facts], 
                 raise
             freed += sum(folder.remove_bytes(file) for file in unnamed)
             folder.rewrite(stone, BlockTable())
-        catalogue.note(folder, stone)
     return freed
 
 

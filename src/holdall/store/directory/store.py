@@ -286,7 +286,7 @@ class DirectoryStore(SessionFiles):
             folder = self._root.folder(session)
             with folder.lock():
                 removed = placement.remove(folder, self._root.catalogue, None, self.clock())
-        self.forget_summaries([session.id])
+        self.forget_summaries([session.id])  # the beginning of a task is in them
         return removed
 
     def sweep_due(self) -> bool:

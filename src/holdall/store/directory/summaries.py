@@ -60,7 +60,7 @@ class Summaries:
 
     def forget(self, sessions: Sequence[str]) -> None:
         with self._lock:
-            self._file.change("DELETE FROM summaries WHERE session = ?", [(one,) for one in sessions])
+            self._file.erase("DELETE FROM summaries WHERE session = ?", [(one,) for one in sessions])
 
     def close(self) -> None:
         with self._lock:

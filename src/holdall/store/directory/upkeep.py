@@ -22,6 +22,7 @@ from holdall.values.spans import BLOCK
 
 MARK = ".last-gc"
 _EVERY_SECONDS = 86_400.0
+_ASIDE = ".sqlite.damaged-"  # caches that were kept when they were damaged, with text of what was removed since
 _ABANDONED_SECONDS = 3600.0  # a file without a record may still be on its way for this long
 
 
@@ -163,9 +164,15 @@ def _abandoned(inside: int, now: float) -> Iterator[tuple[str, int]]:
 
 
 def _strays(store: MaintainedStore, now: float, *, dry_run: bool) -> Iterator[tuple[str, int]]:
-    """Temporary files outside of sessions: beside the names of sessions, and in folders that never became one."""
+    """Files outside of sessions: damaged caches, and temporary ones beside the names of sessions and in folders that
+    never became one."""
     sessions = {PREFIX + session.id for session in store.sessions()}
     for place in disk.names_in(store.root):
+        if _ASIDE in place:
+            with contextlib.suppress(OSError):
+                yield place, files.stat(place, dir_fd=store.root).st_size
+                if not dry_run:
+                    files.unlink(place, dir_fd=store.root)
         if place in sessions or not place.startswith((NAMES, PREFIX)):
             continue
         with contextlib.suppress(OSError, HoldallError):
