@@ -25,12 +25,16 @@ from holdall.values.record import record
 
 @record
 class Noticed:
-    """A notice as a model got it: `text`, and before it the first `after` bytes of the output."""
+    """A notice as a model got it: `text`, and before it the first `after` bytes of the output.
+
+    `mark` is that of the session it was written in: one that came with a bundle has another, or none.
+    """
 
     at: float
     dialect: str
     text: str
     after: int = 0
+    mark: str = ""
 
     def to_line(self) -> bytes:
         return sealed(json.dumps(asdict(self), ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n")
@@ -40,7 +44,8 @@ class Noticed:
         """None if the line is not as it was written: a power cut may take a part of a note that is not synced."""
         with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError, RecursionError):
             flat: dict[str, Any] = json.loads(unsealed(line))
-            return Noticed(float(flat["at"]), str(flat["dialect"]), str(flat["text"]), int(flat["after"]))
+            told = str(flat["dialect"]), str(flat["text"]), int(flat["after"]), str(flat.get("mark", ""))
+            return Noticed(float(flat["at"]), *told)
         return None
 
 

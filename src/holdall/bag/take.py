@@ -1170,7 +1170,7 @@ def note_announced(core: Core, facts: Facts, text: str) -> None:
 
 
 def _remember(core: Core, key: tuple[str, str], text: str, after: int = 0) -> None:
-    told = Noticed(core.journal.now(), core.dialect.name, text, after)
+    told = Noticed(core.journal.now(), core.dialect.name, text, after, core.mark if core.signature else "")
     core.store.remember(core.session, *key, told.to_line(), durable=False)
 
 
@@ -1297,8 +1297,9 @@ def _told_before(core: Core, facts: Facts, room: int | None) -> str:
         noticed = Noticed.in_line(core.store.recall(core.session, *noticed_key(facts)) or b"")
         if noticed is None or noticed.dialect != core.dialect.name or noticed.after:
             return ""
-        # One without the mark of this session came with a bundle, and whoever made that could have written it.
-        if core.signature and core.signature in noticed.text:
+        # One without the mark of this session came with a bundle, and whoever made that could have written it. The
+        # signature alone proves nothing: that of some dialects is the id of the session, which comes with a bundle.
+        if core.signature and noticed.mark == core.mark:
             return noticed.text if room is None or core.count(noticed.text) <= room else ""
     return ""
 
