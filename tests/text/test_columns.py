@@ -143,6 +143,25 @@ def test_a_row_with_the_signs_of_all_others_is_no_header(row: str) -> None:
     assert (table.header, table.rows) == (False, 53)
 
 
+@pytest.mark.parametrize("first", ["4096\t/usr", "2024-01-01\t/usr", "1,024\tusr"])
+def test_a_row_of_values_as_they_are_below_is_no_header(first: str) -> None:
+    """As `find -printf` begins: the first path has none of the signs that the others have."""
+    value = first.partition("\t")[0]
+    rows = "".join(f"{value}\t/usr/lib{number}/x\n" for number in range(50))
+    table = table_of(sample_of(f"{first}\n{rows}".encode()), kind="tsv")
+    assert table is not None
+    assert (table.header, table.rows) == (False, 51)
+
+
+@pytest.mark.parametrize("first", ["size\tpath", "2024\tpath", "4096\tweight"])
+def test_a_row_with_a_name_above_numbers_or_a_year_is_a_header(first: str) -> None:
+    low, high = (400, "{}") if first.endswith("weight") else (4096, "/usr/lib{}/x")
+    rows = "".join(f"{low + number}\t{high.format(number)}\n" for number in range(50))
+    table = table_of(sample_of(f"{first}\n{rows}".encode()), kind="tsv")
+    assert table is not None
+    assert (table.header, table.rows) == (True, 50)
+
+
 def test_names_with_signs_that_no_row_has_are_a_header() -> None:
     rows = "".join(f"Ann {number:x} of it\t{number:x}/x y\n" for number in range(7, 60))
     table = table_of(sample_of(f"First name:\tCountry name\n{rows}".encode()), kind="tsv")

@@ -485,6 +485,11 @@ def test_a_header_with_something_behind_a_quote_hides_no_row(ask: Ask, head: str
     assert rows(ask(data.encode(), "select count(*), sum(id) from t")) == [[50, 1225]]
 
 
+def test_the_first_row_of_a_table_without_names_is_counted(ask: Ask) -> None:
+    data = "4096\t/usr\n" + "".join(f"{number}\t/usr/lib/{number}\n" for number in range(3000))
+    assert rows(ask(data.encode(), "select count(*), sum(column0) from t")) == [[3001, 4096 + 2999 * 1500]]
+
+
 @pytest.mark.parametrize("lead", ["\n", "\n\n", "\ufeff\n"])
 def test_a_blank_line_is_not_taken_for_the_header(ask: Ask, lead: str) -> None:
     data = lead + "id,name\n" + "".join(f"k{number},n\n" for number in range(50))

@@ -308,6 +308,7 @@ _BODY, _LEAST_BODY = 200, 20  # rows that are compared with the first one, and o
 _COMPARED = 4000  # cells of them
 _WIDE = 60  # columns by which a header is told
 _YEARS = 3
+_YEAR = lazy_pattern(r"(?:19|20)\d\d", re.ASCII)
 
 
 def has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
@@ -318,13 +319,18 @@ def has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     years = [int(cell) for cell in first if cell.strip().isdecimal() and len(cell.strip()) == 4]
     if len(years) >= _YEARS and sorted(set(years)) == years:
         return True
-    unlike = alike = 0
+    unlike = alike = named = values = 0
     for number, cell in spread(list(enumerate(first)), _WIDE):
         below = Counter(_look(row[number]) for row in body if number < len(row) and row[number].strip())
         look, times = below.most_common(1)[0] if below else ("", 0)
         if look and look != "text" and times >= _NEARLY * below.total():
             same = _look(cell) == look
-            alike, unlike = alike + same, unlike + (not same and bool(_NAME.search(cell)) and cell.lower() not in _NONE)
+            other = not same and bool(_NAME.search(cell)) and cell.lower() not in _NONE
+            alike, unlike = alike + same, unlike + other
+            values += same and not _NAME.search(cell) and not _YEAR.fullmatch(cell.strip())
+            named += other and look != "place" and "#" not in look  # `/usr` is a path like those below it
+    if values and not named:  # a number above numbers: few columns have one for a name
+        return False
     if unlike:
         return unlike * 2 >= alike
     return (
