@@ -171,6 +171,17 @@ def test_a_wait_has_the_exit_code_of_what_it_waited_for(holdall: Program) -> Non
     assert holdall("wait", handle, "--pattern", "done", "--timeout", "0").code == 0
 
 
+@requirement("cli:wait", "cli:exit-3")
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_wait_for_a_command_whose_output_is_not_all_kept_ends_as_exec_does(holdall: Program, code: int) -> None:
+    command = ("--", "sh", "-c", f"seq 1 1000; exit {code}")
+    flags = ("--set", "session_quota_bytes=1000", "exec")
+    handle = str(holdall(*flags, "--background", "--json", *command).json["handle"])
+    ran = holdall("wait", handle)
+    assert ran.code == holdall(*flags, *command).code == 3
+    assert ran.text.startswith(f"{handle} interrupted: not all of it is kept: the quota of this session is 1.0 kB")
+
+
 @requirement("cli:wait", "cli:rm")
 def test_a_command_that_is_recommended_is_for_the_session_that_was_named(holdall: Program, tmp_path: Path) -> None:
     words = ("exec", "-s", "build", "--background", "--json", "--", "sh", "-c", f"echo one; cat {_gate(tmp_path)}")

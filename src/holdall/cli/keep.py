@@ -674,10 +674,8 @@ class _Waiting:
 
 
 def _code_of(facts: Facts) -> int:
-    """The exit code of a command; a call of an agent has none, and one whose keeper was killed lost it."""
-    if facts.exit_code is None:
-        return FAULT if facts.state == "interrupted" else 0
-    return facts.exit_code
+    """The exit code of a command, where all it wrote is kept; a call of an agent has none."""
+    return FAULT if facts.state == "interrupted" else facts.exit_code or 0
 
 
 @command(app)
