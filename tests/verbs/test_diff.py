@@ -281,6 +281,30 @@ def test_a_key_may_be_named_and_one_that_is_not_there_is_refused_with_those_that
         compared(one, other, by="lines", key="k")
 
 
+@requirement("diff:rows")
+@pytest.mark.parametrize("header", ["id,a,a", "id,,a", "id,a,", "id,,", ",id,id"])
+def test_rows_have_their_key_though_columns_share_a_name_or_have_none(header: str) -> None:
+    """The names are those that SQL knows."""
+    lines = [f"{at},{at},x\n" for at in range(9)]
+    other = ["7,7,y\n", *lines[:7], lines[8]]
+    found = compared("".join([header + "\n", *lines]), "".join([header + "\n", *other]), key="id")
+    assert [change.name for change in found.changes] == ["id=7"]
+    assert (counts(found), found.notes) == ((1, 0, 0), ("rows in another order",))
+    named = compared("".join(["id,,v\n", *lines]), "".join(["id,column1,v\n", *lines]), key="id")
+    assert (counts(named), named.notes) == ((0, 0, 0), ("columns with other names",))
+
+
+def test_a_key_that_is_not_used_is_said_with_the_reason() -> None:
+    rows = "".join(f"{at},{at}\n" for at in range(50))
+    wide = compared(f"id,v\n{rows}", f"id,v\n{rows}50,50,\n", key="id")
+    assert (wide.unit, wide.notes) == (
+        "line", ("L52 has more cells than the header has names: compared by lines", "key was not used"),
+    )  # fmt: skip
+    assert compared("some\nlines\n", "some\nmore\n", key="id").notes == (
+        "key was not used: these are not two tables or JSON values",
+    )
+
+
 def test_a_key_of_elements_may_be_any_member_and_one_that_none_has_is_said() -> None:
     wide = dict.fromkeys(("id", "_id", "uuid", "name", "path", "url", "email"), 1)
     one, other = (json.dumps([{**wide, "far": at, "v": at} for at in range(5)]) for _ in range(2))
@@ -362,7 +386,7 @@ CELLS = "".join(f"{number},1,2\n" for number in range(50))
 @pytest.mark.parametrize(
     ("one", "other", "told"),
     [
-        ("id,v,v\n" + CELLS, "id,v,v\n" + CELLS.replace(",1,2", ",6,2"), "50 of 51 lines changed"),
+        ("id,v,v\n" + CELLS, "id,v,v\n" + CELLS.replace(",1,2", ",6,2"), "50 of 50 rows changed"),
         ("id,a,b\n" + CELLS, "id,b,a\n" + CELLS, "50 of 50 rows changed"),
         ("id,a\n7,1\n8,1\n", "id,a\n7,1,EVIL\n8,1\n", "1 of 3 lines changed"),
         ('{"id":1,"a":1,"a":2,"a (2)":3}\n' * 2, '{"id":1,"a":1,"a":9,"a (2)":3}\n' * 2, "2 of 2 lines changed"),

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
-from holdall.formats.columns import separator_of
+from holdall.formats.columns import column_names, separator_of
 from holdall.store import deadline
 from holdall.store.deadline import of_seconds, within
 from holdall.store.protocol import OutputReader
@@ -183,6 +183,10 @@ def _compared(pair: _Pair, by: str, key: str, seconds: float) -> _Found:
                 return replace(found, notes=(*notes, *found.notes))
             if by == "rows":
                 raise BadQuery(f"these outputs cannot be compared by rows: {'; '.join(notes) or 'they have none'}.")
+            if key:
+                notes.append(
+                    "key was not used" if notes else "key was not used: these are not two tables or JSON values"
+                )
             found = _by_lines(pair)
             return replace(found, notes=(*notes, *found.notes))
         except OutOfTime as late:
@@ -427,9 +431,16 @@ def _by_structure(pair: _Pair, by: str, key: str, notes: list[str]) -> _Found | 
             return _json(pair, texts, key)
         rows = [_csv(text) if kinds <= {"csv", "tsv"} else _ndjson(text) for text in texts]
         return _by_key(pair, rows[0], rows[1], key, notes)
+    except _NoRowsError as problem:
+        notes.append(f"{problem}: compared by lines")
+        return None
     except (ValueError, IndexError, StopIteration, RecursionError, csv.Error):
         notes.append("too deep, too large or not what it looks like: compared by lines")
         return None
+
+
+class _NoRowsError(Exception):
+    """Why a table has none that can be compared."""
 
 
 @record
@@ -443,6 +454,7 @@ class _Rows:
     keys: list[tuple[Any, ...]]
     has_header: bool
     fields: Callable[[int], dict[str, str]]  # of the row of this number: what is in each column, as it is written
+    written: tuple[str, ...] = ()  # the names as they came
 
 
 def _candidates(names: Sequence[str]) -> tuple[str, ...]:
@@ -461,8 +473,9 @@ def _csv(text: str) -> _Rows:
     begins = list(accumulate((len(line) + 1 for line in lines), initial=int(mark)))
     reader = csv.reader((line + "\n" for line in lines), delimiter=sign)
     header = next(reader)
-    if len(set(header)) < len(header):
-        raise ValueError  # a name that is another's would hide one of the two
+    written = tuple(header)
+    if len(set(header)) < len(header) or "" in header:  # a name that is another's would hide one of the two
+        header = column_names(header, len(header))
     tried = _candidates(header)
     columns = [header.index(name) for name in tried]
     places: list[Place] = []
@@ -472,8 +485,8 @@ def _csv(text: str) -> _Rows:
     for row in reader:
         if not len(numbers) % 4096:
             deadline.check()
-        if len(row) > len(header):
-            raise ValueError  # what has no name would not be compared
+        if len(row) > len(header):  # what has no name would not be compared
+            raise _NoRowsError(f"L{reader.line_num:,} has more cells than the header has names")
         if row:
             places.append((begins[line], begins[reader.line_num] - 1))
             numbers.append(hash(tuple(row)))
@@ -484,7 +497,7 @@ def _csv(text: str) -> _Rows:
         begin, end = places[number]
         return dict(zip(header, next(csv.reader([text[begin:end]], delimiter=sign)), strict=False))
 
-    return _Rows(places, numbers, header, tried, keys, True, fields)
+    return _Rows(places, numbers, header, tried, keys, True, fields, written)
 
 
 def _ndjson(text: str) -> _Rows:
@@ -655,13 +668,7 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
         notes.append(f"{plural(max(repeated, repeated_there), 'key')} on more than one row: paired in their order")
     columns = {name for name in one.columns if name in other.columns} if one.has_header else None
     in_order = columns is None or one.columns == other.columns
-    if not in_order and set(one.columns) == set(other.columns):
-        notes.append("columns in another order")
-    if columns is not None:
-        for which, rows in (("removed", one), ("added", other)):
-            if alone := [name for name in rows.columns if name not in columns]:
-                named = told_names(alone)
-                notes.append(f"{plural(len(alone), 'column')} {which}{f': {named}' if named else ''}")
+    notes += _columns_told(one, other)
     changes: list[tuple[int, int]] = []  # rows of both sides; -1 where there is none
     for value, at in there.items():
         was = here.get(value, -1)
@@ -693,6 +700,20 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
             _length(other.places[at] for _, at in changes if at >= 0),
         ),
     )  # fmt: skip
+
+
+def _columns_told(one: _Rows, other: _Rows) -> Iterator[str]:
+    """How the names of the columns differ; the members of JSON are told one by one."""
+    if not one.has_header or one.written == other.written:
+        return
+    if one.columns == other.columns:
+        yield "columns with other names"
+    elif set(one.columns) == set(other.columns):
+        yield "columns in another order"
+    for which, rows, others in (("removed", one, {*other.columns}), ("added", other, {*one.columns})):
+        if alone := [name for name in rows.columns if name not in others]:
+            named = told_names(alone)
+            yield f"{plural(len(alone), 'column')} {which}{f': {named}' if named else ''}"
 
 
 def _length(places: Iterable[Place]) -> int:
