@@ -14,7 +14,7 @@ from holdall.blocking import Holdall as BlockingHoldall
 from holdall.mcp.gateway import http_connection
 from tests.requirements import requirement
 from tests.web.conftest import Watched
-from tests.web.stories import plain
+from tests.web.stories import investigation, plain
 from tests.web.support import done, viewer
 
 if TYPE_CHECKING:
@@ -123,6 +123,21 @@ def test_a_tab_whose_viewer_does_not_answer_says_so_and_asks_no_more(home: Path,
         page.clock.run_for(60_000)  # ms
         assert page.evaluate("fetch('/done').catch(() => 'nobody is there')") == "nobody is there"
     assert [url.rpartition("/")[2] for url in asked] == ["done"]
+
+
+@requirement("viewer:ended")
+def test_what_is_opened_on_a_page_is_not_a_neighbours(home: Path, watched: Watched) -> None:
+    told, page = done(lambda: investigation(home)), watched.page
+    with viewer(home, fork=False) as at:
+        page.goto(f"{at.base}/s/{told.session}?token={at.token}", wait_until="networkidle")
+        at.end(signal.SIGKILL)
+        with _neighbour(at.port) as heard:
+            page.locator("details.op-open > summary").first.click()
+            _ended(page)
+            page.locator("details.op-open > summary").nth(1).click()
+            page.evaluate("fetch('/done')")
+            assert "FORGED" not in page.content()
+        assert [path.rpartition("/")[2].partition("?")[0] for path in heard] == ["step", "done"]
 
 
 @requirement("viewer:ended")
