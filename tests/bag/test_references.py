@@ -142,7 +142,7 @@ async def test_a_part_is_never_passed_as_the_whole_but_its_lines_are(tmp_path: P
         assert "is still being written; wait for its end" in taken.content
         writer.finish(state="cancelled")
         taken = await bag.run(called.append, tool="send", arguments=arguments)
-        assert "is not whole (cancelled)" in taken.content
+        assert "is not whole (cancelled); name lines of what there is, as in " in taken.content
         assert not called
         lines = {"body": f"holdall:{writer.handle}#L1"}
         assert (await bag.run(send, tool="send", arguments=lines)).content == {"body": '{"n": 1}\n'}

@@ -455,8 +455,8 @@ def _check_whole(named: Named, facts: Facts) -> None:
     is_open = facts.state in ("running", "queued")
     raise BadReference(
         f"{named.place}: {named.shown} "
-        + ("is still being written; wait for its end" if is_open else f"is not whole ({facts.state})")
-        + f", or name lines of what there is, as in {PREFIX}{named.shown}#L1-L20."
+        + ("is still being written; wait for its end, or" if is_open else f"is not whole ({facts.state});")
+        + f" name lines of what there is, as in {PREFIX}{named.shown}#L1-L20."
     )
 
 
