@@ -33,6 +33,40 @@ def on_disk(folder: Path) -> bool:
     return bool(found.stdout)
 
 
+# What takes long to be written
+
+
+class Reader:
+    """Says in which thread it was read."""
+
+    def __init__(self) -> None:
+        self.threads: set[str] = set()
+
+    def to_dict(self) -> dict[str, int]:
+        self.threads.add(threading.current_thread().name)
+        return {"read": 1}
+
+
+@requirement("api:any-loop")
+@pytest.mark.parametrize("redact", [False, True])
+@pytest.mark.parametrize("around", ["list", "dictionary", "result", "object"])
+async def test_the_loop_goes_on_while_a_large_value_is_written(tmp_path: Path, around: str, redact: bool) -> None:
+    reader = Reader()
+    rows: list[Any] = [*([at, "x"] for at in range(30_000)), reader]
+    values: dict[str, Any] = {
+        "list": rows,
+        "dictionary": {"rows": rows},
+        "result": {"content": [], "structuredContent": {"rows": rows}, "isError": False},
+        "object": Page("one", rows),
+    }
+    async with opened(tmp_path, tools={"load": ToolPolicy(redact=redact)}) as bag:
+        taken = await bag.take(values[around], tool="load")
+        assert isinstance(taken, Kept)
+        assert b'[29999, "x"], {"read": 1}]' in await whole(bag, taken.handle)
+    assert reader.threads
+    assert threading.current_thread().name not in reader.threads
+
+
 # What has no end when it is written
 
 

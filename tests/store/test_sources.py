@@ -20,7 +20,19 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from holdall.store import sources
-from holdall.store.sources import Cancelled, Pump, Source, check_repeats, is_file, joined, png_of, read_once, storable
+from holdall.store.sources import (
+    Cancelled,
+    Pump,
+    Source,
+    check_repeats,
+    holds_much,
+    is_file,
+    joined,
+    json_text,
+    png_of,
+    read_once,
+    storable,
+)
 from holdall.text.utf8 import with_surrogates
 from holdall.values.errors import EndlessValue, UsageError
 
@@ -500,6 +512,35 @@ def test_a_read_that_gives_something_else_is_refused_with_both_types() -> None:
 def test_what_has_odd_keys_somewhere_is_written_as_the_library_writes_the_rest(value: Any) -> None:
     written = kept([value, {(1,): None, 2.5: True}])
     assert written == f'[{json.dumps(value, ensure_ascii=False)}, {{"(1,)": null, "2.5": true}}]'
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
+        max_leaves=40,
+    ),
+    st.integers(0, 9),
+)
+def test_a_large_value_is_written_in_pieces_as_the_library_writes_it_at_once(value: Any, much: int) -> None:
+    def is_much(one: object) -> bool:
+        return holds_much(one, much)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "holds_much", is_much)
+        pieces = list(json_text(value))
+    assert "".join(pieces) == json.dumps(value, ensure_ascii=False)
+    assert (len(pieces) > 1) == holds_much(value, much)
+
+
+def test_no_piece_of_a_large_value_is_long() -> None:
+    value = {
+        "rows": [{"id": at, "of": [at, None]} for at in range(20_000)],
+        "names": dict.fromkeys(map(str, range(50_000))),
+    }
+    pieces = list(json_text(value))
+    assert json.loads("".join(pieces)) == value
+    assert max(map(len, pieces)) < 20 * sources.MUCH
 
 
 # ── Objects ─────────────────────────────────────────────────────────────────────────────────────────────────────

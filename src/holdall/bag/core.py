@@ -774,6 +774,8 @@ def opened(
     tokenizer = tokenizer or tokenizer_named(settings.tokenizer)
     if isinstance(named := cast("object", dialect), str):
         raise UsageError(f"a dialect that ships is chosen by its name in the settings: Settings(dialect={named!r}).")
+    if isinstance(named := cast("object", store), (str, os.PathLike)):
+        raise UsageError(f"a folder to keep outputs in is given as its home: Holdall.open(home={os.fspath(named)!r}).")
     dialect = dialect or dialect_of(settings)
     is_own = store is None
     store = store or store_of(home, settings, dialect, tokenizer, clock)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from typing import Any, cast
 
 from holdall.background import is_cancelled
-from holdall.store.sources import Borders, Objects, Source, check_repeats, is_file, json_text, read_once
+from holdall.store.sources import Borders, Objects, Source, check_repeats, holds_much, is_file, json_text, read_once
 from holdall.values.errors import EndlessValue, HoldallError, ToolRaised, UsageError
 from holdall.values.record import record
 from holdall.wire.notes import endless_note, unreadable
@@ -63,14 +63,30 @@ def with_an_end(value: object) -> object:
     if isinstance(value, str | bytes | int | float | None):
         return value
     value = read_once(value)
-    names = () if isinstance(value, dict | list | tuple) else fields_of(value)
     try:
-        for one in (cast("object", value), *(field(cast("object", value), name) for name in names)):
+        for one in _with_fields(value):
             with contextlib.suppress(ValueError):  # it holds itself: what can be told of it is told
                 check_repeats(one)
     except EndlessValue as problem:
         return endless_note(problem)
-    return cast("object", value)
+    return value
+
+
+def is_large(value: object) -> bool:
+    """Whether reading and writing it takes so long that the loop should go on meanwhile."""
+    try:
+        return type(value).__module__.partition(".")[0] in _FRAMES or any(map(holds_much, _with_fields(value)))
+    except Exception:  # an object of the tool's own may do anything when it is looked at
+        return False
+
+
+_FRAMES = ("pandas", "polars", "pyarrow", "numpy")
+
+
+def _with_fields(value: object) -> Iterator[object]:
+    yield value
+    if not isinstance(value, dict | list | tuple):
+        yield from (field(value, name) for name in fields_of(value))
 
 
 def steady(parts: Iterator[object]) -> Iterator[object]:

@@ -24,7 +24,18 @@ from holdall.formats.registry import format_of
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_fence_tag, new_tag
 from holdall.store.protocol import OutputReader, Progress
-from holdall.store.sources import Pump, Source, check_repeats, is_file, json_text, png_of, shows_png, surrogate_notes
+from holdall.store.sources import (
+    MUCH,
+    Pump,
+    Source,
+    check_repeats,
+    holds_much,
+    is_file,
+    json_text,
+    png_of,
+    shows_png,
+    surrogate_notes,
+)
 from holdall.text.escape import LONGEST_REASON, OTHER_FIELDS, foreign, on_one_line
 from holdall.text.json import equal
 from holdall.text.numbers import plural
@@ -457,11 +468,19 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
     image, png = value, await in_thread(png_of, {"value": value}) if shows_png(value) else None
     if png is not None:
         value = png
+    # A large value in a thread of its own: reading and writing it takes seconds, in which the loop goes on.
+    elsewhere = told is None and streams.is_large(value)
     if told is None:
-        value = with_an_end(value)
+        value = await in_thread(with_an_end, {"value": value}) if elsewhere else with_an_end(value)
+
+    async def measured(value: object, origin: Origin, told: str | None = None) -> Prepared:
+        measure = partial(_measured, core, value, origin, limits, started, told)
+        found = cast("Prepared", await in_thread(measure, {})) if elsewhere else measure()
+        return replace(found, broken=broken)
+
     if redaction is None:
-        measured = replace(_measured(core, value, origin, limits, started, told), broken=broken)
-        return measured if png is None else replace(measured, output=image)
+        found = await measured(value, origin, told)
+        return found if png is None else replace(found, output=image)
     # In threads of their own: masking may take seconds, and the others of the pool are for everybody.
     failed = (parts := _apart(value)) is not None and parts.is_error  # also where all of it is withheld
     value, hidden = cast("tuple[object, int]", await in_thread(redaction.value, {"output": value}))
@@ -469,7 +488,7 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
     origin = replace(origin, is_error=origin.is_error or failed)
     if broken is not None:
         broken = replace(broken, head=cast("str", await in_thread(redaction.text, {"text": broken.head})))
-    prepared = replace(_measured(core, value, origin, limits, started), broken=broken)
+    prepared = await measured(value, origin)
     if not hidden:
         return prepared
     note = redaction.note(hidden)
@@ -874,6 +893,8 @@ def _structure_is_over(core: Core, structured: object, limits: Limits) -> bool:
         structured = structured.value()
         if isinstance(structured, str):
             return True  # nobody could read it, too deep for instance
+    if limits.bytes is not None and holds_much(structured, limits.bytes):
+        return True  # its JSON has more bytes than it holds values
     text = wrapped_text(structured)
     text = "".join(json_text(structured)) if text is None else text
     return isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep) or core.imitates(text)
@@ -1337,7 +1358,8 @@ def take_small(core: Core, output: object, origin: Origin, started: float | None
         text: str | None = output
     elif is_value := is_plain_value(output):
         try:
-            check_repeats(output)
+            if not check_repeats(output, MUCH):
+                return None
             text = _PLAIN_JSON.encode(output)
         except (TypeError, ValueError, RecursionError, EndlessValue):
             return None

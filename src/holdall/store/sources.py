@@ -29,7 +29,7 @@ import math
 import sys
 import threading
 import types
-from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar, cast
 
@@ -313,8 +313,9 @@ def json_text(value: object, objects: "Objects | None" = None, root: str = "all 
     objects = objects or Objects()
     try:
         check_repeats(value)
+        encode = json.JSONEncoder(ensure_ascii=False, default=objects.plain).encode
         try:
-            yield json.dumps(value, ensure_ascii=False, default=objects.plain, skipkeys=False)
+            yield from [*_encoded(value if _is_json(value) else objects.plain(value), encode)]
         except (RecursionError, TypeError):
             # A TypeError is a mapping whose keys are not text: ours writes them as text.
             objects.start_again()
@@ -324,6 +325,50 @@ def json_text(value: object, objects: "Objects | None" = None, root: str = "all 
     objects.find_places(value, root)
 
 
+def _encoded(value: object, encode: Callable[[object], str]) -> Iterator[str]:
+    """In pieces where it holds much: until the library's encoder is done, no other thread runs."""
+    if not holds_much(value):
+        yield encode(value)
+    elif isinstance(value, dict):
+        items = list(cast("dict[object, object]", value).items())
+        yield from ("{", *_slices_encoded(items, dict, encode), "}")
+    else:
+        yield from ("[", *_slices_encoded([*cast("Sequence[object]", value)], list, encode), "]")
+
+
+def _slices_encoded(
+    parts: Sequence[Any], as_one: Callable[[Sequence[Any]], object], encode: Callable[[object], str]
+) -> Iterator[str]:
+    step = -(-len(parts) // 10)
+    for at in range(0, len(parts), step):
+        part = parts[at : at + step]
+        yield ", " if at else ""
+        if not holds_much(whole := as_one(part)):
+            yield encode(whole)[1:-1]
+        elif len(part) > 1:
+            yield from _slices_encoded(part, as_one, encode)
+        elif isinstance(whole, dict):
+            yield encode({part[0][0]: 0})[1:-2]
+            yield from _encoded(part[0][1], encode)
+        else:
+            yield from _encoded(part[0], encode)
+
+
+MUCH = 20_000  # values
+
+
+def holds_much(value: object, most: int = MUCH) -> bool:
+    """Whether it holds so many values that writing it takes milliseconds. Looks no further than it must to know."""
+    level, found = _nested((value,)), 0
+    while level:
+        found += sum(map(len, level))
+        if found > most:
+            return True
+        chained = itertools.chain.from_iterable
+        level = _nested([*chained([one.values() if isinstance(one, dict) else one for one in level])])
+    return False
+
+
 # A value may hold the same part in many places, as aliases of YAML do: a few hundred bytes of them come to more JSON
 # than any machine holds, and nothing stops the library's encoder on its way.
 
@@ -331,14 +376,18 @@ _MOST_REPEATED = 1_000_000  # values that are written of one that repeats its pa
 _TIMES = 10  # … so many times over
 
 
-def check_repeats(value: object) -> None:
-    """Raises EndlessValue, or ValueError if a part holds itself.
+def check_repeats(value: object, most: float = math.inf) -> bool:
+    """Raises EndlessValue, or ValueError if a part holds itself. False where it holds more than `most` values, as soon
+    as that is known.
 
     Level by level, without a loop of ours over the parts: that takes a part of the time that writing them does.
     """
     level = _nested_in(cast("_Nested", value)) if isinstance(value, _NESTED) else []
-    seen = {id(cast("object", value))}
+    seen, found = {id(cast("object", value))}, 0
     while level:
+        found += sum(map(len, level))
+        if found > most:
+            return False
         # What is in one place only is held once, and cannot come again: that is true of nearly all.
         # Counted before they are chosen from: choosing holds each once more.
         counts = list(map(sys.getrefcount, level))
@@ -353,10 +402,11 @@ def check_repeats(value: object) -> None:
         chained = itertools.chain.from_iterable
         level = _nested([*chained(map(dict[object, object].values, tables)), *chained(lists)])
     else:
-        return
+        return True
     held, written = _sizes(cast("_Nested", value))
     if written > max(_MOST_REPEATED, _TIMES * held):
         raise EndlessValue(type(cast("object", value)).__name__, held, written)
+    return True
 
 
 def read_once(value: object) -> object:
