@@ -1,16 +1,18 @@
 """Every call of a session in one list, searched and filtered, and found across sessions."""
 
 import asyncio
+import contextlib
 import html
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdall.agent.loop import run_agent
-from holdall.bag import Holdall
+from holdall.bag import Holdall, run
 from holdall.bag.overview import Overview
 from holdall.bag.run import Writer
 from holdall.cli.agents import drawn_tree
@@ -372,6 +374,77 @@ async def test_a_command_that_writes_its_output_itself_is_in_the_list_while_it_r
         (ended,) = _rows(browser.get(f"/s/{session}/calls?verdict=failed").text)
     assert "exit code 2" in ended
     assert ">running<" not in ended
+
+
+@requirement("way:nothing-lost-silently")
+async def test_a_call_whose_process_was_killed_while_it_was_waited_for_is_in_the_list(home: Path) -> None:
+    script = (
+        "import asyncio, sys\nfrom holdall import Holdall\n"
+        "async def call(**asked):\n    await asyncio.Event().wait()\n"
+        "async def main():\n"
+        "    bag = Holdall.open(home=sys.argv[1], session='killed')\n"
+        "    await bag.run(call, tool='crawl', arguments={'site': 'PAY-417'}, call_id='c1')\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, str(home))
+    try:
+        async with Holdall.open(home=str(home), session="killed") as bag:
+            while not any(event.kind == "begun" for event in bag.records.events()):  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.05)
+            session = bag.session.id
+            with client(home) as browser:
+                (row,) = _rows(browser.get(f"/s/{session}/calls?q=PAY-417").text)
+                assert ">running<" in row
+                process.kill()
+                await process.wait()
+                (row,) = _rows(browser.get(f"/s/{session}/calls?verdict=no+answer").text)
+                assert ">running<" not in row
+                assert ">no answer<" in row
+                assert ">interrupted<" in row
+                assert "its process ended before it answered" in row
+                assert "PAY-417" in row
+                # Nobody knows whose output it would have been: what is removed leaves no text behind.
+                kept = await bag.keep("gone", tool="crawl")
+                await bag.forget(kept.handle)
+                (row,) = _rows(browser.get(f"/s/{session}/calls?q=crawl&verdict=no+answer").text)
+                assert "PAY-417" not in row
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def test_a_call_that_was_answered_is_in_the_list_once_however_long_it_took(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_LOGGED_AFTER", 0.0)
+
+    async def call() -> str:
+        await asyncio.sleep(0.01)
+        return "done"
+
+    async def fail() -> str:
+        await asyncio.sleep(0.01)
+        raise ValueError("no such site")
+
+    async def write(writer: Writer) -> None:
+        writer.write("a line\n" * 20_000)
+        await asyncio.Event().wait()
+
+    async with Holdall.open(home=str(home), session="answered") as bag:
+        await bag.run(call, tool="ping", call_id="c1")
+        await bag.run(fail, tool="fetch", call_id="c2")
+        waiting = asyncio.ensure_future(bag.run(write, tool="write", call_id="c3"))
+        while [event.kind for event in bag.records.events()].count("begun") < 3:  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.01)
+        with client(home) as browser:
+            rows = _rows(browser.get(f"/s/{bag.session.id}/calls").text)
+            assert [one in row for one, row in zip(("write", "fetch", "ping"), rows, strict=True)] == [True] * 3
+        waiting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await waiting
+        kinds = [event.kind for event in bag.records.events()]
+        assert kinds.count("begun") == kinds.count("over") == 3
 
 
 async def test_the_longest_and_the_largest_calls_are_found(home: Path) -> None:

@@ -36,8 +36,8 @@ _MAX_WAITING = 256
 _MOST_MEMBERS = 1000  # that are remembered
 _LOOK_BYTES = 64 * 1024
 # What was shown whole is all in the transcript, and after a turn or a call the model is asked: these wait for that.
-_DEFERRABLE = ("inline", "turn", "called")
-_OF_NO_CONTENT = ("inline", "kept", "unkept", "running", "ended", "turn", "removed")
+_DEFERRABLE = ("inline", "turn", "called", "over")
+_OF_NO_CONTENT = ("inline", "kept", "unkept", "begun", "over", "running", "ended", "turn", "removed")
 _LONGEST_CALL = 600.0  # seconds; not every event says how long its call took
 _WORDS = re.compile(r"\w+").findall
 _FLUSH_SECONDS = 1.0  # seconds after which waiting events are written

@@ -43,6 +43,7 @@ from holdall.bag.take import (
 from holdall.policy.decide import Limits
 from holdall.policy.lifecycle import Step, after
 from holdall.store.deadline import within
+from holdall.store.owners import process_mark
 from holdall.store.protocol import OutputReader, OutputWriter
 from holdall.store.sources import CHUNK, Borders, Objects, Source, read_once, surrogate_notes
 from holdall.text.escape import foreign
@@ -768,6 +769,7 @@ async def _in_thread_until_stopped(command: _CommandRun, sink: Sink) -> object:
 
 _MAX_HELD = 1024 * 1024  # of what a call writes, where the limits do not bound its bytes
 _MAX_UNSTORED = 64 * 1024 * 1024
+_LOGGED_AFTER = 1.0  # seconds; to log each call would be a second line for most
 
 
 @record(frozen=False, eq=False)
@@ -796,6 +798,7 @@ class Dispatch:
         self.background: dict[str, Dispatched] = {}  # by handle, oldest first
         self.keeps_all = False  # nobody may be left who reads a result: small ones are kept, too
         self.cut_off = ""  # why all calls were cancelled, where that is to be recorded
+        self._numbers = itertools.count()  # of those that are logged while they last
 
     def dispatch(  # noqa: PLR0913 - what is known of a call
         self,
@@ -916,7 +919,7 @@ class Dispatch:
         patience = self._patience(one)
         try:
             waited = False
-            while not (ended := await self.jobs.race(one.job, patience)):
+            while not (ended := await self._raced_and_logged(one, patience)):
                 # A call that is gone would be asking the person; and one that was answered just now needs its time.
                 waited, before = one.waits is not None and one.waits(), waited
                 if not (waited or before):
@@ -952,6 +955,23 @@ class Dispatch:
         told = self._core.issue(self._core.running(view))
         await asyncio.to_thread(note_announced, self._core, facts, told)
         return Running(told, one.handle)
+
+    async def _raced_and_logged(self, one: Dispatched, patience: float | None) -> bool:
+        """Whether it has ended before the clock. Of one that lasts the log says that it was called, while it is waited
+        for: its process may be killed before it answers.
+        """
+        first = _LOGGED_AFTER if patience is None else min(patience, _LOGGED_AFTER)
+        if await self.jobs.race(one.job, first) or first == patience:
+            return one.job.has_ended
+        number, tool, call_id = next(self._numbers), one.origin.tool, one.origin.call_id
+        self._core.journal.record(
+            "begun", tool=tool, call_id=call_id, seconds=self.jobs.age(one.job), number=number, process=os.getpid(),
+            process_mark=process_mark(os.getpid()), **asked_with(self._core, one.origin),
+        )  # fmt: skip
+        try:
+            return await self.jobs.race(one.job, None if patience is None else patience - first)
+        finally:
+            self._core.journal.record("over", tool=tool, call_id=call_id, number=number)
 
     # Inside
 

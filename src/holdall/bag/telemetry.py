@@ -14,6 +14,8 @@ _NAMES = {
     "inline": "holdall.outputs.inline",
     "kept": "holdall.outputs.kept",
     "unkept": "holdall.outputs.unkept",
+    "begun": "holdall.calls.begun",
+    "over": "holdall.calls.over",
     "retrieved": "holdall.retrievals",
     "scanned": "holdall.outputs.scanned",
     "refused": "holdall.refusals",
@@ -42,6 +44,8 @@ def watch(event: Event) -> None:
 
 def _span(event: Event) -> None:
     """Only where the application has chosen a place for spans: making them for nobody would cost every call."""
+    if event.kind in ("begun", "over"):
+        return  # of a call that has its span when it has ended
     end = int(event.at * _NANOSECONDS)
     tracer = trace.get_tracer("holdall")
     span = tracer.start_span(

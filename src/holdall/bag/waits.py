@@ -508,5 +508,8 @@ def _watch_for(pattern: str) -> "PatternWatch":
 
 def runs_here(facts: Facts) -> bool:
     """Whether the process that the record names is the one that has its number on this machine, in this container."""
-    origin = facts.origin
-    return bool(origin.process_mark) and process_mark(origin.process) == origin.process_mark
+    return is_alive(facts.origin.process, facts.origin.process_mark)
+
+
+def is_alive(process: int, mark: str) -> bool:
+    return bool(mark) and process_mark(process) == mark

@@ -51,6 +51,7 @@ _MOST_VALUES, _MOST_COMMAS = 1_000_000, 4  # objects and lists in one piece of J
 # comes near that
 _HEX = lazy_pattern(r"[0-9a-f]{16,64}")
 _HANDLES_IN = lazy_pattern(rb'"handle"[ \t\r]*:[ \t\r]*"([^"\\]{1,100})"')
+_BEGUN = b'"event":"begun"'
 _ASKED_IN, _WORDS_IN = lazy_pattern(rb'"asked"[ \t\r]*:'), lazy_pattern(rb"\w+")
 _MAGIC = b"holdall record "
 _VERSION_IN = lazy_pattern(rb"holdall record ([0-9]{1,9}) ")
@@ -197,9 +198,10 @@ def erased(data: bytes, handles: Collection[str], version: int) -> Iterator[tupl
     for line in data.split(b"\n")[:-1]:
         asked = _ASKED_IN.search(line)
         beside = _WORDS_IN.findall(line, asked.end()) if asked else ()  # others that were asked together with it
-        if not named.isdisjoint(_HANDLES_IN.findall(line)) or not named.isdisjoint(beside):
+        is_begun = _BEGUN in line  # with what a call was made whose output may be one of them
+        if is_begun or not named.isdisjoint(_HANDLES_IN.findall(line)) or not named.isdisjoint(beside):
             flat = _object_in(line, version)
-            if flat is None or _handle_in(flat) in handles or not named.isdisjoint(beside):
+            if flat is None or _handle_in(flat) in handles or is_begun or not named.isdisjoint(beside):
                 told = _dumped(Event.without_content(flat)) if flat is not None else _ERASED
                 new = _as_long(told, line, version) or _as_long(_ERASED, line, version) or b" " * len(line)
                 if new != line:

@@ -14,6 +14,8 @@ EventKind = Literal[
     "inline",
     "kept",
     "unkept",
+    "begun",
+    "over",
     "retrieved",
     "scanned",
     "refused",

@@ -23,6 +23,7 @@ from holdall.agent.transcript import entry_in
 from holdall.bag import Holdall
 from holdall.bag.journal import events_in
 from holdall.bag.overview import Mention, Summary
+from holdall.bag.waits import is_alive
 from holdall.text.escape import as_written, one_line
 from holdall.text.numbers import number, whole
 from holdall.values.chat import Assistant
@@ -41,11 +42,14 @@ _SHORT = 500  # characters of arguments and of reasons
 _LONGEST_SEARCH = 200
 _MOST_INSIDE = 20  # outputs of one answer
 _SECONDS_INSIDE = 2.0  # of one answer, and what the last output takes
-VERDICTS = ("shown whole", "kept", "in the background", "answered", "refused", "not kept", "passed on", "failed")
+VERDICTS = (
+    "shown whole", "kept", "in the background", "answered", "refused", "not kept", "no answer", "passed on", "failed",
+)  # fmt: skip
 _CHARS_OF_TOKEN = 4  # about
 _SPAWN = "spawn_agent"
 # Its words may be from an output that is gone: they are in no log.
 _OF_NO_OUTPUT = "it named no output that is kept; which one, and what it asked, is not recorded"
+_NO_ANSWER = "its process ended before it answered, or runs on another machine; what it gave is not kept"
 SORTS = ("newest", "longest", "largest")
 _VERDICT = {
     "inline": "shown whole", "kept": "kept", "running": "in the background", "unkept": "not kept",
@@ -140,6 +144,8 @@ def rows_of(
     by handle, of those whose process was killed.
     """
     count, now, text = 0, time.time(), text.lower()
+    # What a call writes is kept while it is waited for, where that is much.
+    written = {(one.origin.call_id, one.origin.tool) for one in (kept or {}).values() if one.origin.call_id}
 
     def matching() -> Iterator[Row]:
         nonlocal count
@@ -147,6 +153,8 @@ def rows_of(
             end = (lost or {}).get(row.handle) if row.verdict == "in the background" else None
             known = row if end is None else _completed(row, end)
             one = _with_facts(known, (kept or {}).get(row.handle), now)
+            if row.verdict == "no answer" and (row.call_id, row.tool) in written:
+                continue
             if one.has(text, verdict):
                 if before is not None and count >= before:
                     break
@@ -161,9 +169,16 @@ def rows_of(
 
 
 def _joined(events: Iterable[Event], arguments: Mapping[str, str]) -> Iterator[Row]:
-    """Calls in order, each as soon as all of it is known: few are open at a time."""
+    """Calls in order, each as soon as all of it is known: few are open at a time. Then those that have no answer."""
     waiting: deque[Row] = deque()
+    begun, alive = dict[tuple[str, int], Event](), dict[str, float]()  # when each writer of a log wrote last
     for event in events:
+        number = event.by, whole(event.data.get("number"))
+        if event.kind == "begun" and len(begun) < _MOST_CALLS:
+            begun[number] = event
+        elif event.kind == "over":
+            begun.pop(number, None)
+        alive[event.by] = event.at
         if event.kind in ("called", "ended"):
             at = next((at for at, one in enumerate(waiting) if _is_of(event, one)), None)
             if at is not None:
@@ -175,6 +190,19 @@ def _joined(events: Iterable[Event], arguments: Mapping[str, str]) -> Iterator[R
         while len(waiting) > PAGE:
             yield waiting.popleft()
     yield from waiting
+    for event in begun.values():
+        yield _with_arguments(_unanswered(event, alive[event.by]), arguments)
+
+
+def _unanswered(event: Event, alive: float) -> Row:
+    """A call that was waited for when this was logged. Its process lived at least until what it logged last."""
+    data, began = event.data, event.at - event.seconds
+    runs = is_alive(whole(data.get("process")), str(data.get("process_mark") or ""))
+    return Row(
+        began, event.tool, "no answer", str(data.get("server") or "")[:200], _arguments(data),
+        (time.time() if runs else alive) - began, call_id=event.call_id[:200], why="" if runs else _NO_ANSWER,
+        failed=not runs, runs=runs, ended="interrupted", at_least=not runs,
+    )  # fmt: skip
 
 
 def _with_arguments(row: Row, said: Mapping[str, str]) -> Row:
