@@ -294,6 +294,28 @@ def test_rows_have_their_key_though_columns_share_a_name_or_have_none(header: st
     assert (counts(named), named.notes) == ((0, 0, 0), ("columns with other names",))
 
 
+@requirement("diff:rows")
+def test_a_table_without_a_header_has_all_its_rows_and_the_columns_that_sql_knows() -> None:
+    """As in a notice and in SQL, its first row is one of its rows."""
+    lines = [f"{at},{at * 1.5},2026-01-{at:02}\n" for at in range(1, 20)]
+    other = ["1,9.25,2026-01-01\n", *lines[2:], "20,1.5,2026-01-20\n"]
+    found = compared("".join(lines), "".join(other))
+    assert (found.unit, counts(found), found.of, found.notes) == ("row", (1, 1, 1), 19, ())
+    assert [change.name for change in found.changes] == ["column0=1", "column0=20", "column0=2"]
+    first = found.changes[0]
+    assert first.before
+    assert (first.before.text, first.before.lines) == ("column1: 1.5", Span(1, 1))
+    wide = compared("".join(lines), "".join([*lines, "20,1.5,2026-01-20,x\n"]))
+    assert wide.notes == ("L20 has more cells than the first row: compared by lines",)
+
+
+@requirement("diff:rows")
+def test_a_header_is_found_though_one_of_the_two_has_too_few_rows_to_tell_it_by() -> None:
+    full = "Name,City\n" + "".join(f"n{at},c{at}\n" for at in range(9))
+    found = compared("Name,City\nn1,Name\n", full, key="Name")
+    assert (found.unit, found.of, counts(found)) == ("row", 1, (1, 8, 0))
+
+
 def test_a_key_that_is_not_used_is_said_with_the_reason() -> None:
     rows = "".join(f"{at},{at}\n" for at in range(50))
     wide = compared(f"id,v\n{rows}", f"id,v\n{rows}50,50,\n", key="id")

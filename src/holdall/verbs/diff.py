@@ -13,10 +13,10 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Any, cast
 
-from holdall.formats.columns import column_names, separator_of
+from holdall.formats.columns import column_names, has_header, separator_of
 from holdall.store import deadline
 from holdall.store.deadline import of_seconds, within
 from holdall.store.protocol import OutputReader
@@ -429,7 +429,7 @@ def _by_structure(pair: _Pair, by: str, key: str, notes: list[str]) -> _Found | 
         texts = [reader.read(0, reader.totals.bytes).decode("utf-8") for reader in (pair.before, pair.after)]
         if kinds == {"json"} or by == "json":
             return _json(pair, texts, key)
-        rows = [_csv(text) if kinds <= {"csv", "tsv"} else _ndjson(text) for text in texts]
+        rows = _tables(texts) if kinds <= {"csv", "tsv"} else [_ndjson(text) for text in texts]
         return _by_key(pair, rows[0], rows[1], key, notes)
     except _NoRowsError as problem:
         notes.append(f"{problem}: compared by lines")
@@ -452,9 +452,9 @@ class _Rows:
     columns: list[str]
     tried: tuple[str, ...]
     keys: list[tuple[Any, ...]]
-    has_header: bool
+    is_table: bool  # all rows have the same columns
     fields: Callable[[int], dict[str, str]]  # of the row of this number: what is in each column, as it is written
-    written: tuple[str, ...] = ()  # the names as they came
+    written: tuple[str, ...] = ()  # the names as they came; without a header, those that SQL gives
 
 
 def _candidates(names: Sequence[str]) -> tuple[str, ...]:
@@ -462,17 +462,45 @@ def _candidates(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*first, *names]))[:_TRIED]
 
 
-def _csv(text: str) -> _Rows:
+def _tables(texts: Sequence[str]) -> list[_Rows]:
+    tables = [_Lines.of(text) for text in texts]
+    heads = [list(islice(csv.reader(table.ended(), delimiter=table.sign), _SEEN)) for table in tables]
+    named = [has_header(first, body) for first, *body in heads]
+    if heads[0][0] == heads[1][0]:  # one of the two may have too few rows to tell it by
+        named = [any(named)] * 2
+    return [_csv(table, first, names) for table, (first, *_), names in zip(tables, heads, named, strict=True)]
+
+
+@record
+class _Lines:
+    """A table as text, by its lines."""
+
+    text: str
+    lines: list[str]
+    sign: str
+
+    @staticmethod
+    def of(text: str) -> "_Lines":
+        lines = text.removeprefix("\ufeff").split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        sign = separator_of("\n".join(lines[:_SEEN]), whole=len(lines) <= _SEEN)
+        if sign is None or len(lines) > _MOST_ROWS:
+            raise ValueError
+        return _Lines(text, lines, sign)
+
+    def ended(self) -> Iterator[str]:
+        return (line + "\n" for line in self.lines)
+
+
+def _csv(table: _Lines, first: list[str], named: bool) -> _Rows:
+    text, sign = table.text, table.sign
     mark = text.startswith("\ufeff")
-    lines = text[mark:].split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    sign = separator_of("\n".join(lines[:_SEEN]), whole=len(lines) <= _SEEN)
-    if sign is None or len(lines) > _MOST_ROWS:
-        raise ValueError
-    begins = list(accumulate((len(line) + 1 for line in lines), initial=int(mark)))
-    reader = csv.reader((line + "\n" for line in lines), delimiter=sign)
-    header = next(reader)
+    begins = list(accumulate((len(line) + 1 for line in table.lines), initial=int(mark)))
+    reader = csv.reader(table.ended(), delimiter=sign)
+    if named:
+        next(reader)
+    header = first if named else column_names(None, len(first))
     written = tuple(header)
     if len(set(header)) < len(header) or "" in header:  # a name that is another's would hide one of the two
         header = column_names(header, len(header))
@@ -486,7 +514,8 @@ def _csv(text: str) -> _Rows:
         if not len(numbers) % 4096:
             deadline.check()
         if len(row) > len(header):  # what has no name would not be compared
-            raise _NoRowsError(f"L{reader.line_num:,} has more cells than the header has names")
+            most = "header has names" if named else "first row"
+            raise _NoRowsError(f"L{reader.line_num:,} has more cells than the {most}")
         if row:
             places.append((begins[line], begins[reader.line_num] - 1))
             numbers.append(hash(tuple(row)))
@@ -666,7 +695,7 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
     there, repeated_there = _occurrences(right)
     if repeated or repeated_there:
         notes.append(f"{plural(max(repeated, repeated_there), 'key')} on more than one row: paired in their order")
-    columns = {name for name in one.columns if name in other.columns} if one.has_header else None
+    columns = {name for name in one.columns if name in other.columns} if one.is_table else None
     in_order = columns is None or one.columns == other.columns
     notes += _columns_told(one, other)
     changes: list[tuple[int, int]] = []  # rows of both sides; -1 where there is none
@@ -704,7 +733,7 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
 
 def _columns_told(one: _Rows, other: _Rows) -> Iterator[str]:
     """How the names of the columns differ; the members of JSON are told one by one."""
-    if not one.has_header or one.written == other.written:
+    if not one.is_table or one.written == other.written:
         return
     if one.columns == other.columns:
         yield "columns with other names"
