@@ -295,6 +295,31 @@ def test_a_killed_exec_is_interrupted_and_keeps_what_had_been_written(holdall: P
     assert len(holdall("ls", "--json").json["outputs"]) == 1
 
 
+@requirement("async:states", "cli:exec-killed-command")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_an_exec_that_is_asked_to_end_ends_its_command_and_keeps_what_it_wrote_as_cancelled(
+    holdall: Program, number: signal.Signals
+) -> None:
+    """Ctrl-C reaches the command as well; the end of a terminal may reach the shell alone, or us."""
+    with _slow(holdall, [PROGRAM], new_session=True) as (handle, running):
+        (os.killpg if number == signal.SIGINT else os.kill)(running.pid, number)
+        code = running.wait(timeout=100)
+    facts = holdall("show", handle, "--json").json
+    by = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
+    assert (facts["state"], facts["error"]) == ("cancelled", f"it was asked to end (killed by {by.name})")
+    assert (code, facts["exit_code"]) == (128 + by, 128 + by)
+    assert holdall("cat", handle).out == b"first\nsecond\n"
+
+
+@requirement("cli:exec-streams")
+def test_exec_goes_on_behind_a_closed_terminal_with_nohup(holdall: Program) -> None:
+    with _slow(holdall, ["nohup", PROGRAM]) as (handle, running):
+        running.send_signal(signal.SIGHUP)
+        _say(running)
+        assert running.wait(timeout=100) == 0
+    assert holdall("show", handle, "--json").json["state"] == "ready"
+
+
 @requirement("cli:exec-streams")
 def test_a_full_disk_names_the_handle_under_which_a_part_is_kept(holdall: Program, tmp_path: Path) -> None:
     way = way_in()
@@ -329,7 +354,9 @@ def test_a_full_disk_names_the_handle_under_which_a_part_is_kept(holdall: Progra
 
 
 @contextmanager
-def _slow(holdall: Program, program: Sequence[str] = ()) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
+def _slow(
+    holdall: Program, program: Sequence[str] = (), *, new_session: bool = False
+) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
     """An `exec` that has written two lines, which are kept, and waits for a word on its standard input."""
     script = "echo first; echo second; read word; echo last"
     process = subprocess.Popen(
@@ -338,6 +365,7 @@ def _slow(holdall: Program, program: Sequence[str] = ()) -> Generator[tuple[str,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        start_new_session=new_session,
     )
     try:
         yield _once_kept(holdall, b"first\nsecond\n"), process

@@ -268,7 +268,7 @@ async def _execute(
 
         quiet = options.as_json or report is not None
         shown = contextlib.nullcontext() if live else progress.reported(text, quiet=quiet)
-        with _ignoring_interrupts(), shown:
+        with _staying_at_interrupts(stopped), shown:
             copied = await asyncio.to_thread(_copy, process, keep, live, masks)
             code = await asyncio.to_thread(process.wait)
         rest = f" From byte {written[0]:,} on, the output is on standard output instead." if copied.passed_on else ""
@@ -309,7 +309,8 @@ def _start(command: list[str], alone: bool) -> subprocess.Popen[bytes]:
 
 
 def _stopping(process: subprocess.Popen[bytes], *, alone: bool) -> threading.Event:
-    """SIGTERM is meant for the command: it gets SIGTERM too, then SIGKILL, and its output is kept."""
+    """SIGTERM, and the end of the terminal, are meant for the command: it gets SIGTERM, then SIGKILL, and its output is
+    kept."""
     import asyncio
 
     asked = threading.Event()
@@ -332,7 +333,10 @@ def _stopping(process: subprocess.Popen[bytes], *, alone: bool) -> threading.Eve
         send(signal.SIGTERM)
         asyncio.get_running_loop().call_later(_PATIENCE, send, signal.SIGKILL)
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ask)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, ask)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which nohup does
+        loop.add_signal_handler(signal.SIGHUP, ask)
     return asked
 
 
@@ -511,9 +515,13 @@ def _ended(code: int) -> str:
 
 
 @contextlib.contextmanager
-def _ignoring_interrupts() -> Any:
-    """Ctrl-C also reaches the command; this process stays to keep its output."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _staying_at_interrupts(asked: threading.Event) -> Any:
+    """Ctrl-C also reaches the command, which is asked to end by it; this process stays to keep its output."""
+
+    def stay(_number: int, _frame: object) -> None:
+        asked.set()
+
+    before = signal.signal(signal.SIGINT, stay)
     try:
         yield
     finally:
