@@ -185,6 +185,11 @@ def test_grep_and_its_flags(holdall: Program) -> None:
     assert holdall("grep", handle, "(x)", "-F").text == "2:8:Two (x)\n"
     assert holdall("grep", handle, "three", "-C", "1").text == "2-4-Two (x)\n3:12:three\n4-18-TWO (y)\n"
     assert holdall("grep", handle, "three|TWO", "-B", "1", "-A", "0").text == "2-4-Two (x)\n3:12:three\n4:18:TWO (y)\n"
+    apart = holdall.put(b"".join(b"%d\n" % at for at in range(9)))
+    between = "2:2:1\n3-4-2\n--\n5:8:4\n6-10-5\n7:12:6\n8-14-7\n"
+    assert holdall("grep", apart, "[146]", "-A", "1").text == between  # as grep does
+    assert holdall("grep", apart, "[146]", "-A", "1", "-m", "5").text == between
+    assert "--" not in holdall("grep", apart, "[146]").text
     assert holdall("grep", handle, "o", "-i", "--last", "-m", "1").text == "4:20:TWO (y)\n"
     tabs = holdall.put(b"\ta\r\n\tb\r\n")  # as they are, and each line once, also where its \r matches
     assert holdall("grep", tabs, "b", "-B", "1").text == "1-0-\ta\n2:5:\tb\n"

@@ -393,7 +393,7 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
         stream = None
         is_whole = not sys.stdout.isatty() and given.get("limit") is None
         if verb in (GREP, QUERY) and is_whole:
-            stream = screen.Stream(as_json=options.as_json, rows=rows)
+            stream = screen.Stream(as_json=options.as_json, rows=rows, in_groups=_has_context(given))
             bounds = replace(bounds, each=stream.add)
         elif verb is DIFF:
             bounds = replace(bounds, whole=is_whole)
@@ -425,6 +425,11 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
 for _verb in VERBS.values():
     if _verb not in (READ, TAIL, QUERY):
         command(app, _verb)(functools.partial(_fetch, _verb))
+
+
+def _has_context(given: Mapping[str, Any]) -> bool:
+    """Whether lines around each match are asked for."""
+    return any(given.get(name) for name in ("context", "before", "after"))
 
 
 def _mistake(verb: str, given: Mapping[str, Any]) -> str:
@@ -464,7 +469,7 @@ def _print(
     start: int = 0,
     stream: screen.Stream | None = None,
     rows: screen.Rows = screen.rows,
-    **_: Any,
+    **given: Any,
 ) -> int:
     """The answer, by its kind, or the rest of it after what was streamed; the exit code."""
     from holdall.values.answers import Difference, Found, Passage
@@ -485,7 +490,7 @@ def _print(
             if found.notes:  # a number of what has been written so far, or is there at all
                 screen.about(" · ".join(found.notes))
         elif not options.as_json:
-            screen.groups(found) if group else screen.matches(found)
+            screen.groups(found) if group else screen.matches(found, in_groups=_has_context(given))
             shown = stream.number if stream is not None else len(found.matches)
             screen.about(screen.found_in_all(found, start, shown))
         is_there = found.matches or not start or (stream is not None and stream.number)

@@ -119,11 +119,17 @@ def byte_ranges(ranges: Sequence[Sequence[int]], most: int = 6) -> str:
     return told + (f" and {plural(len(ranges) - most, 'more range')}" if len(ranges) > most else "")
 
 
-def matches(found: Found) -> None:
-    """All of them with one call: a pipe may get millions, some at a time."""
+def matches(found: Found, *, in_groups: bool = False, last: int | None = None) -> int | None:
+    """All of them with one call: a pipe may get millions, some at a time. The number of the last line.
+
+    `in_groups`: with a line between two that do not follow each other, as grep has it; `last` is of what came before.
+    """
     for_a_person, told = is_terminal(sys.stdout), list[str]()
     for match in found.matches:
         above = len(match.before)
+        if in_groups and last is not None and match.line - above != last + 1:
+            told.append(paint("--", "dim"))
+        last = match.line + len(match.after)
         if above:
             told += _context(match.line - above, match.before, match.context[:above], for_a_person)
         where = f"{match.line}:{match.byte}:"
@@ -135,6 +141,7 @@ def matches(found: Found) -> None:
             told += _context(match.line + 1, match.after, match.context[above:], for_a_person)
     if told:
         print("\n".join(told))
+    return last
 
 
 def _context(number: int, lines: Sequence[str], places: Sequence[Span], for_a_person: bool) -> Iterator[str]:
@@ -163,13 +170,15 @@ def groups(found: Found) -> None:
 class Stream:
     """What grep and query find, printed as it comes, with flat memory; as JSON one object, whose list comes first."""
 
-    def __init__(self, *, as_json: bool, rows: Rows) -> None:
+    def __init__(self, *, as_json: bool, rows: Rows, in_groups: bool = False) -> None:
         self.number = 0  # of what was printed
         self.first: Nodes | None = None
         self.last: Found | Table | Nodes | None = None
         self.shown: list[Span] = []  # bytes that were printed, neighbouring lines as one
         self._as_json = as_json
         self._rows = rows
+        self._in_groups = in_groups
+        self._last_line: int | None = None
         self._began = False
 
     def add(self, part: Found | Table | Nodes) -> None:
@@ -184,7 +193,7 @@ class Stream:
                 sys.stdout.write(between + json_text(one))
                 between = ", "
         elif isinstance(part, Found):
-            matches(part)
+            self._last_line = matches(part, in_groups=self._in_groups, last=self._last_line)
         elif isinstance(part, Table):
             self._rows(part, with_names=not self._began)
         else:
