@@ -225,6 +225,15 @@ def test_what_went_as_it_is_is_told(holdall: Program, tmp_path: Path) -> None:
     assert made.json["packed"] == [handle]
 
 
+@requirement("cli:export")
+def test_a_flag_of_redact_is_refused_without_it(holdall: Program, tmp_path: Path) -> None:
+    """Whoever gives it believes that the rest is masked."""
+    holdall.put(LOG, "-s", "build")
+    ran = holdall("export", "build", "-o", str(tmp_path / "b"), "--with-packed")
+    told = "holdall: --with-packed goes with --redact; without it packed outputs go as they are anyway.\n"
+    assert (ran.code, ran.err, (tmp_path / "b").exists()) == (2, told, False)
+
+
 def test_interrupted_it_leaves_no_half_of_a_file(holdall: Program, tmp_path: Path) -> None:
     """Ctrl-C in the middle of a large export."""
     holdall.put(os.urandom(1 << 20) * 100, "-s", "build")

@@ -55,6 +55,8 @@ async def export(
     """
     from holdall.bag.bundles import export_session
 
+    if with_packed and not redact:
+        raise UsageError("--with-packed goes with --redact; without it packed outputs go as they are anyway.")
     to_stream = output == _STREAM
     if to_stream:
         check_stdout()
