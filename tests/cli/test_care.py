@@ -202,6 +202,9 @@ def test_rm_removes_outputs_and_says_who_still_has_their_bytes(holdall: Program)
     third = _put(holdall, b"third")
     assert holdall("rm", first, third, "--json").json["gone_before"] == 1
     assert [line.split()[2] for line in holdall("ls").text.splitlines()[1:]] == ["removed"] * 4
+    assert "\nstate          removed\n" in holdall("show", first).text
+    for facts in (holdall("show", first, "--json").json, *holdall("ls", "--json").json["outputs"]):
+        assert (facts["state"], facts["removed"]) == ("expired", True), "programs know it by expired"
     gone = holdall("cat", first)
     assert gone.code == 3
     assert gone.err.startswith(f"holdall: output {first} was removed on request on 2")
@@ -306,7 +309,8 @@ def test_stats_counts_what_is_kept(holdall: Program) -> None:
     assert "outputs kept   3\nbytes          16 B, 12 B with identical ones once\non disk        " in text
     assert told["disk_bytes"] == sum(one.stat().st_size for one in holdall.home.rglob("*") if one.is_file())
     holdall("--set", "retention=0.001s", "put", "-s", "short", stdin=b"short")
-    assert holdall("ls", "-s", "short", "--json").json["outputs"][0]["state"] == "expired"
+    (facts,) = holdall("ls", "-s", "short", "--json").json["outputs"]
+    assert (facts["state"], "removed" in facts) == ("expired", False)
     text = holdall("stats").text
     assert "outputs kept   3 (and 1 expired)\n" in text
     assert (

@@ -101,7 +101,7 @@ async def ls(
         outputs = _first(rows, limit, reverse=reverse)
         if options.as_json:
             listed = [
-                row.facts.to_json() | {"seen": _seen(row.facts, bag.journal.coverage(row.handle))} for row in outputs
+                _flat(row.facts) | {"seen": _seen(row.facts, bag.journal.coverage(row.handle))} for row in outputs
             ]
             told = [flat | row.so_far() for flat, row in zip(listed, outputs, strict=True)]
             more = len(outputs) < len(rows)
@@ -181,6 +181,11 @@ def _first(rows: Sequence[_Row], limit: int | None, *, reverse: bool) -> Sequenc
     return (rows[::-1] if reverse else rows)[:limit]
 
 
+def _flat(facts: Facts) -> dict[str, Any]:
+    """As it is recorded; that somebody removed it is in the state for people only, since programs know `expired`."""
+    return facts.to_json() | ({"removed": True} if facts.is_removed else {})
+
+
 def _runs(facts: Facts) -> bool:
     return facts.state == "running"
 
@@ -255,7 +260,7 @@ async def show(
         raise UsageError("show needs the handle of an output (`holdall ls` lists them), or --tree for an agent's run.")
     async with _opened(options) as bag:
         facts = await bag.show(handle)
-        flat = facts.to_json() | {"session_name": bag.session.name, "long_handle": facts.long_handle}
+        flat = _flat(facts) | {"session_name": bag.session.name, "long_handle": facts.long_handle}
         running = facts.state == "running"  # its size is what there is of it now
         total = (await bag.fetch.find(handle, bytes=":0")).total if running else facts.measure
         if running:
@@ -265,6 +270,8 @@ async def show(
         screen.as_json(flat | {"coverage": seen})
         return 0
     shown: dict[str, Any] = dict(flat)
+    if shown.pop("removed", False):
+        shown["state"] = "removed"
     if running:  # its facts are made at its end
         del shown["so_far"]
         shown |= {"bytes": f"{grouped(total.bytes)} so far", "lines": f"{grouped(total.lines)} so far"}
