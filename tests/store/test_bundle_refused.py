@@ -67,6 +67,9 @@ def refused(home: Path, data: bytes) -> str:
     with pytest.raises(BundleRefused) as caught:
         imported(home, data)
     assert tree(home.parent) == before
+    why, _, then = str(caught.value).partition(". Nothing was restored: ")
+    assert why, "what is wrong comes first"
+    assert then.endswith("."), "then what to do"
     return str(caught.value)
 
 

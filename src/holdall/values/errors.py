@@ -402,7 +402,10 @@ class OutputMissing(StoreFault):
 
 
 class BundleRefused(StoreFault):
-    """The message says why. Nothing of the bundle is in the store."""
+    """The message says why, and then what to do. Nothing of the bundle is in the store."""
+
+    def __init__(self, why: str, then: str = "Nothing was restored: copy or export it again.") -> None:
+        super().__init__(f"{why.rstrip('.')}. {then}")
 
 
 class WorkerFault(StoreFault):

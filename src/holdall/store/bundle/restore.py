@@ -449,13 +449,13 @@ class Account:
         self._store_room(number)
         if packed is not None and number > max(_ALWAYS, self._max_ratio * packed):
             raise BundleRefused(
-                f"this bundle unpacks to {size(number)} or more, over {self._max_ratio:g} times its {size(packed)}. "
-                "Nothing was restored. If you know who made it, import it with --max-ratio and a larger number."
+                f"this bundle unpacks to {size(number)} or more, over {self._max_ratio:g} times its {size(packed)}.",
+                "Nothing was restored: if you know who made it, import it with --max-ratio and a larger number.",
             )
         if self._free is not None and number + entries * _PER_ENTRY + _ALWAYS > self._free:
             raise StoreFull(
                 f"this bundle unpacks to {size(number)}, and {size(self._free)} are free for {self._home}. "
-                "Nothing was restored. Make room, or choose another data folder with --home or HOLDALL_HOME."
+                "Nothing was restored: make room, or choose another data folder with --home or HOLDALL_HOME."
             )
 
 

@@ -40,6 +40,7 @@ else:
 
 MAGIC = b"\x28\xb5\x2f\xfd"
 Broken = zstd.ZstdError
+_MADE_BY = "Nothing was restored: bundles are made by `holdall export`."
 _LEVEL = 1  # a session is exported while somebody waits; the next levels take twice as long for a tenth less
 _WINDOW_LOG = 23  # 8 MiB: what a file may ask of our memory
 
@@ -245,11 +246,13 @@ class BundleReader:
         head = self._line(LINE)
         version = version_in(head)
         if version is None:
-            raise BundleRefused(f"this is a zstd file, but no bundle of Holdall: it begins with {shown(head)}.")
+            raise BundleRefused(
+                f"this is a zstd file, but no bundle of Holdall: it begins with {shown(head)}.", _MADE_BY
+            )
         if version not in VERSIONS:
             raise BundleRefused(
-                f"this bundle has the format {version}, and this version of Holdall reads {READS}. "
-                "Import it with the version that wrote it, or a newer one."
+                f"this bundle has the format {version}, and this version of Holdall reads {READS}.",
+                "Nothing was restored: import it with the version that wrote it, or a newer one.",
             )
         try:
             return contents_in(self._line(MAX_CONTENTS), version, check_name)
@@ -339,7 +342,7 @@ class BundleReader:
             self._begun = True
             _check_beginning(given)
         if not given:
-            raise BundleRefused("this bundle is cut short: its end is missing. Nothing was restored.")
+            raise BundleRefused("this bundle is cut short: its end is missing.")
         self.packed += len(given)
         return given
 
@@ -354,7 +357,7 @@ class BundleReader:
         while len(rest) <= TRAILER and (more := self._source(_READ)):
             rest += more
         if len(rest) < TRAILER:
-            raise BundleRefused("this bundle is cut short: its end is missing. Nothing was restored.")
+            raise BundleRefused("this bundle is cut short: its end is missing.")
         if rest != trailer(self._digest.hexdigest()):
             raise BundleRefused("this bundle is damaged: it does not match the hash at its end.")
 
@@ -365,10 +368,10 @@ def _check_beginning(given: bytes) -> None:
     if not given:
         raise BundleRefused("this bundle is empty: it has no bytes at all.")
     if MAGIC.startswith(given):
-        raise BundleRefused("this bundle is cut short: its end is missing. Nothing was restored.")
+        raise BundleRefused("this bundle is cut short: its end is missing.")
     what = next((name for magic, name in _OTHERS.items() if given.startswith(magic)), "")
     what = what or ("a tar archive" if given[257:262] == b"ustar" else "another kind of file")
-    raise BundleRefused(f"this is no bundle of Holdall: it is {what}. Bundles are made by `holdall export`.")
+    raise BundleRefused(f"this is no bundle of Holdall: it is {what}.", _MADE_BY)
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
