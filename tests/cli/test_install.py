@@ -117,3 +117,18 @@ def test_a_hook_goes_into_the_settings_of_its_agent_and_out_again(holdall: Progr
     assert holdall("install", "cursor", "--hook").err == (
         "holdall: cursor has no hook that Holdall can use; --hook is for claude-code, gemini, opencode.\n"
     )
+
+
+@requirement("install:hook")
+def test_the_list_says_of_each_agent_with_settings_whether_the_hook_is_on(holdall: Program) -> None:
+    """Of a file once, though it may hold servers and a hook."""
+    claude, gemini = (holdall.home.parent / folder / "settings.json" for folder in (".claude", ".gemini"))
+    for file in (claude, gemini):
+        file.parent.mkdir()
+        file.write_text("{}")
+    assert holdall("install", "gemini", "--hook").code == 0
+    listed = holdall("install", "--list")
+    assert listed.text == f"gemini  {gemini}\n  no servers\n  hook: on\nclaude-code  {claude}\n  hook: off\n"
+    assert "claude-code" not in listed.err
+    told = holdall("install", "--list", "--json").json
+    assert [(one["client"], one["hook"]) for one in told["files"]] == [("gemini", True), ("claude-code", False)]

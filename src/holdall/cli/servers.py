@@ -201,10 +201,13 @@ async def hook(
 
 def _list(options: Options) -> int:
     from holdall.mcp.install.clients import CLIENTS
-    from holdall.mcp.install.hooks import hooked
+    from holdall.mcp.install.hooks import survey_hooks
     from holdall.mcp.install.installer import survey
 
-    found = [*survey(), *hooked()]
+    with_servers = {(one.client, one.file): one for one in survey()}
+    with_hook = {(one.client, one.file): one for one in survey_hooks()}
+    both = {key: replace(one, is_hook=with_hook[key].is_hook) for key, one in with_servers.items() if key in with_hook}
+    found = list({**with_servers, **with_hook, **both}.values())
     missing = [name for name in CLIENTS if name not in {one.client for one in found}]
     if options.as_json:
         files = [
@@ -223,10 +226,11 @@ def _list(options: Options) -> int:
         print(f"{one.client}  {one_line(one.file, 500)}")
         for name, is_behind in one.servers:
             print(f"  {_shown(name)}: {'behind the gateway' if is_behind else 'direct'}")
-        if one.is_hook:
-            print("  hook: on")
-        elif one.problem or not one.servers:
+        key = one.client, one.file
+        if one.problem or (key in with_servers and not one.servers):
             print(f"  {one_line(one.problem, 300) or 'no servers'}")
+        if key in with_hook and not one.problem:
+            print(f"  hook: {'on' if one.is_hook else 'off'}")
     screen.about(f"not found here: {', '.join(missing)}")
     return 0 if found else FOUND_NOTHING
 

@@ -93,14 +93,15 @@ def hook_of(client: str) -> Hook:
     return HOOKS[client]
 
 
-def hooked() -> list[Seen]:
-    """The settings on this machine that have our hook in them."""
+def survey_hooks() -> list[Seen]:
+    """The settings on this machine that have our hook in them, or could; a plugin that is not ours could not."""
     found: list[Seen] = []
     for client, hook in HOOKS.items():
         if os.path.isfile(hook.path):
             try:
-                if is_hooked(client, read_text(hook.path)):
-                    found.append(Seen(client, hook.path, is_hook=True))
+                is_on = is_hooked(client, read_text(hook.path))
+                if is_on or hook.event:
+                    found.append(Seen(client, hook.path, is_hook=is_on))
             except UsageError as problem:
                 found.append(Seen(client, hook.path, problem=str(problem)))
     return found
