@@ -106,6 +106,34 @@ async def test_a_session_below_another_counts_in_it(tmp_path: Path) -> None:
         Holdall.open(session="x", parent="none", home=home)
 
 
+@pytest.mark.parametrize("pool", [False, True])
+@requirement("api:open", "api:open-model", "session:name-confined")
+async def test_what_cannot_be_opened_is_refused_at_once_and_says_what_to_write(pool: bool) -> None:
+    def refusal(**wrong: Any) -> str:
+        with pytest.raises(UsageError) as refused:
+            (Sessions if pool else Holdall).open(store=MemoryStore(), **wrong)
+        return str(refused.value)
+
+    for settings, kind in (({"dialect": "refs"}, "a dict"), ({}, "a dict"), ("refs", "a str"), (5, "an int")):
+        assert refusal(settings=settings) == (
+            f"settings are an object of the class Settings, not {kind}: "
+            "write settings=Settings(dialect=…, max_inline_tokens=…)."
+        )
+    assert refusal(model="gpt-5").startswith('no model is named "gpt-5". A model is named provider:model')
+    assert refusal(model="opnai:gpt-5").endswith('Did you mean "openai:gpt-5"?')
+    unknown = refusal(model="nosuch:thing")
+    assert unknown.startswith('no model is named "nosuch:thing".') and "Providers: openai, " in unknown
+    for model in ("openai:gpt-5", "gguf:/nowhere/small.gguf"):  # a key and a file may still come
+        async with (Sessions if pool else Holdall).open(store=MemoryStore(), model=model):
+            pass
+
+
+@requirement("api:open", "session:name-confined")
+async def test_an_empty_name_is_no_session_without_a_name() -> None:
+    with pytest.raises(UsageError, match="'' cannot be the name of a session: write 1 to 200 printable characters"):
+        Holdall.open(session="", store=MemoryStore())
+
+
 @requirement("answer:max-bytes", "answer:max-tokens")
 async def test_every_answer_of_the_library_is_bounded_unless_asked_otherwise(tmp_path: Path) -> None:
     settings = Settings(answer_max_bytes=2000, answer_max_tokens=300)

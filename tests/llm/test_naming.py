@@ -91,7 +91,7 @@ def test_what_is_said_to_a_name_that_is_none(monkeypatch: pytest.MonkeyPatch) ->
             "small.gguf": 'no model is named "small.gguf". FORMS Did you mean "gguf:small.gguf"?',
             "gguff:small.gguf": 'no model is named "gguff:small.gguf". FORMS Did you mean "gguf:small.gguf"?',
             "opnai:gpt-5": 'no model is named "opnai:gpt-5". FORMS Did you mean "openai:gpt-5"?',
-            "nosuch:thing": 'no model is named "nosuch:thing". FORMS',
+            "nosuch:thing": 'no model is named "nosuch:thing". FORMS Providers: openai, openai-chat, openai-responses, anthropic, google, groq, mistral, cohere, deepseek, openrouter, xai, cerebras, fireworks, together, huggingface, moonshotai, zai, and more.',
             "groq:llama@http://127.0.0.1:9/v1": "groq:llama@http://127.0.0.1:9/v1: a server of your own is named openai:NAME@URL; it speaks OpenAI's chat API.",
             "openai:q@http://127.0.0.1:9/v1?win=1": 'openai:q@http://127.0.0.1:9/v1?win=1: there is no option "win" here. Options: window, max_output, tools, schema.',
             "openai:q@http://127.0.0.1:9/v1?window=bi": 'openai:q@http://127.0.0.1:9/v1?window=big: window is "big"; it must be a number.',

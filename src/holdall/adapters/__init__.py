@@ -35,7 +35,7 @@ from holdall import (
     ToolSpec,
     UsageError,
 )
-from holdall.bag.core import new_redaction
+from holdall.bag.core import new_redaction, settings_of
 from holdall.bag.sessions import Use
 from holdall.bag.take import is_small_text, take_small, value_as_text
 from holdall.policy.decide import Fits, decide, room_of_turn
@@ -81,7 +81,7 @@ class Conversations:
         background: bool = True,
         prefix: str = "",
     ) -> None:
-        self.settings = settings or Settings()
+        self.settings = settings_of(settings)
         self.background = background and self.settings.async_enabled
         new_redaction(self.settings)  # here, and not with the first result: a hook that fails lets it pass
         dialect = dialect_of(self.settings)

@@ -30,6 +30,7 @@ from holdall.store.opening import default_home, empty_store, has_sessions, open_
 from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quota, SessionInfo, session_by
 from holdall.store.records import PREFIX
 from holdall.text.escape import foreign, read_alike
+from holdall.text.numbers import with_article
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
 from holdall.values.errors import (
@@ -760,17 +761,38 @@ def _named_by(view: View) -> str:
 # And how a store is opened by somebody who only looks at what there is.
 
 
+def settings_of(given: Settings | None) -> Settings:
+    """Of the caller, who may have no type checker."""
+    if given is None:
+        return Settings()
+    if isinstance(cast("object", given), Settings):
+        return given
+    raise UsageError(
+        f"settings are an object of the class Settings, not {with_article(type(given).__name__)}: "
+        "write settings=Settings(dialect=…, max_inline_tokens=…)."
+    )
+
+
+def check_model(given: "Model | str | None") -> None:
+    """Of one that is named: a name that says nothing is refused before anything is asked."""
+    if isinstance(given, str) and given:
+        from holdall.llm.model_names import check_name  # noqa: PLC0415 - most sessions name no model
+
+        check_name(given)
+
+
 def opened(
     *,
     session: str | None,
     home: str | None,
-    settings: Settings,
+    settings: Settings | None,
     dialect: Dialect | None,
     store: OutputStore | None,
     tokenizer: Tokenizer | None,
     clock: Callable[[], float],
     parent: str,
 ) -> Parts:
+    settings = settings_of(settings)
     tokenizer = tokenizer or tokenizer_named(settings.tokenizer)
     if isinstance(named := cast("object", dialect), str):
         raise UsageError(f"a dialect that ships is chosen by its name in the settings: Settings(dialect={named!r}).")
@@ -779,7 +801,7 @@ def opened(
     dialect = dialect or dialect_of(settings)
     is_own = store is None
     store = store or store_of(home, settings, dialect, tokenizer, clock)
-    info = open_session(store, session or new_uuid(), settings, dialect, parent)
+    info = open_session(store, new_uuid() if session is None else session, settings, dialect, parent)
     if is_own:
         sweep_if_due(store)
     return Parts(store, info, settings, tokenizer, dialect, journal_of(store, info, clock))

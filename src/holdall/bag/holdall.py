@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from holdall.bag.care import Care, remove_outputs
-from holdall.bag.core import Core, Parts, opened
+from holdall.bag.core import Core, Parts, check_model, opened
 from holdall.bag.fetch import Awaited, Fetch
 from holdall.bag.messages import Messages
 from holdall.bag.records import Records
@@ -195,9 +195,10 @@ class Holdall(KeptNames):
         `clock` gives the time of events, outputs and their retention; a `store` has its own for all but the events, so
         a test that moves time gives the same one to both: `MemoryStore(clock=…)`.
         """
+        check_model(model)
         parts = opened(
-            session=session, home=home, settings=settings or Settings(), dialect=dialect, store=store,
-            tokenizer=tokenizer, clock=clock, parent=parent,
+            session=session, home=home, settings=settings, dialect=dialect, store=store, tokenizer=tokenizer,
+            clock=clock, parent=parent,
         )  # fmt: skip
         return cls(replace(parts, model=model))
 

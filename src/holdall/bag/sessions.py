@@ -19,7 +19,17 @@ from types import TracebackType
 from typing import Self, cast
 
 from holdall.background import Portal
-from holdall.bag.core import Parts, Shared, end_session, journal_of, open_session, store_of, sweep_if_due
+from holdall.bag.core import (
+    Parts,
+    Shared,
+    check_model,
+    end_session,
+    journal_of,
+    open_session,
+    settings_of,
+    store_of,
+    sweep_if_due,
+)
 from holdall.bag.holdall import Holdall
 from holdall.llm.protocol import Model
 from holdall.store.protocol import OutputStore, SessionInfo
@@ -108,7 +118,8 @@ class Sessions:
         `own_loop=False`, or give a task (`asyncio.create_task`) to `run` or `race`: such calls run where they were
         made, and are cancelled with that loop.
         """
-        settings = settings or Settings()
+        check_model(model)
+        settings = settings_of(settings)
         tokenizer = tokenizer or tokenizer_named(settings.tokenizer)
         dialect = dialect or dialect_of(settings)
         own_store = store is None

@@ -70,6 +70,16 @@ def model_named(
             return _of_provider(name, form, rest, _read(name, options, given, {"tools": _yes_no, "schema": _yes_no}))
 
 
+def check_name(name: str) -> None:
+    """Raises NoSuchModel for a name that no key, package or file could make one.
+
+    A library is loaded only for a provider that few people use, or that there is not.
+    """
+    form, rest = _form_of(name)
+    if form not in (*_OURS, *VARIABLES) and importlib.util.find_spec("pydantic_ai") is not None:
+        _check_provider(name, form, rest)
+
+
 def problem_with(name: str) -> str:
     """What is wrong with a name: its form, its provider, a file or a key that is not there; empty if nothing is.
 
@@ -118,7 +128,8 @@ def _check_provider(name: str, form: str, rest: str) -> Any:
         raise NoSuchModel(f'{_unknown(name)} Did you mean "{near[0]}:{rest}"?')
     providers: Any = importlib.import_module("holdall.llm.providers")
     if not providers.is_known(form):
-        raise NoSuchModel(_unknown(name, near=providers.known_providers(), rest=rest))
+        told = _unknown(name, near=providers.known_providers(), rest=rest)
+        raise NoSuchModel(told if told.endswith("?") else f"{told} Providers: {', '.join(VARIABLES)}, and more.")
     return providers
 
 
