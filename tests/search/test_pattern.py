@@ -140,16 +140,16 @@ def test_captures_are_counted() -> None:
 @requirement("grep:look-around-refused")
 def test_look_around_is_refused_with_what_to_write_instead() -> None:
     assert refusal_of("(?<=user )root") == snapshot(
-        "look-around is not supported (patterns run in linear time). Write the context into the pattern and capture: 'user (root)' with --group."
+        "look-around is not supported (patterns run in linear time). Write the context into the pattern and capture: 'user (root)' with group=True."
     )
     assert refusal_of("user(?= root)") == snapshot(
-        "look-around is not supported (patterns run in linear time). Write the context into the pattern and capture: '(user) root' with --group."
+        "look-around is not supported (patterns run in linear time). Write the context into the pattern and capture: '(user) root' with group=True."
     )
     assert refusal_of("a(?=b)(c)") == snapshot(
-        "look-around is not supported (patterns run in linear time). Write the context into the pattern and capture: 'key=(\\w+)' with --group."
+        "look-around is not supported (patterns run in linear time). Write the context into the pattern and capture: 'key=(\\w+)' with group=True."
     )
     assert refusal_of("user (?!root)") == snapshot(
-        "look-around is not supported (patterns run in linear time). Write what may stand there, or capture it: 'user (\\w+)' with --group, and skip what is not wanted."
+        "look-around is not supported (patterns run in linear time). Write what may stand there, or capture it: 'user (\\w+)' with group=True, and skip what is not wanted."
     )
     assert refusal_of("(?<!a)b") == refusal_of("user (?!root)")
 
@@ -157,10 +157,10 @@ def test_look_around_is_refused_with_what_to_write_instead() -> None:
 @requirement("grep:back-reference-refused")
 def test_a_back_reference_is_refused_with_what_to_write_instead() -> None:
     assert refusal_of(r"(\w+) \1") == snapshot(
-        "back-references are not supported (patterns run in linear time): '\\1' at character 7 of the pattern. Capture each part and compare the values: '(\\w+) (\\w+)' with --group counts every pair."
+        "back-references are not supported (patterns run in linear time): '\\1' at character 7 of the pattern. Capture each part and compare the values: '(\\w+) (\\w+)' with group=True counts every pair."
     )
     assert refusal_of(r"(?P<a>x)(?P=a)") == snapshot(
-        "a back-reference is not supported (patterns run in linear time). Capture each part and compare the values: '(\\w+) (\\w+)' with --group."
+        "a back-reference is not supported (patterns run in linear time). Capture each part and compare the values: '(\\w+) (\\w+)' with group=True."
     )
     assert "back-references are not supported" in refusal_of(r"(?P<a>x)\k<a>")
 

@@ -115,7 +115,7 @@ def test_a_session_that_is_there_is_never_touched(folder_store: DirectoryStore) 
     session = filled(folder_store)
     bundle = exported(folder_store, session)
     before = everything(folder_store)
-    with pytest.raises(SessionExists, match=r'there is a session "s1" already.*--as NAME'):
+    with pytest.raises(SessionExists, match=r'there is a session "s1" already.*name=NAME'):
         imported(Path(folder_store.home), bundle)
     assert everything(folder_store) == before
 

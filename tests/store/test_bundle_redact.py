@@ -1081,7 +1081,7 @@ def redacted(store: DirectoryStore, session: SessionInfo) -> tuple[bytes, Export
 def test_what_is_packed_does_not_leave_without_a_word(folder_store: DirectoryStore) -> None:
     session = folder_store.open_session("s1")
     packed = keep(folder_store, session, gzip.compress(f"{TOKEN}\n".encode() * 100))
-    with pytest.raises(UsageError, match=rf"cannot be masked: {packed.handle} \(gzip, in s1\).*--with-packed"):
+    with pytest.raises(UsageError, match=rf"cannot be masked: {packed.handle} \(gzip, in s1\).*with_packed=True"):
         redacted(folder_store, session)
     written = io.BytesIO()
     export_session(folder_store, session, written.write, redactor=Redactor(usual_rules()), with_packed=True)

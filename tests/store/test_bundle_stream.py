@@ -354,7 +354,7 @@ def test_a_file_that_comes_into_being_meanwhile_is_not_overwritten(tmp_path: Pat
             write(b"ours")
             target.write_text("theirs")
 
-    with pytest.raises(UsageError, match="--force"):
+    with pytest.raises(UsageError, match="force=True"):
         write_it()
     assert [path.read_text() for path in tmp_path.iterdir()] == ["theirs"]
     with new_file(str(target), force=True) as write:

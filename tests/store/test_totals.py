@@ -179,7 +179,7 @@ def test_what_would_be_freed_are_bytes_that_nothing_else_has() -> None:
 
 def test_a_name_that_is_taken_is_told() -> None:
     assert taken("s1") == snapshot(
-        'there is a session "s1" already, and it is not touched. Choose another name with --as NAME.'
+        'there is a session "s1" already, and it is not touched. Choose another one with name=NAME.'
     )
 
 

@@ -52,7 +52,7 @@ def test_grep_007_a_megabyte_of_alternatives_is_refused_by_its_length() -> None:
 @requirement("grep:look-around-refused", "grep:back-reference-refused")
 @pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1"])
 def test_grep_009_look_around_and_back_references_are_refused(pattern: str) -> None:
-    with pytest.raises(BadPattern, match=r"not supported .*with --group"):
+    with pytest.raises(BadPattern, match=r"not supported .*with group=True"):
         grep(reader_of(b"ab aa"), pattern)
 
 

@@ -44,6 +44,15 @@ FOUND_NOTHING, WRONG_USE, FAULT = 1, 2, 3
 _LISTED = 5
 _LOOKED_INTO = 200  # sessions, the newest
 _HINT = lazy_pattern(r"`(holdall (?:ls|(?:stop|wait) [^\s`]+))`")  # commands for the session that an error is about
+# Advice in errors names the arguments of the library.
+_AS_OPTIONS = (
+    ("or pass force=True.", "or add --force."),
+    ("Choose another one with name=NAME.", "Choose another name with --as NAME."),
+    ("Remove them (bag.forget), or", "Remove them (holdall rm HANDLE), or"),
+    ("as they are with with_packed=True.", "as they are with --with-packed."),
+    ("import it with a larger max_ratio.", "import it with --max-ratio and a larger number."),
+    (" with group=True", " with --group"),
+)
 
 Home = Annotated[
     str | None,
@@ -270,7 +279,10 @@ def _exit_code(work: Coroutine[Any, Any, int], options: Options) -> int:
     except HoldallError as problem:
         if isinstance(problem, UnknownHandle):
             problem.args = (f"{problem}{_elsewhere(options, problem.handle)}",)
-        problem.args = (_HINT.sub(lambda hint: f"`{hint[1]}{options.flags()}`", str(problem)),)
+        told = str(problem)
+        for argument, option in _AS_OPTIONS:
+            told = told.replace(argument, option)
+        problem.args = (_HINT.sub(lambda hint: f"`{hint[1]}{options.flags()}`", told),)
         print_error(problem, as_json=as_json)
         if isinstance(problem, streams.StdoutError):
             streams.drop_output()

@@ -199,7 +199,7 @@ _HINTS = {
     "z": f"{_ONE_LINE}; write $ for its end",
     "Z": f"{_ONE_LINE}; write $ for its end",
     "G": "write out what stands before the match",
-    "K": r"capture what follows instead: 'key=(\w+)' with --group",
+    "K": r"capture what follows instead: 'key=(\w+)' with group=True",
     "Q": "ask for a literal search, or put \\ before each special character",
     "E": "ask for a literal search, or put \\ before each special character",
     "C": "write . for one character",
@@ -259,7 +259,7 @@ def refuse_escape(cursor: Cursor, *, in_class: bool) -> NoReturn:
     elif char in "123456789kg" and not in_class:
         raise cursor.refusal(
             "back-references are not supported (patterns run in linear time)",
-            r"Capture each part and compare the values: '(\w+) (\w+)' with --group counts every pair.",
+            r"Capture each part and compare the values: '(\w+) (\w+)' with group=True counts every pair.",
             start=start,
         )
     elif char in "pP":
@@ -385,7 +385,7 @@ _NAME = lazy_pattern(r"\?P?<([A-Za-z_][A-Za-z0-9_]*)>", re.ASCII)
 
 _LINEAR = "is not supported (patterns run in linear time)"
 _REFUSED = {
-    "?P=": f"a back-reference {_LINEAR}. Capture each part and compare the values: '(\\w+) (\\w+)' with --group.",
+    "?P=": f"a back-reference {_LINEAR}. Capture each part and compare the values: '(\\w+) (\\w+)' with group=True.",
     "?>": f"an atomic group {_LINEAR}, and not needed: nothing here backtracks. Write (?: instead.",
     "?|": "a branch reset is not supported. Write (?: and a group in each branch.",
     "?#": "a comment is not supported. Leave it out.",
@@ -436,13 +436,13 @@ def _refuse(cursor: Cursor) -> None:
 
 def _lookaround_hint(cursor: Cursor, look: str) -> str:
     if look.endswith("!"):
-        return "Write what may stand there, or capture it: 'user (\\w+)' with --group, and skip what is not wanted."
+        return "Write what may stand there, or capture it: 'user (\\w+)' with group=True, and skip what is not wanted."
     instead = r"key=(\w+)"
     if behind := _BEHIND.fullmatch(cursor.text):
         instead = f"{behind[1]}({behind[2]})"
     elif ahead := _AHEAD.fullmatch(cursor.text):
         instead = f"({ahead[1]}){ahead[2]}"
-    return f"Write the context into the pattern and capture: '{instead}' with --group."
+    return f"Write the context into the pattern and capture: '{instead}' with group=True."
 
 
 MAX_CHARACTERS = 10_000

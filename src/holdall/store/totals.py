@@ -169,7 +169,7 @@ class Room:
 
 
 def taken(name: str) -> str:
-    return f'there is a session "{name}" already, and it is not touched. Choose another name with --as NAME.'
+    return f'there is a session "{name}" already, and it is not touched. Choose another one with name=NAME.'
 
 
 def bad_lines(store: Logged, session: SessionInfo) -> Iterator[Verdict]:

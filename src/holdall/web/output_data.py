@@ -454,7 +454,7 @@ def _match(reader: Reader, match: Match) -> dict[str, Any]:
 
 def _for_people(refusal: str, *, literal: bool) -> str:
     """Why a pattern is refused, for who typed it into a field: a page has no flags."""
-    words = refusal.replace(" with --group", "")
+    words = refusal.replace(" with group=True", "")
     hint = "" if literal else " Without .* the characters are searched for as they are."
     return f"This cannot be searched for. {words[:1].upper()}{words[1:]}{hint}"
 

@@ -278,15 +278,15 @@ def fitting_refusal(why: str, fits: Callable[[str], bool]) -> str:
     return shown
 
 
-# Advice in errors names commands; a model has tools and arguments instead, or has none for it.
+# Advice in errors names commands and arguments in Python; a model has tools instead, or nothing for it.
 _FOR_A_MODEL = (
-    (" with --group counts every pair", ""),
-    (" with --group", ""),
+    (" with group=True counts every pair", ""),
+    (" with group=True", ""),
     (" Ask for less (grep or query narrow it down), or raise the ceiling.", " Ask for less."),
     ("; `holdall verify` lists what is damaged.", "."),
     (" (`holdall ls` lists them.)", ""),
 )
-_WITH_GROUP = ((" with --group", " with group=true"),)
+_WITH_GROUP = ((" with group=True", " with group=true"),)
 _FOR_OUR_TOOLS = (
     *_WITH_GROUP,
     (

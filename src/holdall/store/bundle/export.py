@@ -195,8 +195,8 @@ def _refuse_packed(packed: Sequence[tuple[str, Facts]]) -> None:
         )
         more = f" and {len(packed) - _NAMED:,} more" if len(packed) > _NAMED else ""
         raise UsageError(
-            f"secrets in packed outputs cannot be masked: {shown}{more}. Remove them (holdall rm HANDLE), or export "
-            "them as they are with --with-packed."
+            f"secrets in packed outputs cannot be masked: {shown}{more}. Remove them (bag.forget), or export them as "
+            "they are with with_packed=True."
         )
 
 

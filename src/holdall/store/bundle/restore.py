@@ -450,7 +450,7 @@ class Account:
         if packed is not None and number > max(_ALWAYS, self._max_ratio * packed):
             raise BundleRefused(
                 f"this bundle unpacks to {size(number)} or more, over {self._max_ratio:g} times its {size(packed)}.",
-                "Nothing was restored: if you know who made it, import it with --max-ratio and a larger number.",
+                "Nothing was restored: if you know who made it, import it with a larger max_ratio.",
             )
         if self._free is not None and number + entries * _PER_ENTRY + _ALWAYS > self._free:
             raise StoreFull(

@@ -462,7 +462,7 @@ def _name(temporary: str, name: str, folder: int, path: str, *, force: bool) -> 
 
 
 def _exists(path: str) -> UsageError:
-    return UsageError(f"{flat(path[:300])} exists, and is not overwritten. Name another file, or add --force.")
+    return UsageError(f"{flat(path[:300])} exists, and is not overwritten. Name another file, or pass force=True.")
 
 
 @contextlib.contextmanager
