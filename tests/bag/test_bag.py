@@ -122,7 +122,8 @@ async def test_what_cannot_be_opened_is_refused_at_once_and_says_what_to_write(p
     assert refusal(model="gpt-5").startswith('no model is named "gpt-5". A model is named provider:model')
     assert refusal(model="opnai:gpt-5").endswith('Did you mean "openai:gpt-5"?')
     unknown = refusal(model="nosuch:thing")
-    assert unknown.startswith('no model is named "nosuch:thing".') and "Providers: openai, " in unknown
+    assert unknown.startswith('no model is named "nosuch:thing".')
+    assert "Providers: openai, " in unknown
     for model in ("openai:gpt-5", "gguf:/nowhere/small.gguf"):  # a key and a file may still come
         async with (Sessions if pool else Holdall).open(store=MemoryStore(), model=model):
             pass
@@ -196,6 +197,67 @@ async def test_a_cancelled_iterator_is_kept_as_far_as_it_came_and_leaves_no_temp
         facts = await bag.show("c")
         assert (facts.state, facts.measure.bytes) == ("cancelled", 1000)
         assert list((tmp_path / "h").rglob(".incoming-*")) == []
+
+
+@requirement("store:source-cancelled-midway")
+async def test_a_text_whose_take_is_cancelled_is_kept_whole_and_has_its_handle_when_it_comes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on, put = threading.Event(), threading.Event(), DirectoryStore.put
+
+    def slow(self: Any, *given: Any, **named: Any) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return put(self, *given, **named)
+
+    monkeypatch.setattr(DirectoryStore, "put", slow)
+    async with Holdall.open(home=str(tmp_path / "h")) as bag:
+        task = asyncio.create_task(bag.take(LOG, tool="fetch", call_id="c"))
+        await asyncio.to_thread(begun.wait, 60)
+        task.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        [facts] = await bag.outputs()
+        assert (facts.state, facts.measure.bytes) == ("ready", len(LOG))
+        assert list((tmp_path / "h").rglob(".incoming-*")) == []
+        other = await bag.take(f"{LOG}!", tool="fetch")
+        assert facts.handle not in other.text  # nobody was told of it: nothing is told as what differs from it
+        again = await bag.take(LOG, tool="fetch", call_id="c")
+        assert again.handle == facts.handle
+        assert len(await bag.outputs()) == 2
+
+
+@pytest.mark.parametrize("how", ["take", "keep", "run"])
+@pytest.mark.parametrize("kind", ["asynchronous", "plain"])
+@requirement("store:quota-refuses-aloud")
+async def test_a_generator_that_is_refused_is_closed(how: str, kind: str) -> None:
+    ended: list[str] = []
+
+    async def later() -> AsyncIterator[str]:
+        try:
+            for _ in range(10_000):
+                yield "x" * 1000
+        finally:
+            ended.append("asynchronous")
+
+    def now() -> Iterator[str]:
+        try:
+            for _ in range(10_000):
+                yield "x" * 1000
+        finally:
+            ended.append("plain")
+
+    tool: Any = later if kind == "asynchronous" else now
+    async with Holdall.open(store=MemoryStore(), settings=Settings(session_quota_bytes=300_000)) as bag:
+        if how == "keep":
+            with pytest.raises(StoreFault) as refused:
+                await bag.keep(tool())
+            told: object = refused.value
+        else:
+            told = await (bag.take(tool()) if how == "take" else bag.run(tool))
+            assert "the quota of this session" in told.text
+        assert ended == [kind], told  # a fault, whose traceback holds what it was raised in
 
 
 async def test_many_calls_at_once_keep_and_fetch_without_getting_in_each_others_way(tmp_path: Path) -> None:

@@ -351,7 +351,7 @@ class Core:
         self._own_names: dict[str, dict[str, None]] = {}  # of tools that have a policy and are shown under others
         careful = [name for name, one in self._policies.items() if one.store == "never" or one.redact]
         self.is_shown_as(_UNKNOWN, *careful)
-        self.untold: set[str] = set()  # outputs of calls in the background whose end nobody was told yet
+        self.untold: set[str] = set()  # outputs of calls in the background, or cancelled, that nobody was told of yet
         self._kept: dict[str, Facts] | None = None
         self._looking = threading.Lock()
         self._hold = _held_open(parts.store, parts.session)  # last: nobody would let go of it where the above fails

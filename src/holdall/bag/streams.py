@@ -5,8 +5,7 @@ Nothing is read twice and nothing is dropped: the part read so far comes first.
 
 import asyncio
 import contextlib
-import itertools
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterator, Sequence
 from typing import Any, cast
 
 from holdall.background import is_cancelled
@@ -96,11 +95,16 @@ def steady(parts: Iterator[object]) -> Iterator[object]:
             yield with_an_end(part)
     except (SystemExit, asyncio.CancelledError) as problem:  # nobody can cancel a thread
         raise ToolRaised(problem) from problem
+    finally:
+        if isinstance(parts, Generator):
+            with contextlib.suppress(Exception):
+                cast("Generator[object]", parts).close()
 
 
 async def steady_later(parts: AsyncIterable[object]) -> AsyncIterator[object]:
+    given = aiter(parts)
     try:
-        async for part in parts:
+        async for part in given:
             yield with_an_end(part)
     except SystemExit as problem:
         raise ToolRaised(problem) from problem
@@ -108,6 +112,19 @@ async def steady_later(parts: AsyncIterable[object]) -> AsyncIterator[object]:
         if is_cancelled():
             raise
         raise ToolRaised(problem) from problem
+    finally:
+        await closed(given)
+
+
+async def closed(parts: object) -> None:
+    """A generator that is not read to its end lets go of what it holds now, and not whenever it is collected. What else
+    can be closed (a cursor, a response) is its owner's.
+    """
+    with contextlib.suppress(Exception):  # the tool's own; or it runs in this moment, and ends by itself
+        if isinstance(parts, AsyncGenerator | _Chained):
+            await cast("_Chained", parts).aclose()
+        elif isinstance(parts, Generator):
+            await asyncio.to_thread(cast("Generator[object]", parts).close)
 
 
 def _pieces(file: Any) -> Iterator[object]:
@@ -157,9 +174,12 @@ async def read_ahead(stream: AsyncIterator[object], most: int) -> Whole | Remain
     try:
         async for part in stream:
             if not held.add(part):
-                return Remainder(_chained(held.parts, stream), _text(held.parts), read_as(held.parts))
-    except Exception as problem:
-        return held.broken(_failing(held.parts, problem), problem)
+                return Remainder(_Chained(held.parts, stream), _text(held.parts), read_as(held.parts))
+    except BaseException as problem:
+        await closed(stream)  # it may be we who could not read a part of it
+        if isinstance(problem, Exception):
+            return held.broken(_failing(held.parts, problem), problem)
+        raise
     return held.whole()
 
 
@@ -168,7 +188,7 @@ def read_ahead_sync(stream: Iterator[object], most: int) -> Whole | Remainder:
     try:
         for part in stream:
             if not held.add(part):
-                return Remainder(itertools.chain(held.parts, stream), _text(held.parts), read_as(held.parts))
+                return Remainder(_chained(held.parts, stream), _text(held.parts), read_as(held.parts))
     except Exception as problem:
         return held.broken(_failing_sync(held.parts, problem), problem)
     return held.whole()
@@ -187,14 +207,27 @@ async def discard(parts: object) -> tuple[int, Exception | None]:
                 total += len(chunk)
     except Exception as problem:
         return total, problem
+    finally:
+        await closed(parts)
     return total, None
 
 
-async def _chained(parts: list[object], stream: AsyncIterator[object]) -> AsyncIterator[object]:
-    for part in parts:
-        yield part
-    async for part in stream:
-        yield part
+class _Chained:
+    """These parts, then the stream. No generator: one that nobody has asked for a part ends without its `finally`."""
+
+    def __init__(self, parts: list[object], stream: AsyncIterator[object]) -> None:
+        self._parts, self._stream = iter(parts), stream
+
+    def __aiter__(self) -> AsyncIterator[object]:
+        return self
+
+    async def __anext__(self) -> object:
+        for part in self._parts:
+            return part
+        return await anext(self._stream)
+
+    async def aclose(self) -> None:
+        await closed(self._stream)
 
 
 async def _failing(parts: list[object], problem: Exception) -> AsyncIterator[object]:
@@ -202,6 +235,12 @@ async def _failing(parts: list[object], problem: Exception) -> AsyncIterator[obj
     for part in parts:
         yield part
     raise problem
+
+
+def _chained(parts: list[object], stream: Iterator[object]) -> Iterator[object]:
+    with contextlib.closing(cast("Generator[object]", stream)):
+        yield from parts
+        yield from stream
 
 
 def _failing_sync(parts: list[object], problem: Exception) -> Iterator[object]:

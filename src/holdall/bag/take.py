@@ -19,7 +19,7 @@ from holdall.bag import streams
 from holdall.bag.core import NO_POLICY, Core, in_thread
 from holdall.bag.journal import since
 from holdall.bag.records import Noticed, announced_key, noticed_key, quoting_key
-from holdall.bag.streams import discard, value_text, with_an_end
+from holdall.bag.streams import closed, discard, value_text, with_an_end
 from holdall.formats.registry import format_of
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_fence_tag, new_tag
@@ -155,6 +155,7 @@ async def keep(
     if _is_path(output):
         raise PathGiven(str(output))
     pump: Pump | None = None
+    given = output
     if isinstance(output, AsyncIterable):
         pump = Pump(streams.steady_later(cast("AsyncIterable[object]", output)), asyncio.get_running_loop())
         output = iter(pump)
@@ -200,8 +201,17 @@ async def keep(
         if pump is not None:
             pump.stop()
         await asyncio.wait([work])
+        if not work.cancelled() and work.exception() is None:  # its call may come again
+            _can_be_fetched(core, work.result(), is_told=False)
         raise
+    finally:
+        await closed(given)  # one that was refused has more to give
+    return _can_be_fetched(core, facts)
+
+
+def _can_be_fetched(core: Core, facts: Facts, *, is_told: bool = True) -> Facts:
     core.kept[facts.handle] = facts
+    (core.untold.discard if is_told else core.untold.add)(facts.handle)
     return facts
 
 
