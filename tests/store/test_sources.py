@@ -409,6 +409,12 @@ def test_of_long_arguments_the_beginning_is_kept_with_a_digest_of_all() -> None:
     assert storable("\ud800" * most).endswith(f"{hashlib.sha256(lone.encode('utf-8', 'surrogatepass')).hexdigest()})")
 
 
+@pytest.mark.parametrize("given", [{1: "a", "1": "b"}, {"rows": [{None: 1, "null": 2}]}, {True: 1, "true": {"x": 2}}])
+def test_of_arguments_whose_keys_come_to_one_name_in_json_none_is_lost(given: Any) -> None:
+    assert storable(given) == json.dumps(given)
+    assert b"".join(Source(given)).decode() == json.dumps(given), "nor of an output"
+
+
 def test_arguments_that_hold_themselves_are_told_why_they_are_not_kept() -> None:
     loop: dict[str, Any] = {}
     loop["a"] = loop

@@ -844,12 +844,19 @@ def storable(arguments: object) -> Any:
     with contextlib.suppress(RecursionError, TypeError, ValueError, UsageError):
         check_repeats(arguments)
         written = json.dumps(arguments, default=Objects().plain)
-        if len(written) <= _MOST_ARGUMENTS and not _is_much(plainly := json.loads(written)):
+        if len(written) <= _MOST_ARGUMENTS and not _is_much(plainly := json.loads(written, object_pairs_hook=_unique)):
             return plainly
     try:
         return _beginning("".join(json_text(arguments)))
     except (ValueError, UsageError) as problem:
         return f"(not kept: {problem})"
+
+
+def _unique(members: list[tuple[str, object]]) -> dict[str, object]:
+    """Raises ValueError where keys that differ in Python have come to one name: the text of it has them all."""
+    if len(found := dict(members)) < len(members):
+        raise ValueError("a name that comes twice")
+    return found
 
 
 def _beginning(text: str) -> str:
