@@ -282,6 +282,19 @@ async def test_a_disk_that_refuses_is_told_and_never_raised(tmp_path: Path, capl
         assert (await bag.counters()).unkept == 4
 
 
+@requirement("store:unkept-fault-reported")
+async def test_what_is_not_to_be_stored_is_in_the_log_and_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="holdall")
+    async with opened(tmp_path / "legacy", dialect="legacy") as bag:
+        assert isinstance(await bag.take(LOG, tool="fetch"), Unkept)
+    async with opened(tmp_path / "vault", tools={"vault": ToolPolicy(store="never")}) as bag:
+        assert isinstance(await bag.take(LOG, tool="vault"), Unkept)
+    said = [one for one in caplog.records if one.getMessage().startswith("unkept")]
+    assert [one.levelno for one in said] == [logging.INFO] * 2
+
+
 @requirement("store:take-never-raises")
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE], ids=errno.errorcode.__getitem__)
 async def test_whatever_the_system_refuses_is_a_fault_in_the_result(

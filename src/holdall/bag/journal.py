@@ -17,7 +17,7 @@ from holdall.policy.folds import OF_READERS, WAYS, Counters, Coverage, Ledger
 from holdall.store.ids import new_tag
 from holdall.store.protocol import Log, LogLines, OutputStore, SessionInfo
 from holdall.text.escape import one_line
-from holdall.values.errors import HoldallError, StoreFault
+from holdall.values.errors import HoldallError, NeverStored, StoreFault
 from holdall.values.events import Event, EventKind
 from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
@@ -357,7 +357,8 @@ def _emit_opentelemetry(event: Event) -> None:
 
 def log_event(event: Event) -> None:
     """One line, whatever a tool is named; never the content of an output."""
-    level = logging.WARNING if event.kind == "unkept" else logging.INFO
+    is_wanted = event.data.get("fault") == NeverStored.__name__  # by the user, of a tool or of all
+    level = logging.WARNING if event.kind == "unkept" and not is_wanted else logging.INFO
     if not _LOG.isEnabledFor(level):
         return
     skipped = ("shown", "scanned", "searched", "passed", "traceback", "asked", "arguments")

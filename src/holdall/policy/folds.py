@@ -149,7 +149,8 @@ class Counters:
     `retrieved_tokens` are those of the answers of tools, and of what the verbs of the library gave for a model; what a
     command printed is not in it.
 
-    What was shown to a person is out of no model's context: of `kept`, `kept_for_people` are such.
+    What was shown to a person is out of no model's context: of `kept`, `kept_for_people` are such. `turns` are those of
+    agents that Holdall runs: it knows nothing of the turns of other loops.
     """
 
     inline: int = 0
