@@ -218,7 +218,10 @@ class Background:
         return writer
 
     def messages(self, tool: str = "") -> Messages:
-        """For what a call of `tool` says on its way: `run` takes them."""
+        """For what a call of `tool` says on its way, as progress and log lines: give it to `run(messages=…)`.
+
+        What its `add` gets, in any thread, can be read under the handle of the running call, until that has output.
+        """
         redaction = self._core.redaction_of(tool)
         limits = self._core.limits_for(tool)
         most = replace(limits, bytes=limits.bytes or MAX_BYTES, lines=limits.lines or MAX_LINES)
