@@ -729,6 +729,21 @@ def test_a_path_opens_the_tree_at_its_value_and_is_copied(site: Site, watched: W
     watched.is_calm()
 
 
+def test_after_a_path_the_status_is_of_its_value_and_no_longer_of_a_match(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("json", "?view=tree&q=end"))
+    status = page.locator("[data-part=status]")
+    page.locator(".tree mark.current", has_text="end").wait_for()
+    status.filter(has_text="line 1, byte ").wait_for()
+    page.fill("[name=path]", "$.meta.page")
+    page.press("[name=path]", "Enter")
+    status.filter(has_text="line 1, byte 18 to 19").wait_for()
+    assert page.url.endswith("?view=tree&byte=18&to=19")
+    page.get_by_role("tab", name="Text").click()
+    page.locator("mark.landed", has_text=re.compile("^1$")).wait_for()
+    watched.is_calm()
+
+
 def test_the_late_answer_of_a_path_does_not_take_the_place_of_a_newer_one(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("odd names"))

@@ -348,7 +348,11 @@ const tree =
   one("tree") &&
   new Tree({ root: one("tree"), form: one("tree-path"), status: one("path-status"), copy: one("copy-path") }, api, {
     land,
-    revealed: (from, to) => keepAddress({ view: "tree", byte: from, to }),
+    revealed: async (at, end, signal) => {
+      const before = landing;
+      const { line } = await api.ask("place", { byte: at }, signal);
+      if (landing === before) tellLanding({ view: "tree", at, end, line }); // else somebody went on meanwhile
+    },
     failed: (words) => say(words, true),
   });
 const table =

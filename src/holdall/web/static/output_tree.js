@@ -296,7 +296,7 @@ export class Tree {
       const [from, to] = found.places[0];
       const why = await this.reveal(from, to, { focus: false, looking: (share) => this.tell(lookingWords(share)) });
       if (signal.aborted) return;
-      if (why === "") this.revealed(from, to);
+      if (why === "") await this.revealed(from, to, signal);
       else if (why) {
         await this.land(from, to);
         this.failed(why);
