@@ -1226,6 +1226,34 @@ def test_back_leads_to_the_view_before(site: Site, watched: Watched) -> None:
     watched.is_calm()
 
 
+def test_back_leads_to_the_order_and_the_page_before(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("csv", "?view=sql"))
+    page.locator(".answer-pager", has_text="rows 1–100 of 20,000").wait_for()
+    page.get_by_role("tab", name="Table").click()
+    page.locator("[data-part=table-head] button", has_text="id").click()
+    page.locator("th[aria-sort=ascending]", has_text="id").wait_for()
+    page.locator("table.answer th button", has_text="id").click()
+    page.locator("th[aria-sort=descending]").wait_for()
+    page.get_by_role("button", name="Next", exact=True).click()
+    page.locator(".answer-pager", has_text="rows 101–200 of 20,000").wait_for()
+    first = page.locator("table.answer tbody tr").first.locator("td").nth(1)
+    assert first.inner_text() == "19899"
+    page.go_back()
+    page.locator(".answer-pager", has_text="rows 1–100 of 20,000").wait_for()
+    page.locator("th[aria-sort=descending]").wait_for()
+    assert first.inner_text() == "19999"
+    page.go_back()
+    page.locator("th[aria-sort=ascending]").wait_for()
+    assert first.inner_text() == "0"
+    page.go_back()
+    page.locator("[data-part=table] .cell", has_text=re.compile("^n, 0$")).wait_for()
+    assert page.get_by_role("tab", name="Table").get_attribute("aria-selected") == "true"
+    page.go_forward()
+    page.locator("th[aria-sort=ascending]").wait_for()
+    watched.is_calm()
+
+
 def test_a_table_is_one_for_a_screen_reader_too(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("csv", "?view=table"))

@@ -75,16 +75,17 @@ function showText() {
 }
 
 // The address leads to what is looked at: it can be copied, and loading it again shows the same. Back leads to the view
-// before this one.
+// before this one, or to the answer of SQL before it: another order, another page.
 
 let isReady = false;
 let here = location.pathname + location.search;
 
-function keepAddress(values) {
+function keepAddress(values, isNext = false) {
   if (!hasBegun) return;
   const isOther = isReady && (new URLSearchParams(location.search).get("view") ?? "text") !== (values.view ?? "text");
   const asked = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== false && value !== ""));
-  history[isOther ? "pushState" : "replaceState"](null, "", `${location.pathname}${asked.size ? `?${asked}` : ""}`);
+  const address = `${location.pathname}${asked.size ? `?${asked}` : ""}`;
+  history[isOther || (isNext && address !== here) ? "pushState" : "replaceState"](null, "", address);
   here = location.pathname + location.search;
 }
 
@@ -370,7 +371,7 @@ const sql =
   new Sql({ ...sqlParts, hasTree: tree !== null }, api, {
     land,
     jump: (words) => jumpTo(words).catch((error) => say(error.message, true)),
-    asked: (asked) => page.dataset.view === "sql" && keepAddress({ view: "sql", ...asked }),
+    asked: (asked, isNext) => page.dataset.view === "sql" && keepAddress({ view: "sql", ...asked }, isNext),
   });
 if (sql && isPhone()) one("sql-columns").open = false;
 

@@ -20,7 +20,7 @@ const RESERVED = new Set(
 
 export class Sql {
   // `parts`: form, result, columns (the list), at (its label), tables (what it may be), csv (a link), hasTree.
-  // `told`: land, jump (to what is in the text), asked (what was answered).
+  // `told`: land, jump (to what is in the text), asked (what was answered, and whether something was before).
   constructor(parts, api, told) {
     Object.assign(this, parts, told, { api });
     this.form.addEventListener("submit", (event) => {
@@ -46,6 +46,7 @@ export class Sql {
     const { sql, at } = this.form.elements;
     if (asked) sql.value = asked.sql ?? "select * from t";
     if (asked?.at) at.value = asked.at;
+    if (asked) [this.last, this.hasCsv] = [null, false];
     this.opening ??= this.describe(asked?.at || undefined);
     const { skip, ...rest } = asked ?? {};
     if (asked) this.opening = this.opening.then(() => this.ask({ down: false, ...rest, sql: sql.value, at: at.value || null }, skip));
@@ -118,11 +119,12 @@ export class Sql {
     try {
       const answer = await this.api.ask("query", { ...asked, skip: skip || null }, running.signal);
       shown = this.table(answer, asked, performance.now() - started);
+      const isNext = Boolean(this.last);
       this.last = { ...asked, skip: skip || null };
       this.hasCsv = answer.sortable && answer.columns.length > 0;
       this.csv.href = this.api.address("csv", asked);
       this.offerCsv();
-      this.asked(this.last);
+      this.asked(this.last, isNext);
     } catch (error) {
       if (running.signal.aborted) return;
       shown = [make("p", "is-wrong", error.message)];
