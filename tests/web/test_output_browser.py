@@ -498,6 +498,28 @@ def test_a_query_answers_a_table_or_says_what_is_wrong(site: Site, watched: Watc
     watched.is_calm()
 
 
+def test_a_query_that_runs_says_for_how_long_and_can_be_stopped(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("csv", "?view=sql"))
+    page.locator("table.answer td").first.wait_for(timeout=60_000)
+    page.fill("[name=sql]", "select count(*) from t a, t b, t c where a.id + b.id + c.id < 0")
+    page.keyboard.press("Control+Enter")
+    clock = page.locator(".is-asking .asking-time", has_text=re.compile(r"^\d+\.\d s$"))
+    clock.wait_for()
+    first = clock.inner_text()
+    page.wait_for_function("first => document.querySelector('.asking-time').innerText !== first", arg=first)
+    page.get_by_role("button", name="Stop").click()
+    page.locator(".sql-result .note", has_text=re.compile(r"^Stopped after \d+\.\d s\.$")).wait_for()
+    assert page.locator(".is-old, .is-asking, .is-wrong, table.answer, [aria-busy]").count() == 0
+    assert not page.get_by_role("link", name="All rows as CSV").is_visible()
+    assert page.locator(".sql [type=submit]").evaluate("one => one === document.activeElement")
+    page.fill("[name=sql]", "select 44 as x")
+    page.keyboard.press("Control+Enter")
+    page.locator("table.answer td", has_text="44").wait_for(timeout=45_000)  # the server has ended the other one
+    assert page.get_by_role("button", name="Stop").count() == 0
+    watched.is_calm()
+
+
 def test_a_table_is_sorted_paged_and_exported_as_it_is_shown(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("csv"))

@@ -18,6 +18,10 @@ const RESERVED = new Set(
   ).split(" "),
 );
 
+const STOPPED = "stopped"; // by who asked, and not because something else is asked
+
+const lasted = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+
 export class Sql {
   // `parts`: form, result, columns (the list), at (its label), tables (what it may be), csv (a link), hasTree.
   // `told`: land, jump (to what is in the text), asked (what was answered, and whether something was before).
@@ -111,10 +115,11 @@ export class Sql {
     this.result.setAttribute("aria-busy", "true");
     // What stands there is the answer to another question.
     if (this.result.querySelector("table")) this.result.classList.add("is-old");
-    if (!this.result.querySelector(".is-asking")) this.result.prepend(make("p", "note is-asking", "asking …"));
+    this.result.querySelector(".is-asking")?.remove();
+    const started = performance.now();
+    const stopClock = this.tellRunning(running, started);
     this.hasCsv = false;
     this.offerCsv();
-    const started = performance.now();
     let shown;
     try {
       const answer = await this.api.ask("query", { ...asked, skip: skip || null }, running.signal);
@@ -126,13 +131,35 @@ export class Sql {
       this.offerCsv();
       this.asked(this.last, isNext);
     } catch (error) {
-      if (running.signal.aborted) return;
-      shown = [make("p", "is-wrong", error.message)];
-      shown[0].setAttribute("role", "alert");
+      const isStopped = running.signal.reason === STOPPED;
+      if (running.signal.aborted && !isStopped) return;
+      shown = [isStopped ? make("p", "note", `Stopped after ${lasted(performance.now() - started)}.`) : make("p", "is-wrong", error.message)];
+      if (!isStopped) shown[0].setAttribute("role", "alert");
+    } finally {
+      stopClock();
     }
     this.result.replaceChildren(...shown);
     this.result.classList.remove("is-old");
     this.result.removeAttribute("aria-busy");
+  }
+
+  // What takes longer says for how long it has run, and can be stopped: the server ends what nobody waits for.
+  tellRunning(running, started) {
+    const told = make("p", "note is-asking", "asking …");
+    const time = make("span", "asking-time");
+    time.setAttribute("aria-hidden", "true"); // nobody wants to hear every second
+    const stop = make("button", "", "Stop");
+    stop.type = "button";
+    stop.addEventListener("click", () => {
+      running.abort(STOPPED);
+      this.form.querySelector("[type=submit]").focus();
+    });
+    this.result.prepend(told);
+    const clock = setInterval(() => {
+      time.textContent = lasted(performance.now() - started);
+      if (!stop.isConnected) told.append(time, stop);
+    }, 1000);
+    return () => clearInterval(clock);
   }
 
   table(answer, asked, took) {
@@ -174,12 +201,11 @@ export class Sql {
   }
 
   pager(answer, asked, took) {
-    const seconds = took < 1000 ? `${Math.round(took)} ms` : `${(took / 1000).toFixed(1)} s`;
     const next = answer.skip + answer.shown;
     const isAll = answer.shown === answer.total || !answer.shown;
     const count = isAll ? plural(answer.total, "row") : `rows ${grouped(answer.skip + 1)}–${grouped(next)} of ${grouped(answer.total)}`;
     const bar = make("div", "answer-pager");
-    bar.append(make("p", "note", `${count} in ${seconds}`));
+    bar.append(make("p", "note", `${count} in ${lasted(took)}`));
     const step = (label, skip, isOn) => {
       const button = make("button", "", label);
       button.type = "button";
