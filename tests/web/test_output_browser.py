@@ -823,8 +823,10 @@ def test_a_table_without_a_header_has_its_first_line_as_a_row(site: Site, watche
     watched.is_calm()
 
 
-def test_each_name_of_a_wide_table_is_above_its_column(site: Site, watched: Watched) -> None:
+@pytest.mark.parametrize("width", [1100, 375])
+def test_each_name_of_a_wide_table_is_above_its_column(site: Site, watched: Watched, width: int) -> None:
     page = watched.page
+    page.set_viewport_size({"width": width, "height": 900})
     watched.visit(site.address("wide", "?view=table"))
     page.locator("[data-part=table] .row").first.locator(".cell").first.wait_for()
     note = page.locator("[data-part=table-head] .cell-note")
