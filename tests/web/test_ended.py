@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ FORGED = b'<iframe srcdoc="<script src=/evil.js></script>"></iframe><b>FORGED</b
 PARTS = b"".join(
     b'<div id="%s" data-stamp="x" hx-swap-oob="true">%s</div>' % (id, FORGED) for id in (b"live", b"calls-found")
 )
+BACK = "name => (name === 'focus' ? window : document).dispatchEvent(new Event(name))"
 LEAVE = "document.querySelector('.brand').dispatchEvent(new Event('click', {bubbles: true, cancelable: true}))"
 
 
@@ -123,6 +124,29 @@ def test_a_tab_whose_viewer_does_not_answer_says_so_and_asks_no_more(home: Path,
         page.clock.run_for(60_000)  # ms
         assert page.evaluate("fetch('/done').catch(() => 'nobody is there')") == "nobody is there"
     assert [url.rpartition("/")[2] for url in asked] == ["done"]
+
+
+@requirement("viewer:ended")
+@pytest.mark.parametrize("event", ["visibilitychange", "focus"])
+@pytest.mark.parametrize("has_neighbour", [True, False])
+def test_a_page_on_which_nothing_runs_says_so_when_somebody_comes_back_to_it(
+    home: Path, watched: Watched, event: str, has_neighbour: bool
+) -> None:
+    told, page = done(lambda: plain(home, "kept", [("fetch", "x\n")])), watched.page
+    with viewer(home, fork=False) as at:
+        page.goto(f"{at.base}/s/{told.session}/o/{told.handles[0]}?token={at.token}", wait_until="networkidle")
+        with page.expect_request("**/icon.svg") as asked:
+            page.evaluate(BACK, event)
+        assert asked.value.method == "HEAD"
+        page.evaluate("fetch('/done')")
+        assert page.locator(".viewer-ended").count() == 0
+        at.end(signal.SIGKILL)
+        with _neighbour(at.port) if has_neighbour else nullcontext([]) as heard:
+            page.evaluate(BACK, event)
+            _ended(page)
+            page.evaluate(BACK, event)
+            page.evaluate("fetch('/done').catch(() => 'nobody is there')")
+        assert [path.rpartition("/")[2] for path in heard] == (["icon.svg", "done"] if has_neighbour else [])
 
 
 @requirement("viewer:ended")

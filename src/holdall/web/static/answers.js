@@ -4,6 +4,7 @@
 const NAME = "holdall-viewer";
 const MARK = document.querySelector(`meta[name="${NAME}"]`).content;
 const MOST_FAILURES = 5; // in a row; a viewer that is gone does not come back at this address
+const PAUSE = 200; // ms
 const LINK = 'a[href]:not([href^="#"])';
 const LEAVES = { click: LINK, auxclick: LINK, submit: 'form:not([method="dialog"])' };
 let failures = 0;
@@ -56,6 +57,26 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   xhr.addEventListener("error", failed);
 });
 
+const isThere = () => answerTo(document.querySelector('link[rel="icon"]').href, { method: "HEAD" });
+
+// A page on which nothing runs asks nothing: it looks when somebody comes back to it.
+let isLooking = false;
+async function look() {
+  if (isLooking || document.visibilityState !== "visible") return;
+  isLooking = true;
+  for (let left = MOST_FAILURES; left && !isOver; left -= 1) {
+    try {
+      await isThere();
+      break;
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    }
+  }
+  isLooking = false;
+}
+document.addEventListener("visibilitychange", look);
+addEventListener("focus", look); // of the window: another one was in front of it
+
 // A download goes past the page, so the viewer is asked first whether it is there.
 let sure = null;
 document.addEventListener("click", async (event) => {
@@ -63,7 +84,7 @@ document.addEventListener("click", async (event) => {
   if (!link || link === sure) return;
   event.preventDefault();
   try {
-    await answerTo(document.querySelector('link[rel="icon"]').href, { method: "HEAD" });
+    await isThere();
   } catch {
     return; // it is told at the top, or fails the next time too
   }
