@@ -345,6 +345,35 @@ def test_the_list_of_calls_follows_what_a_gateway_does(home: Path, watched: Watc
     done(bag.close)
 
 
+def test_the_list_of_sessions_follows_what_runs_until_nothing_does(home: Path, watched: Watched) -> None:
+    bag, page = Holdall.open(home=str(home), session="live"), watched.page
+    with viewer(home) as at:
+        with bag.lease("a test"):
+            bag.journal.record("turn", number=1, final=False, tokens=10, why="")
+            watched.page.goto(at.address)
+            page.evaluate("window.sameDocument = true")
+            page.locator("#list[hx-trigger^=every] .is-running").wait_for()
+            link = page.get_by_role("link", name="live")
+            link.focus()
+            done(lambda: bag.keep("x\n", tool="fetch"))
+            page.locator(".card", has_text="1 output").wait_for()
+            page.locator(".figures > div", has_text=re.compile(r"outputs kept\s*1")).wait_for()
+            assert link.evaluate("one => one === document.activeElement"), "the focus stays where it is"
+            took = page.locator("[data-since]")
+            page.wait_for_function(
+                "before => document.querySelector('[data-since]').innerText !== before", arg=took.inner_text()
+            )
+            done(lambda: plain(home, "another", []))
+            page.get_by_role("link", name="another").wait_for()
+            bag.journal.record("reported", status="success", synthetic=False, why="", chars=0, turns=1, seen={})
+        page.locator(".card .is-good", has_text="success").wait_for()
+        page.locator(".figures > div", has_text=re.compile(r"sessions running\s*0")).wait_for()
+        assert page.locator("[hx-trigger^=every], [data-since]").count() == 0
+        assert page.evaluate("window.sameDocument") is True
+        watched.is_calm()
+    done(bag.close)
+
+
 def test_a_running_session_is_seen_to_go_on_and_to_end(home: Path, watched: Watched) -> None:
     """The page is not loaded again: what is new comes to it, and it stops asking when the session has ended."""
 

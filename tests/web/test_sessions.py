@@ -4,6 +4,7 @@ import os
 import re
 import time
 from functools import partial
+from html import unescape
 from pathlib import Path
 
 import anyio
@@ -211,6 +212,34 @@ async def test_what_runs_is_seen_to_run_and_to_end(home: Path) -> None:
         assert not one.is_running
         assert one.is_open, "its agent was gone before it had reported"
     overview.close()
+
+
+async def test_the_list_asks_for_what_is_new_while_a_session_runs_and_no_longer(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdall.web.pages._AGAIN", 1e12)
+    async with Holdall.open(home=str(home), session="runs") as bag:
+        with client(home) as browser:
+            assert "every 2s" not in browser.get("/sessions/rows").text
+            with bag.lease("a test"):
+                bag.journal.record("turn", number=1, final=False, tokens=10, why="")
+                bag.journal.flush()
+                asked = _asks_again(browser.get("/sessions/rows?q=run").text)  # it may not have been known to run
+                asked = _asks_again(browser.get(asked).text)
+                assert browser.get(asked).status_code == 204, "nothing has changed"
+                await bag.keep("x\n", tool="fetch")
+                changed = browser.get(asked)
+                assert ("1 output<" in changed.text, changed.headers["hx-trigger"]) == (True, "sessions")
+                asked = _asks_again(changed.text)
+                assert asked.startswith("/sessions/rows?q=run&v=")
+            ended = browser.get(asked)
+            assert ended.status_code == 200
+            assert "every 2s" not in ended.text
+
+
+def _asks_again(page: str) -> str:
+    (address,) = re.findall(r'<section id="list"[^>]* hx-get="([^"]+)" hx-trigger="every 2s"', page)
+    return unescape(address)
 
 
 async def test_a_session_that_claims_to_be_its_own_ancestor_is_listed_all_the_same(home: Path) -> None:

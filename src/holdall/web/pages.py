@@ -43,23 +43,34 @@ from holdall.web.timeline import (
 )
 
 # The first page: every session, newest first, a page at a time, with what it kept and what it took.
+#
+# While one of them runs, the page asks every two seconds for what has changed; an unchanged list costs a look at those
+# that run.
 
 
 SESSIONS_PAGE = 50
+_AGAIN = 30.0  # seconds: of an output whose process was killed no file changes, and it is not so long ago any more
 _LONGEST_SEARCH = 200
 
 
 async def sessions(request: Request) -> Response:
     """What is not known yet of a session is fetched by the page itself, once it is shown."""
     listed, search = await _listed(request, seconds=0.02)
-    is_inside = bool(request.query_params.get("inside"))
-    return render(request, "sessions.html", **_session_values(listed, search), inside=is_inside)
+    is_inside, stamp = bool(request.query_params.get("inside")), await _stamp(request, listed)
+    return render(request, "sessions.html", **_session_values(listed, search, stamp), inside=is_inside)
 
 
 async def rows(request: Request) -> Response:
-    """The same list with everything that there is to know."""
+    """The same list with everything that there is to know; nothing where it has not changed since (204). What has
+    changes the totals too.
+    """
+    known = request.query_params.get("v")
+    stamp = await _stamp(request, (await _listed(request, seconds=-1.0))[0])
+    if known == stamp:
+        return Response(status_code=204)
     listed, search = await _listed(request, seconds=math.inf)
-    return render(request, "sessions_list.html", **_session_values(listed, search))
+    headers = {"hx-trigger": "sessions"} if known else None
+    return render(request, "sessions_list.html", headers=headers, **_session_values(listed, search, stamp))
 
 
 async def totals(request: Request) -> Response:
@@ -77,13 +88,22 @@ async def _listed(request: Request, *, seconds: float) -> tuple[Listed, str]:
     return listed, search
 
 
-def _session_values(listed: Listed, search: str) -> dict[str, Any]:
+async def _stamp(request: Request, listed: Listed) -> str:
+    """Of the list as far as it is known: which sessions there are, and those that run."""
+    running = [one.id for one in listed.sessions if one.is_running]
+    stamp = await asyncio.to_thread(state_of(request).overview.stamp, *running) if running else ""
+    newest = listed.sessions[0].id if listed.sessions else ""
+    return f"{listed.total} {newest} {time.time() // _AGAIN:.0f} {stamp}"
+
+
+def _session_values(listed: Listed, search: str, stamp: str) -> dict[str, Any]:
     page = listed.start // SESSIONS_PAGE + 1
     last = max(1, math.ceil(listed.total / SESSIONS_PAGE))
     return {
         "listed": listed, "search": search, "page": page, "last": last, "now": time.time(),
         "here": _address(search, page), "before": _address(search, page - 1) if page > 1 else "",
-        "after": _address(search, page + 1) if page < last else "",
+        "after": _address(search, page + 1) if page < last else "", "stamp": stamp,
+        "runs": any(one.is_running for one in listed.sessions),
     }  # fmt: skip
 
 

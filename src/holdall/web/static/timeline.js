@@ -1,5 +1,5 @@
 // A session that runs: what was opened stays open when the page gets what is new, and what is said of it is the newest; what
-// takes time is counted on.
+// takes time is counted on, in the list of sessions too.
 "use strict";
 (() => {
   const duration = (seconds) => {
