@@ -17,10 +17,12 @@ from holdall.bag.overview import Overview
 from holdall.bag.run import Writer
 from holdall.cli.agents import drawn_tree
 from holdall.values.events import Event
+from holdall.values.outputs import Running
 from holdall.values.settings import Settings, ToolPolicy
 from holdall.web.calls import PAGE, rows_of
 from tests.agent.shapes import acting, agent, report, tool
 from tests.requirements import requirement
+from tests.support import reader_of
 from tests.web.support import client
 
 pytestmark = pytest.mark.anyio
@@ -91,6 +93,9 @@ async def test_a_call_that_its_caller_cancelled_before_it_was_slow_is_in_the_lis
         counters = await bag.records.counters()
     with client(home) as browser:
         (row,) = _rows(browser.get(f"/s/{session}/calls?q=a.example&verdict=failed", headers=_PART).text)
+        assert _rows(browser.get(f"/s/{session}/calls?verdict=cancelled", headers=_PART).text) == [row]
+        assert _rows(browser.get(f"/s/{session}/calls?verdict=interrupted", headers=_PART).text) == []
+        assert "<option>cancelled</option>" in browser.get(f"/s/{session}/calls").text
         found = browser.get("/calls?q=a.example").text
     assert f">crawl {facts.handle}</a>" in row
     assert ">kept</span>" in row
@@ -501,6 +506,49 @@ def test_a_refusal_a_wait_and_an_agent_that_is_shown_whole_are_one_row_each() ->
         ("context_grep", "b", "answered", False, 0.0), ("context_grep", "a", "refused", True, 0.0),
         ("context_read", "list", "answered", False, 0.0), ("wait_for_tool_output", "w", "answered", False, 1.0),
         ("helper", "c", "shown whole", False, 2.0),
+    ]  # fmt: skip
+
+
+async def test_a_wait_leads_to_the_output_that_it_waited_for_and_has_the_size_of_its_answer(home: Path) -> None:
+    go_on = asyncio.Event()
+
+    async def crawl() -> str:
+        await go_on.wait()
+        return "x\n" * 50_000
+
+    settings = Settings(slow_after_seconds=0.01)
+    async with Holdall.open(home=str(home), session="gateway", settings=settings) as bag:
+        slow = await bag.run(crawl, tool="crawl", call_id="c1")
+        assert isinstance(slow, Running)
+        await bag.call("wait_for_tool_output", {"handle": slow.handle, "timeout": 0.01})
+        go_on.set()
+        await bag.call("wait_for_tool_output", {"handle": slow.handle})
+        await bag.call("wait_for_tool_output", {})
+        session = bag.session.id
+    with client(home) as browser:
+        rows = _rows(browser.get(f"/s/{session}/calls?q=wait_for_tool", headers=_PART).text)
+    name = f'/s/{session}/o/{slow.handle}" data-row>wait_for_tool_output {slow.handle}</a>'
+    assert [name in row for row in rows] == [False, True, True]
+    size = re.compile(r'data-label="Size" class="num">\d+ tokens<')
+    assert [bool(size.search(row)) for row in rows] == [False, True, False], "the first one came back with nothing"
+
+
+def test_a_wait_of_an_agent_is_one_row_whatever_it_asked_for() -> None:
+    wait = {"verb": "wait", "name": "wait_for_tool_output"}
+    answer = {"outcome": "answer", "is_error": False, "chars": 50}
+    events = [
+        Event(1, "retrieved", data={**wait, "asked": {}}),
+        Event(1, "retrieved", "k3f9", data={**wait, "tokens": 8}),
+        Event(1, "retrieved", "yb4v", data={**wait, "tokens": 4}),
+        Event(2, "called", "", "wait_for_tool_output", "all", 1.0, data=answer),
+        Event(3, "retrieved", data={**wait, "asked": {"handle": "nowhere"}}),
+        Event(4, "called", "nowhere", "wait_for_tool_output", "none", 1.0, data=answer),
+        Event(5, "retrieved", data={**wait, "asked": {"handle": "yb4v"}}),
+    ]
+    kept = {handle: reader_of(b"x\n", handle=handle).facts for handle in ("k3f9", "yb4v")}
+    rows, _ = rows_of(events, {}, "", "", None, kept=kept)
+    assert [(row.call_id, row.handle, row.tokens, row.chars) for row in rows[::-1]] == [
+        ("all", "k3f9", 12, 50), ("none", "", 0, 50), ("", "yb4v", 0, 0),
     ]  # fmt: skip
 
 

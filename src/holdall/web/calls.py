@@ -10,7 +10,7 @@ import heapq
 import json
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -43,10 +43,11 @@ _LONGEST_SEARCH = 200
 _MOST_INSIDE = 20  # outputs of one answer
 _SECONDS_INSIDE = 2.0  # of one answer, and what the last output takes
 VERDICTS = (
-    "shown whole", "kept", "in the background", "answered", "refused", "not kept", "no answer", "passed on", "failed",
+    "shown whole", "kept", "in the background", "answered", "refused", "not kept", "no answer", "passed on", *FAILED,
 )  # fmt: skip
 _CHARS_OF_TOKEN = 4  # about
 _SPAWN = "spawn_agent"
+_WAIT = "wait_for_tool_output"
 # Its words may be from an output that is gone: they are in no log.
 _OF_NO_OUTPUT = "it named no output that is kept; which one, and what it asked, is not recorded"
 _NO_ANSWER = "its process ended before it answered, or runs on another machine; what it gave is not kept"
@@ -91,7 +92,7 @@ class Row:
 
     def has(self, text: str, verdict: str) -> bool:
         """Whether it is among those that are asked for; `text` is in lower case."""
-        if verdict and verdict != self.verdict and not (verdict == "failed" and self.failed):
+        if verdict and verdict != self.verdict and not (self.failed and verdict in ("failed", self.ended)):
             return False
         ended = self.ended if self.failed else ""
         said = (self.tool, self.server, self.arguments, self.why, self.handle, self.verdict, ended)
@@ -152,6 +153,8 @@ def rows_of(
         for row in _joined(events, arguments):
             end = (lost or {}).get(row.handle) if row.verdict == "in the background" else None
             known = row if end is None else _completed(row, end)
+            if row.tool == _WAIT and row.handle not in (kept or {}):  # a model may ask for what there is not
+                known = replace(known, handle="")
             one = _with_facts(known, (kept or {}).get(row.handle), now)
             if row.verdict == "no answer" and (row.call_id, row.tool) in written:
                 continue
@@ -184,9 +187,12 @@ def _joined(events: Iterable[Event], arguments: Mapping[str, str]) -> Iterator[R
             if at is not None:
                 waiting[at] = _with_arguments(_completed(waiting[at], event), arguments)
                 continue
+        if (at := _wait_of(event, waiting)) is not None:
+            one, tokens = waiting[at], whole(event.data.get("tokens"))
+            waiting[at] = replace(one, handle=one.handle or event.handle, tokens=one.tokens + tokens)
         row = row_of(event)
         if row is not None:
-            waiting.append(_with_arguments(row, arguments))
+            waiting.append(_with_arguments(_with_waited(row, event), arguments))
         while len(waiting) > PAGE:
             yield waiting.popleft()
     yield from waiting
@@ -205,6 +211,21 @@ def _unanswered(event: Event, alive: float) -> Row:
     )  # fmt: skip
 
 
+def _wait_of(event: Event, waiting: Sequence[Row]) -> int | None:
+    """Where the wait is that showed this output: its own event comes before."""
+    if event.kind != "retrieved" or event.data.get("verb") != "wait" or not event.handle:
+        return None
+    return next((at for at in reversed(range(len(waiting))) if waiting[at].tool == _WAIT), None)
+
+
+def _with_waited(row: Row, event: Event) -> Row:
+    """A wait for one output leads to it."""
+    asked: object = event.data.get("asked")
+    if row.tool != _WAIT or row.handle or not isinstance(asked, Mapping):
+        return row
+    return replace(row, handle=str(cast("Mapping[str, object]", asked).get("handle") or ""))
+
+
 def _with_arguments(row: Row, said: Mapping[str, str]) -> Row:
     return row if row.arguments else replace(row, arguments=said.get(row.call_id, ""))
 
@@ -215,7 +236,7 @@ def _is_of(event: Event, row: Row) -> bool:
     if event.data.get("outcome") == "answer":
         # A wait is noted without an output, and a refusal has none for the model.
         is_refusal = row.verdict == "refused" and event.data.get("is_error") is True
-        is_same = row.handle in ("", event.handle) or (is_refusal and not event.handle)
+        is_same = row.handle in ("", event.handle) or ((is_refusal or row.tool == _WAIT) and not event.handle)
         return is_same and row.tool == event.tool and row.is_about_output and not row.call_id
     # The output of an agent that a call started has the name of the agent.
     is_named = event.tool in (row.tool, _SPAWN) or bool(event.handle and row.handle == event.handle)
@@ -238,7 +259,7 @@ def _completed(row: Row, event: Event) -> Row:
     at = min(row.at, event.at - event.seconds)
     return replace(
         row, at=at, call_id=event.call_id[:200], seconds=seconds, chars=row.chars or whole(data.get("chars")),
-        failed=row.failed or data.get("is_error") is True, opens=_opens(event),
+        failed=row.failed or data.get("is_error") is True, opens=_opens(event), handle=row.handle or event.handle,
     )  # fmt: skip
 
 
