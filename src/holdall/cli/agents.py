@@ -152,12 +152,12 @@ def _root(tree: Node) -> str:
     turns = sum(1 for one in tree.get("children", ()) if one["op"] == "turn")
     name, reported = f"session {one_line(str(tree.get('name', '')), 100)}", _node(tree.get("reported"))
     if not turns and not totals.get("model_calls") and not reported:  # no agent of ours
-        return " · ".join((name, plural(whole(totals.get("tool_calls")), "tool call"), _seconds(tree)))
+        return " · ".join((name, _tool_calls(tree, totals), _seconds(tree)))
     parts = [
         name,
         plural(turns, "turn"),
         plural(whole(totals.get("model_calls")), "model call"),
-        plural(whole(totals.get("tool_calls")), "tool call"),
+        _tool_calls(tree, totals),
         f"{grouped(whole(totals.get('input_tokens')) + whole(totals.get('output_tokens')))} tokens",
         *_cost(totals),
         _seconds(tree),
@@ -173,6 +173,18 @@ def _root(tree: Node) -> str:
         why = str(reported.get("why") or "")
         parts.append(one_line(f"{status}: {why}" if why else status, 120))
     return " · ".join(parts)
+
+
+def _tool_calls(tree: Node, totals: Node) -> str:
+    """Those that were refused did not run and are in no total, but each has a line."""
+    refused = _refused(tree)
+    ran = whole(totals.get("tool_calls"))
+    return plural(ran + refused, "tool call") + (f", {grouped(refused)} refused" if refused else "")
+
+
+def _refused(node: Node) -> int:
+    children = cast("Sequence[Node]", node.get("children", ()))
+    return sum((one["op"] == "tool" and one.get("outcome") == "refused") + _refused(one) for one in children)
 
 
 def _told(node: Node) -> str:

@@ -116,15 +116,19 @@ class Known:
 
 
 def own_totals(root: Operation) -> dict[str, int]:
-    """The calls of models and of tools that the session made itself, without those of its agents."""
-    found, waiting = {"model_calls": 0, "tool_calls": 0}, [root]
+    """The calls of models and of tools that the session made itself, without those of its agents; `refused` are among
+    them: each has a row.
+    """
+    found, waiting = {"model_calls": 0, "tool_calls": 0, "refused": 0}, [root]
     while waiting:
         one = waiting.pop()
         if one.data.get(APART):
             continue
         waiting += one.children
-        if one.kind in ("model", "tool") and one.data.get("outcome") != "refused":
+        if one.kind in ("model", "tool"):
             found[f"{one.kind}_calls"] += 1
+        if one.kind == "tool" and one.data.get("outcome") == "refused":
+            found["refused"] += 1
     return found
 
 
