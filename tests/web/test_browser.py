@@ -206,6 +206,29 @@ def test_the_address_of_the_calls_has_what_was_asked(served: tuple[Viewer, Told]
     window.is_calm()
 
 
+def test_back_leads_to_the_order_of_the_calls_before(served: tuple[Viewer, Told], window: Watched) -> None:
+    at, told = served
+    window.visit(at.address)
+    window.visit(f"{at.base}/s/{told.session}/calls")
+    page = window.page
+    first = page.locator("#calls-found tbody tr").first
+    newest = first.inner_text()
+    page.get_by_label("Which first").select_option("longest")
+    page.wait_for_url("**/calls?sort=longest")
+    longest = first.inner_text()
+    assert longest != newest
+    page.get_by_label("Which first").select_option("largest")
+    page.wait_for_url("**/calls?sort=largest")
+    page.go_back()
+    page.wait_for_url("**/calls?sort=longest")
+    page.wait_for_function("words => document.querySelector('#calls-found tbody tr').innerText === words", arg=longest)
+    assert page.get_by_label("Which first").input_value() == "longest"
+    page.go_back()
+    page.wait_for_function("words => document.querySelector('#calls-found tbody tr').innerText === words", arg=newest)
+    assert page.get_by_label("Which first").input_value() == "newest"
+    window.is_calm()
+
+
 def test_a_word_in_an_output_of_any_session_is_found_from_the_first_page(
     served: tuple[Viewer, Told], window: Watched
 ) -> None:

@@ -9,16 +9,16 @@ import { answerTo, hasEnded } from "./answers.js";
   if (!form) return; // a session of an agent has a timeline
   const address = form.getAttribute("action");
   const asked = () => new URLSearchParams([...new FormData(form)].filter(([, value]) => value && value !== "newest"));
-  let path = location.pathname;
+  let here = location.pathname + location.search;
   document.body.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.requestConfig.elt !== form) return;
     const query = asked();
-    const isHere = location.pathname === address;
-    history[isHere ? "replaceState" : "pushState"](null, "", `${address}${query.size ? `?${query}` : ""}`);
-    path = location.pathname;
+    const isTyped = location.pathname === address && !event.detail.requestConfig.triggeringEvent?.target.matches("select");
+    history[isTyped ? "replaceState" : "pushState"](null, "", `${address}${query.size ? `?${query}` : ""}`);
+    here = location.pathname + location.search;
   });
   addEventListener("popstate", () => {
-    if (location.pathname !== path) location.reload(); // back to the page of the session
+    if (location.pathname + location.search !== here) location.reload(); // back to another order, or to the session
   });
 
   const shown = () => document.getElementById("calls-found");
