@@ -91,8 +91,7 @@ def test_a_tab_takes_nothing_from_a_neighbour_that_has_the_port_of_its_ended_vie
             page.get_by_text(shown).first.wait_for()
         at.end(signal.SIGKILL)
         with _neighbour(at.port) as heard:
-            polling = pages[1:]
-            for page in polling:
+            for page in pages:
                 _ended(page)
             for page in pages:
                 page.evaluate("fetch('/done')")
@@ -103,7 +102,7 @@ def test_a_tab_takes_nothing_from_a_neighbour_that_has_the_port_of_its_ended_vie
                 assert page.get_by_text(shown).first.is_visible()
                 assert "FORGED" not in page.content()
                 assert page.locator("iframe").count() == 0
-            for page in polling:
+            for page in pages:
                 assert page.evaluate(LEAVE) is False, "what is at this address now is not the viewer"
             pages[0].evaluate("fetch('/done')")
             assert heard == ["/done"], "nobody is asked any more"
