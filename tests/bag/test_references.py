@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 from holdall import Inline, ToolPolicy
 from holdall.bag import jsonschemas
@@ -60,6 +61,20 @@ async def test_a_reference_is_replaced_by_the_text_or_the_typed_value(tmp_path: 
         assert coverage.ranges["passed"].as_lists() == [[0, 31], [93, 156]]
         assert coverage.shown.bytes() == 0, "what was passed on was not shown"
         assert (await bag.counters()).passed_by_reference == 11
+
+
+@requirement("reference:whole", "dialect:instructions")
+@pytest.mark.parametrize("options", [{"by_reference": True}, {"tools": {"send": ToolPolicy(by_reference=True)}}])
+async def test_the_instructions_tell_of_references_where_they_are_allowed(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    async with opened(tmp_path, **options) as bag:
+        (line,) = [one for one in bag.instructions().splitlines() if "holdall:" in one]
+        assert line == snapshot(
+            '- An argument "holdall:HANDLE" gives another tool that output, unread; "holdall:HANDLE#" the value of its JSON.'
+        )
+    async with opened(tmp_path) as bag:
+        assert "holdall:" not in bag.instructions()
 
 
 async def test_two_places_that_are_written_alike_are_two(tmp_path: Path) -> None:

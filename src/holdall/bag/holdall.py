@@ -407,7 +407,9 @@ class Holdall(KeptNames):
 
     def instructions(self) -> str:
         """The few lines for a system prompt that tell a model how to use handles."""
-        return self.dialect.instructions + self.dialect.about_mark.replace("MARK", self.core.signature)
+        allowed = self.settings.by_reference or any(one.by_reference for one in self.settings.tools.values())
+        references = self.dialect.about_references if allowed else ""
+        return self.dialect.instructions + references + self.dialect.about_mark.replace("MARK", self.core.signature)
 
     def system_notice(
         self,

@@ -202,6 +202,7 @@ class Dialect:
     chunk_overlap_percent: float = 10.0
     marked_by: Literal["", "text", "handle", "session"] = ""  # where its notices bear the mark of the session
     about_mark: str = ""  # what the instructions say of it; MARK stands for it there
+    about_references: str = ""  # what they say of passing outputs on, where settings allow that
     status_words: StatusWords = field(default_factory=StatusWords)  # in the system notice
     all_kept_is_ready: bool = False  # whether the system notice lists all that is kept as ready to be retrieved
     keeps_for_session: bool = False  # whether outputs go with their session where no setting says otherwise
