@@ -11,6 +11,7 @@ import json
 import random
 import sqlite3
 import sys
+import threading
 import zipfile
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -24,8 +25,11 @@ from holdall import Kept, MissingExtra, Running, ToolPolicy, UsageError
 from holdall.bag import redaction as redaction_module
 from holdall.bag.bundles import export_session
 from holdall.bag.redaction import Redaction
+from holdall.bag.run import Writer
 from holdall.store.bundle import redact
 from holdall.store.bundle.rules import Rules
+from holdall.text.secrets import Masker
+from holdall.values.errors import LookedTooLong
 from holdall.values.outputs import LargeJson, RawResult
 from tests.bag.shapes import opened
 from tests.bag.test_traces import traces
@@ -298,6 +302,56 @@ async def test_whatever_a_slow_call_returns_beside_its_text(tmp_path: Path, resu
         if isinstance(result, RawResult):
             assert "verdict" in str(ended.measure.notes)
     assert not anywhere(tmp_path)
+
+
+@requirement("async:crash-interrupted")
+async def test_what_is_written_can_be_read_at_once_and_stays_when_its_process_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, sys\nfrom holdall import Holdall, Settings, ToolPolicy\n"
+        f"async def call(writer):\n    writer.write('{LINE}\\nstep 1\\nhalf a li')\n    await asyncio.Event().wait()\n"
+        "async def main():\n"
+        "    settings = Settings(tools={'env': ToolPolicy(redact=True)})\n"
+        "    bag = Holdall.open(home=sys.argv[1], session='s1', settings=settings)\n"
+        "    running = await bag.run(call, tool='env', background=True)\n"
+        "    await bag.wait(running.handle, pattern='step 1')\n"
+        "    print(running.handle, flush=True)\n    await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, str(tmp_path / "home"), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    handle = (await process.stdout.readline()).decode().strip()
+    process.kill()
+    await process.wait()
+    async with opened(tmp_path) as bag:
+        assert (await bag.read(handle)).text == f"DB_PASSWORD={'*' * len(SECRET)}\nstep 1\n"
+        assert (await bag.show(handle)).state == "interrupted"
+    assert not anywhere(tmp_path)
+
+
+async def test_what_cannot_be_masked_while_it_is_written_is_told_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redaction_module, "_LIVE_SECONDS", 0.0)
+    failed = threading.Event()
+
+    def fail(self: Masker) -> bytes:
+        failed.set()
+        raise LookedTooLong(60.0)
+
+    monkeypatch.setattr(Masker, "lines", fail)
+    async with opened(tmp_path, **SETTINGS) as bag:
+
+        def slow(writer: Writer) -> None:
+            writer.write("a line\n")
+            failed.wait()
+
+        running = await bag.run(slow, tool="env", background=True)
+        assert isinstance(running, Running)
+        (ended,) = (await bag.wait(running.handle)).ended
+        assert ended.state == "interrupted"
+        assert "not all of it is kept" in ended.error
 
 
 async def test_updates_and_messages_that_are_cut_inside_of_a_secret(tmp_path: Path) -> None:

@@ -959,13 +959,41 @@ def test_planted_secrets_are_masked_and_what_looks_like_one_is_not(tmp_path: Pat
     subprocess.run([sys.executable, PLANT, str(seed)], cwd=tmp_path, check=True)
     planted = json.loads((tmp_path / "plant.json").read_text())
 
-    def leaks(line: str, secrets: list[str]) -> bool:
-        hidden = _masked(line)
-        return any(one[at : at + 8] in hidden for one in secrets for at in range(max(1, len(one) - 7)))
+    for mask in (_masked, _masked_line_by_line):
 
-    missed = [name for name, secrets, line in planted["S"] if leaks(line, secrets)]
-    assert len(planted["S"]) - len(missed) >= 113, missed
-    assert [name for name, line in planted["N"] if _masked(line) != line] == []
+        def leaks(line: str, secrets: list[str], mask: Callable[[str], str] = mask) -> bool:
+            hidden = mask(line)
+            return any(one[at : at + 8] in hidden for one in secrets for at in range(max(1, len(one) - 7)))
+
+        missed = [name for name, secrets, line in planted["S"] if leaks(line, secrets)]
+        assert len(planted["S"]) - len(missed) >= 113, missed
+        assert [name for name, line in planted["N"] if mask(line) != line] == []
+
+
+def _masked_line_by_line(text: str) -> str:
+    """As somebody reads it while it is written."""
+    masker = Masker(RULES.find)
+    lines = [masker.feed(line) + masker.lines() for line in text.encode().splitlines(keepends=True)]
+    return b"".join([*lines, masker.finish()]).decode()
+
+
+def test_a_key_that_is_read_while_it_is_written_is_one_secret() -> None:
+    body = base64.encodebytes(Random(5).randbytes(900))
+    lines = [
+        b"-----BEGIN PRIVATE KEY-----\n",
+        *body.splitlines(keepends=True),
+        b"-----END PRIVATE KEY-----\n",
+        b"done\n",
+    ]
+    masker, given = Masker(RULES.find), b""
+    for line in lines:
+        given += masker.feed(line) + masker.lines()
+        assert given.count(b"\n") == b"".join(lines).count(b"\n", 0, len(given))
+        assert not any(one.strip() in given for one in body.split())
+    given += masker.finish()
+    assert given.endswith(b"\ndone\n")
+    assert len(given) == len(b"".join(lines))
+    assert len(masker.findings) == 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16"])

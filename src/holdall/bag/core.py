@@ -494,12 +494,13 @@ class Core:
         shared = self.shared
         return asyncio.get_running_loop() if shared.portal is not None and not shared.own_loop else None
 
-    def begin(self, origin: Origin) -> OutputWriter:
-        """An output that is being written."""
+    def begin(self, origin: Origin, later: Callable[[], None] | None = None) -> OutputWriter:
+        """An output that is being written. `later` is called where readers see some of it only after its write."""
         redaction = self.redaction_of(origin.tool)
         if redaction is None:
             return self.store.begin(self.session, origin, tokenizer=self.tokenizer)
-        return redaction.writer(self.store.begin(self.session, redaction.origin(origin), tokenizer=self.tokenizer))
+        writer = self.store.begin(self.session, redaction.origin(origin), tokenizer=self.tokenizer)
+        return redaction.writer(writer, later)
 
     def redaction_of(self, tool: str | None) -> "Redaction | None":
         """For what this tool gives, where its policy is to mask secrets; None: for what may be of any tool."""

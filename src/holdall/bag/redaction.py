@@ -43,7 +43,8 @@ from holdall.values.outputs import Facts, LargeJson, LargeText, Origin, RawResul
 from holdall.wire.notes import endless_note, masked_note, not_all_kept, too_deep_to_mask, withheld_note
 from holdall.wire.results import field, fields_of, with_field
 
-_LIVE_STEP = 64 * 1024  # what is being written can be read in steps of this size
+_LIVE_STEP = 64 * 1024  # what is being written can be read in steps of this size,
+_LIVE_SECONDS = 1.0  # or after this time: a process that is killed loses no more
 _MAX_WORDS = 1000  # of a command
 _PLAIN = (str, bytes, bytearray, memoryview, int, float, bool, type(None), list, tuple, dict, LargeText, LargeJson)
 _CONTAINERS: Any = (object, dict, list, tuple, str, bytes, bytearray, UserDict, UserList, MappingProxyType)
@@ -132,8 +133,8 @@ class Redaction:
             told_as = cast("type[BaseException]", type(type(problem).__name__, (kind,), {}))
             raise told_as(masked) from None
 
-    def writer(self, writer: OutputWriter) -> OutputWriter:
-        return _MaskingWriter(writer, Masker(_InTime(self._find), self._seen, step=_LIVE_STEP), self)
+    def writer(self, writer: OutputWriter, later: Callable[[], None] | None) -> OutputWriter:
+        return _MaskingWriter(writer, Masker(_InTime(self._find), self._seen, step=_LIVE_STEP), self, later)
 
     def note(self, secrets: int) -> str:
         """That so many were masked in an output."""
@@ -437,12 +438,18 @@ class _Walk:
 
 
 class _MaskingWriter:
-    """A writer that masks. What is not certain yet to be no secret can be read a little later."""
+    """A writer that masks. Whole lines can be read after a second, all else when it is certain to be no secret."""
 
-    def __init__(self, writer: OutputWriter, masker: Masker, redaction: Redaction) -> None:
+    def __init__(
+        self, writer: OutputWriter, masker: Masker, redaction: Redaction, later: Callable[[], None] | None
+    ) -> None:
         self._writer = writer
         self._masker = masker
         self._redaction = redaction
+        self._later = later
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._problem: Exception | None = None  # of what was to be given out meanwhile
 
     @property
     def handle(self) -> str:
@@ -453,12 +460,38 @@ class _MaskingWriter:
         return self._writer.facts
 
     def write(self, chunk: bytes) -> None:
-        if ready := self._masker.feed(chunk):
-            self._writer.write(ready)
+        with self._lock:
+            if self._problem is not None:
+                raise self._problem
+            if ready := self._masker.feed(chunk):
+                self._writer.write(ready)
+            if self._timer is None:
+                self._timer = threading.Timer(_LIVE_SECONDS, self._give_out)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _give_out(self) -> None:
+        with self._lock:
+            if self._timer is None:
+                return  # it has ended
+            self._timer = None
+            try:
+                if ready := self._masker.lines():
+                    self._writer.write(ready)
+            except Exception as problem:  # for whoever writes next, or ends it
+                self._problem = problem
+        if self._later is not None:
+            self._later()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def flush(self) -> None:
         """Of what is certain to be no secret."""
-        self._writer.flush()
+        with self._lock:
+            self._writer.flush()
 
     def finish(
         self,
@@ -471,8 +504,7 @@ class _MaskingWriter:
     ) -> Facts:
         try:
             error, notes = self._redaction.text(error), [*map(self._redaction.text, notes)]
-            if rest := self._masker.finish():
-                self._writer.write(rest)
+            self._write_rest()
         except Exception as problem:  # it must end, whatever is wrong with its last bytes
             state, error = "interrupted", not_all_kept(problem)
         if self._masker.findings:
@@ -481,7 +513,14 @@ class _MaskingWriter:
 
     def close(self) -> None:
         try:
-            if rest := self._masker.finish():
-                self._writer.write(rest)
+            self._write_rest()
         finally:
             self._writer.close()
+
+    def _write_rest(self) -> None:
+        with self._lock:
+            self._stop()
+            if self._problem is not None:
+                raise self._problem
+            if rest := self._masker.finish():
+                self._writer.write(rest)

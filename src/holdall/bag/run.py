@@ -142,6 +142,9 @@ class Sink:
                     self._only_blocks = self._only_blocks and is_known_block(part)
                     if self._size > self._most and not self._only_blocks:
                         self._begin()
+        self._tell()
+
+    def _tell(self) -> None:
         for listener in self.listeners:
             listener()
 
@@ -247,7 +250,7 @@ class Sink:
             self.fault = NeverStored(self._origin.tool, by_dialect=not self._core.dialect.stores)
             return
         try:
-            self._writer = self._core.begin(self.named(self._origin))
+            self._writer = self._core.begin(self.named(self._origin), self._tell)
         except (StoreFault, OSError) as problem:
             self.fault = problem
             return

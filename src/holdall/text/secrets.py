@@ -129,6 +129,7 @@ class Masker:
         self._done = 0  # up to where it was given out
         self._pending: list[Finding] = []  # begin before what was given out, or end after it
         self._numbers: set[int] = set()  # those of them that are bare numbers, by where they begin
+        self._told = 0  # up to where findings were told
         self.findings: list[Finding] = []
 
     def stream(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -145,6 +146,13 @@ class Masker:
         if len(self._held) + self._waiting_bytes - (self._done - self._base) < self._step + RIGHT:
             return b""
         return b"".join(self._some())
+
+    def lines(self) -> bytes:
+        """What there is of whole lines, for readers who cannot wait for more: only what follows may give one away."""
+        self._held += b"".join(self._waiting)
+        self._waiting, self._waiting_bytes = [], 0
+        until = self._base + self._held.rfind(b"\n") + 1
+        return self._window(until, self._base + len(self._held), is_end=False) if until > self._done else b""
 
     def finish(self) -> bytes:
         """All that is left."""
@@ -173,7 +181,10 @@ class Masker:
         self._numbers |= {a for a, b, _ in fresh if is_bare_number(window, a - self._base, b - self._base)}
         given = self._given(all_of_it, until)
         ended = [one for one in all_of_it if one[1] <= until]
-        self.findings += [one for one in ended if one[0] < until]
+        for start, last, kind in ended:
+            if start < until:
+                self.findings += [(start, last, kind)] if start >= self._told else []  # else it is longer than it was
+                self._told = max(self._told, last)
         self._pending = [one for one in all_of_it if one[0] < until < one[1]]
         self._numbers &= {one[0] for one in self._pending}
         if is_end and until == window_end:
@@ -185,7 +196,8 @@ class Masker:
 
     def _fresh(self, window: bytes, until: int) -> list[Finding]:
         found = ((a + self._base, b + self._base, kind) for a, b, kind in self._find(window))
-        return [one for one in found if self._done <= one[0] < until]
+        # One that began before may only now be known: the first lines of a key have passed without the others.
+        return [one for one in found if one[0] < until and self._done < one[1]]
 
     def _given(self, findings: Iterable[Finding], until: int) -> bytes:
         """What is between what was given out and `until`, masked."""
