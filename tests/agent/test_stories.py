@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 from holdall.agent.agent_session import AgentSession
 from holdall.agent.loop import run_agent, run_session
 from holdall.agent.toolbox import Agent, AgentQuota
+from holdall.bag import Holdall
+from holdall.cli.agents import drawn_tree
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
@@ -331,6 +335,44 @@ async def test_a_turn_is_in_the_transcript_before_the_wait_for_what_runs(tmp_pat
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     assert saved[-2:] == ["assistant", "tool"]
+
+
+@requirement("cli:run-resume", "way:nothing-lost-silently")
+@pytest.mark.parametrize("seconds", [0.0, 1.5], ids=["at once", "while it was waited for"])
+async def test_what_a_run_did_before_it_was_killed_in_a_call_is_in_its_tree(tmp_path: Path, seconds: float) -> None:
+    script = (
+        "import asyncio, os, signal, sys\nfrom pathlib import Path\n"
+        "from holdall.agent.loop import run_agent\nfrom tests.agent.shapes import acting, agent, report, tool\n"
+        "async def look() -> str:\n    return 'ticket 7'\n"
+        f"async def pay() -> str:\n    await asyncio.sleep({seconds})\n    os.kill(os.getpid(), signal.SIGKILL)\n    return ''\n"
+        "model = acting([('look', {})], [('pay', {})], report())\n"
+        "one = agent(Path(sys.argv[1]), model, tool('look', look), tool('pay', pay))\n"
+        "async def main():\n"
+        "    async with one.open_bag('s1', '', model) as bag:\n        await run_agent(one, bag, 'go')\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, str(tmp_path), cwd=Path(__file__).parents[2]
+    )
+    assert await process.wait() == -signal.SIGKILL
+
+    def drawn(bag: Holdall) -> list[str]:
+        return [line for line in drawn_tree(bag.records.tree().to_json()) if " ms" not in line or "tool" in line]
+
+    model = acting(report("went on"))
+    one = agent(tmp_path, model, tool("look", small), tool("pay", small))
+    async with one.open_bag("s1", "", model) as bag:
+        before = bag.records.tree().to_json()
+        assert before["totals"]["model_calls"] == 2
+        assert "inline · 8 chars" in next(line for line in drawn(bag) if "tool look" in line)
+        assert any("tool pay · at least 1.0 s · interrupted · no answer" in line for line in drawn(bag)) == (
+            seconds > 1
+        )
+        await run_agent(one, bag, "", resume=True)
+        (paid,) = [line for line in drawn(bag) if "tool pay" in line]
+        assert "interrupted · no answer" in paid
+        assert ("at least 1.0 s" in paid) == (seconds > 1)
+        assert bag.records.tree().to_json()["totals"]["model_calls"] == 3
 
 
 @requirement("async:every-call-answered", "async:never-run-twice", "cli:run-resume")

@@ -389,7 +389,13 @@ class AgentSession:
         system = System("\n\n".join(told))
         # The role of the system is ours alone: a transcript may have come with a bundle.
         said = [one for one in before[1:] if not isinstance(one, System)]
-        self.transcript[:] = [system, *said, *_interrupted(before)]
+        interrupted = _interrupted(before)
+        self.transcript[:] = [system, *said, *interrupted]
+        for one in interrupted:
+            self.bag.journal.record(
+                "called", tool=foreign(one.name), call_id=one.call_id, outcome="interrupted", state="interrupted",
+                is_error=True,
+            )  # fmt: skip
         if prompt or not before:
             self.transcript.append(User(prompt))
         if before:
@@ -461,7 +467,8 @@ class AgentSession:
 
     async def run(self, calls: tuple[ToolCall, ...]) -> Sequence[ToolResult]:
         self.rounds = 0
-        self.transcript.save()  # who resumes a killed run must know of calls that had begun
+        self.transcript.save()  # who resumes a killed run must know of calls that had begun,
+        self.bag.journal.flush()  # and what it has cost so far
         self._ran.update(one.id for one in calls)
         used = self.budget.used(self.transcript, self.listed())
         window = self.budget.window - self.budget.reserve

@@ -14,8 +14,10 @@ from typing import Any
 from holdall.bag.core import Core
 from holdall.bag.journal import believed, logged_events
 from holdall.policy.folds import MOST_OPERATIONS, Counters, Coverage, Operation, Tree
+from holdall.store.owners import process_mark
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.store.records import sealed, unsealed
+from holdall.text.numbers import whole
 from holdall.values.errors import HoldallError
 from holdall.values.events import Event
 from holdall.values.handles import MEMBER, is_uuid
@@ -153,6 +155,10 @@ class Records:
     def tree(self) -> Tree:
         """The operation tree as the events tell it now."""
         tree = Tree.of(self._core.session.name, self.with_lost_ends(self.events()))
+        for call in tree.waited_for:
+            process, mark = whole(call.data.pop("process", None)), str(call.data.pop("process_mark", ""))
+            if not is_alive(process, mark):
+                call.data |= {"state": "interrupted", "is_error": True, "at_least": True}
         _count_unended(self._core.store, self._core.session, tree.root, {self._core.session.id})
         return tree
 
@@ -186,6 +192,11 @@ class Records:
         self._core.store.save_tree(
             self._core.session, json.dumps(self.tree().to_json(), ensure_ascii=True).encode("ascii")
         )
+
+
+def is_alive(process: int, mark: str) -> bool:
+    """Whether the process of this number is still the one that had this mark, on this machine, in this container."""
+    return bool(mark) and process_mark(process) == mark
 
 
 def _count_unended(store: OutputStore, session: SessionInfo, root: Operation, counted: set[str]) -> None:

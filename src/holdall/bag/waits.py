@@ -16,6 +16,7 @@ from holdall.bag.core import Core, in_thread
 from holdall.bag.fetch import Fetch, asked_for
 from holdall.bag.journal import since
 from holdall.bag.messages import Messages
+from holdall.bag.records import is_alive
 from holdall.bag.run import Dispatch, Dispatched
 from holdall.bag.take import note_down, update_within_limits, view_of
 from holdall.formats.registry import checked_kind
@@ -512,7 +513,3 @@ def _watch_for(pattern: str) -> "PatternWatch":
 def runs_here(facts: Facts) -> bool:
     """Whether the process that the record names is the one that has its number on this machine, in this container."""
     return is_alive(facts.origin.process, facts.origin.process_mark)
-
-
-def is_alive(process: int, mark: str) -> bool:
-    return bool(mark) and process_mark(process) == mark

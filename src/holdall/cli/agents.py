@@ -210,6 +210,8 @@ def _told(node: Node) -> str:
                 outcome = f"in the background, {state}"
             else:
                 failed = state or failed  # it ended so in the foreground
+                if outcome in ("begun", "interrupted"):
+                    outcome = "no answer" if state else "running"
             what = f"{outcome} {handle}".strip()
             parts = [
                 f"tool {_name(node)}",

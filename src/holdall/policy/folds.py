@@ -358,6 +358,10 @@ class Tree:
     _calls: dict[str, Operation] = field(default_factory=dict[str, Operation])  # by handle, those in the background
     # Of these the log has nothing more where their agent was killed meanwhile.
     _begun: dict[str, tuple[Operation, Operation]] = field(default_factory=dict[str, tuple[Operation, Operation]])
+    # Calls that are waited for, or whose process was killed meanwhile: by who wrote it, and its number.
+    _waited_for: dict[tuple[str, int], tuple[Operation, Operation]] = field(
+        default_factory=dict[tuple[str, int], tuple[Operation, Operation]]
+    )
     _ended: dict[str, tuple[str, bool, float]] = field(default_factory=dict[str, tuple[str, bool, float]])
     # Where no agent of ours runs, nobody records calls: then they are those whose outputs came here, and those of ours.
     _outputs: list[Operation] | None = field(default_factory=list[Operation])
@@ -380,7 +384,7 @@ class Tree:
         # What a person removes or asks, perhaps days later, is no part of an agent's run and does not make it longer.
         is_apart = event.kind == "removed" or (data.get("reader") == PERSON and self._turn is not None)
         self.root.seconds = max(self.root.seconds, 0.0 if is_apart else event.at - self.root.at)
-        match event.kind:
+        match "" if self._waits(event) else event.kind:
             case "turn":
                 self._end_turn(event.at)
                 self._turn = Operation("turn", str(data.pop("number", "")), event.at, 0.0, data)
@@ -415,6 +419,20 @@ class Tree:
             case _:
                 pass  # of one output: the ledger has them
 
+    def _waits(self, event: Event) -> bool:
+        """Whether it is about a call that is waited for, or was when its process was killed."""
+        number, is_begun = (event.by, whole(event.data.get("number"))), event.kind == "begun"
+        if event.kind == "over":
+            self._waited_for.pop(number, None)
+        elif is_begun and self._turn is not None and len(self._waited_for) < MOST_OPERATIONS:
+            data = {**event.data, "outcome": "begun", "call_id": event.call_id}
+            data.pop("number", None)
+            call = Operation("tool", event.tool, event.at - event.seconds, event.seconds, data)
+            self._waited_for[number] = self._turn, call
+        elif event.kind == "called" and event.data.get("outcome") == "interrupted":  # it was told by whoever resumed
+            return any(one.data["call_id"] == event.call_id for one in self.waited_for)
+        return is_begun or event.kind == "over"
+
     def to_json(self, *, with_outputs: bool = False) -> dict[str, Any]:
         """With the totals of everything, and of what was asked and never came to an answer.
 
@@ -428,6 +446,9 @@ class Tree:
             self._calls[handle] = call
             self._end_call(handle)
         self._begun.clear()
+        for turn, call in self._waited_for.values():
+            self._place_under(turn.children, call)
+        self._waited_for.clear()
         if with_outputs and self._outputs is not None:
             self.root.children = sorted([*self.root.children, *self._outputs], key=lambda one: one.at)
             self.left_out += self._outputs_left_out
@@ -435,6 +456,11 @@ class Tree:
             self._outputs = None
         more = {"left_out": self.left_out} if self.left_out else {}
         return {"version": VERSION, "totals": self.totals(), **more, **self.root.to_json()}
+
+    @property
+    def waited_for(self) -> list[Operation]:
+        """Calls of which the log does not say that they were answered."""
+        return [call for _, call in self._waited_for.values()]
 
     def totals(self) -> dict[str, Any]:
         """What everything took, in the tree or not."""

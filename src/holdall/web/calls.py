@@ -23,7 +23,7 @@ from holdall.agent.transcript import entry_in
 from holdall.bag import Holdall
 from holdall.bag.journal import events_in
 from holdall.bag.overview import Mention, Summary
-from holdall.bag.waits import is_alive
+from holdall.bag.records import is_alive
 from holdall.text.escape import as_written, one_line
 from holdall.text.numbers import number, whole
 from holdall.values.chat import Assistant
@@ -55,6 +55,7 @@ SORTS = ("newest", "longest", "largest")
 _VERDICT = {
     "inline": "shown whole", "kept": "kept", "running": "in the background", "unkept": "not kept",
     "retrieved": "answered", "refused": "refused", "passed": "passed on", "answer": "answered",
+    "interrupted": "no answer",
 }  # fmt: skip
 
 
@@ -181,6 +182,8 @@ def _joined(events: Iterable[Event], arguments: Mapping[str, str]) -> Iterator[R
             begun[number] = event
         elif event.kind == "over":
             begun.pop(number, None)
+        elif event.kind == "called" and event.data.get("outcome") == "interrupted":
+            begun = {at: one for at, one in begun.items() if one.call_id != event.call_id}
         alive[event.by] = event.at
         if event.kind in ("called", "ended"):
             at = next((at for at, one in enumerate(waiting) if _is_of(event, one)), None)

@@ -438,7 +438,9 @@ async def _tool(_viewer: ViewerState, bag: Holdall, given: Mapping[str, str]) ->
 
     def look() -> tuple[Event | None, Text | None, list[Text]]:
         named = in_address(call_id)
-        calls = (one for one in bag.records.events() if one.kind == "called" and in_address(one.call_id) == named)
+        calls = (
+            one for one in bag.records.events() if one.kind in ("called", "begun") and in_address(one.call_id) == named
+        )
         event = next((one for one in calls if repr(one.at - one.seconds) == at), None)
         if event is None:
             return None, None, []

@@ -188,7 +188,9 @@ def _below(parent: Operation, known: Known, place: _Place, depth: int, prefix: s
 def _row(one: Operation, known: Known, place: _Place, depth: int, id: str, at: float) -> Row:
     data, handle = one.data, str(one.data.get("handle", ""))
     state = str(data.get("state", "")) if one.kind == "tool" else ""
-    is_open = (one.kind == "agent" and "turns" not in data) or (data.get("outcome") == "running" and not state)
+    is_open = (one.kind == "agent" and "turns" not in data) or (
+        data.get("outcome") in ("running", "begun") and not state
+    )
     runs = is_open and place.is_running
     failed = "interrupted" if is_open and not runs else state if state in FAILED else ""
     if not failed and (data.get("is_error") or (data.get("why") and one.kind == "model")):
@@ -291,6 +293,8 @@ def _output_text(outcome: str, kept: Mapping[str, Any], about: str) -> str:
             return f"{much}{how}"
         case "inline":
             return "shown whole"
+        case "begun":
+            return "no answer"
         case "answer":
             return ""
         case other:
