@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from holdall import Command, Holdall, Inline, Kept, Running, ToolPolicy, Unkept
+from holdall.bag import streams, take
 from tests.bag.shapes import opened
 from tests.requirements import requirement
 
@@ -65,6 +66,30 @@ async def test_the_loop_goes_on_while_a_large_value_is_written(tmp_path: Path, a
         assert b'[29999, "x"], {"read": 1}]' in await whole(bag, taken.handle)
     assert reader.threads
     assert threading.current_thread().name not in reader.threads
+
+
+@requirement("way:nothing-lost-silently")
+async def test_a_value_that_the_program_changes_while_it_is_written_is_written_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_an_end(value: object) -> object:
+        if threading.current_thread() is not threading.main_thread():
+            raise KeyError(7)
+        return value
+
+    def value_text(value: object) -> tuple[str, tuple[str, ...]]:
+        if threading.current_thread() is not threading.main_thread():
+            return "{'rows': …", ("RuntimeError: dictionary changed size during iteration",)
+        return streams.value_text(value)
+
+    monkeypatch.setattr(take, "with_an_end", with_an_end)
+    monkeypatch.setattr(take, "value_text", value_text)
+    value = {"rows": list(range(30_000))}
+    async with opened(tmp_path) as bag:
+        taken = await bag.take(value, tool="load")
+        assert isinstance(taken, Kept)
+        assert json.loads(await whole(bag, taken.handle)) == value
+        assert taken.artifact.measure.notes == ()
 
 
 # What has no end when it is written

@@ -35,6 +35,7 @@ from holdall.store.sources import (
 )
 from holdall.text.utf8 import with_surrogates
 from holdall.values.errors import EndlessValue, UsageError
+from tests.support import in_effort
 
 
 def kept(value: object) -> str:
@@ -537,6 +538,18 @@ def test_a_large_value_is_written_in_pieces_as_the_library_writes_it_at_once(val
         pieces = list(json_text(value))
     assert "".join(pieces) == json.dumps(value, ensure_ascii=False)
     assert (len(pieces) > 1) == holds_much(value, much)
+
+
+@pytest.mark.parametrize("deep", ["wide below", "a comb"])
+def test_what_is_large_far_below_takes_no_longer(deep: str) -> None:
+    if deep == "wide below":
+        one = "[" * 480 + "[" + "0," * 20_000 + "0]" + "]" * 480
+        value = json.loads("[" + ",".join([one] * 25) + "]")
+    else:
+        value = [0]
+        for _ in range(20_000):
+            value = [0, 0, value]
+    in_effort(200, lambda: list(json_text(value)))
 
 
 def test_no_piece_of_a_large_value_is_long() -> None:

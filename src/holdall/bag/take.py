@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from holdall.background import is_cancelled
 from holdall.bag import streams
@@ -447,6 +447,10 @@ class Prepared:
     started: float = field(default_factory=time.perf_counter)
 
 
+_T = TypeVar("_T")
+_CHANGED = "changed size during iteration"
+
+
 async def prepare(core: Core, output: object, origin: Origin, told: str | None = None) -> Prepared:
     """`told` is the JSON of a value, where somebody has written it already."""
     limits = core.limits_for(origin.tool)
@@ -481,11 +485,13 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
     # A large value in a thread of its own: reading and writing it takes seconds, in which the loop goes on.
     elsewhere = told is None and streams.is_large(value)
     if told is None:
-        value = await in_thread(with_an_end, {"value": value}) if elsewhere else with_an_end(value)
+        value = await _done(partial(with_an_end, value), elsewhere=elsewhere)
 
     async def measured(value: object, origin: Origin, told: str | None = None) -> Prepared:
         measure = partial(_measured, core, value, origin, limits, started, told)
-        found = cast("Prepared", await in_thread(measure, {})) if elsewhere else measure()
+        found = await _done(measure, elsewhere=elsewhere)
+        if elsewhere and any(_CHANGED in note for note in found.notes):
+            found = measure()
         return replace(found, broken=broken)
 
     if redaction is None:
@@ -503,6 +509,14 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
         return prepared
     note = redaction.note(hidden)
     return replace(prepared, notes=(*prepared.notes, note), masked=note)
+
+
+async def _done(work: Callable[[], _T], *, elsewhere: bool) -> _T:
+    """Here, too, where the program changes its value meanwhile: it cannot while it waits for us."""
+    if elsewhere:
+        with contextlib.suppress(Exception):
+            return cast("_T", await in_thread(work, {}))
+    return work()
 
 
 def stored(core: Core, facts: Facts, origin: Origin) -> Prepared:

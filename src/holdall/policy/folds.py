@@ -426,7 +426,8 @@ class Tree:
             self._waited_for.pop(number, None)
         elif is_begun and self._turn is not None and len(self._waited_for) < MOST_OPERATIONS:
             data = {**event.data, "outcome": "begun", "call_id": event.call_id}
-            data.pop("number", None)
+            for name in ("number", "arguments"):  # those of an agent are in its transcript
+                data.pop(name, None)
             call = Operation("tool", event.tool, event.at - event.seconds, event.seconds, data)
             self._waited_for[number] = self._turn, call
         elif event.kind == "called" and event.data.get("outcome") == "interrupted":  # it was told by whoever resumed

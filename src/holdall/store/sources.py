@@ -325,19 +325,21 @@ def json_text(value: object, objects: "Objects | None" = None, root: str = "all 
     objects.find_places(value, root)
 
 
-def _encoded(value: object, encode: Callable[[object], str]) -> Iterator[str]:
-    """In pieces where it holds much: until the library's encoder is done, no other thread runs."""
-    if not holds_much(value):
+def _encoded(value: object, encode: Callable[[object], str], depth: int = 0) -> Iterator[str]:
+    """In pieces where it holds much: until the library's encoder is done, no other thread runs. What is large stands
+    near the top: to look for it in the depth takes longer than to write it.
+    """
+    if depth > _DEEPEST_PIECE or not holds_much(value):
         yield encode(value)
     elif isinstance(value, dict):
         items = list(cast("dict[object, object]", value).items())
-        yield from ("{", *_slices_encoded(items, dict, encode), "}")
+        yield from ("{", *_slices_encoded(items, dict, encode, depth), "}")
     else:
-        yield from ("[", *_slices_encoded([*cast("Sequence[object]", value)], list, encode), "]")
+        yield from ("[", *_slices_encoded([*cast("Sequence[object]", value)], list, encode, depth), "]")
 
 
 def _slices_encoded(
-    parts: Sequence[Any], as_one: Callable[[Sequence[Any]], object], encode: Callable[[object], str]
+    parts: Sequence[Any], as_one: Callable[[Sequence[Any]], object], encode: Callable[[object], str], depth: int
 ) -> Iterator[str]:
     step = -(-len(parts) // 10)
     for at in range(0, len(parts), step):
@@ -346,21 +348,24 @@ def _slices_encoded(
         if not holds_much(whole := as_one(part)):
             yield encode(whole)[1:-1]
         elif len(part) > 1:
-            yield from _slices_encoded(part, as_one, encode)
+            yield from _slices_encoded(part, as_one, encode, depth)
         elif isinstance(whole, dict):
             yield encode({part[0][0]: 0})[1:-2]
-            yield from _encoded(part[0][1], encode)
+            yield from _encoded(part[0][1], encode, depth + 1)
         else:
-            yield from _encoded(part[0], encode)
+            yield from _encoded(part[0], encode, depth + 1)
 
 
 MUCH = 20_000  # values
+_DEEPEST_PIECE, _DEEPEST_LOOK = 8, 64
 
 
 def holds_much(value: object, most: int = MUCH) -> bool:
     """Whether it holds so many values that writing it takes milliseconds. Looks no further than it must to know."""
     level, found = _nested((value,)), 0
-    while level:
+    for _ in range(_DEEPEST_LOOK):
+        if not level:
+            return False
         found += sum(map(len, level))
         if found > most:
             return True
