@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import ToolMessage
 
 from holdall import Command, Holdall, Inline, Kept, Running, Settings, Taken, ToolPolicy, Unkept
 from holdall.bag.run import Writer
@@ -1173,11 +1172,16 @@ async def test_fields_for_a_client_of_a_result_that_went_on_in_the_background(tm
             assert json.loads(await whole(bag, other)) == {"_meta": meta}
 
 
+def _tool_message(text: str, **given: Any) -> object:
+    messages = pytest.importorskip("langchain_core.messages", reason="LangChain is not installed here")
+    return messages.ToolMessage(text, tool_call_id="a", **given)
+
+
 @requirement("way:nothing-lost-silently")
 async def test_what_an_object_of_a_framework_carries_is_kept_when_it_comes_in_the_background(tmp_path: Path) -> None:
     rows = [{"n": n} for n in range(1000)]
     async with opened(tmp_path, slow_after_seconds=0.0) as bag:
-        slow = Slow(ToolMessage("1000 rows", tool_call_id="a", artifact=rows))
+        slow = Slow(_tool_message("1000 rows", artifact=rows))
         handle = _handle(await bag.run(slow, tool="crawl"))
         slow.end.set()
         told = (await bag.call("wait_for_tool_output", {})).text
@@ -1226,10 +1230,10 @@ BESIDE: dict[str, tuple[object, object]] = {
         {"content": ["for the model"] * 9, "metadata": {"rows": 3}},
     ),
     "LangChain": (
-        ToolMessage("ok", tool_call_id="a", artifact={"rows": [*range(1000)]}, response_metadata={"a": 1}),
+        lambda: _tool_message("ok", artifact={"rows": [*range(1000)]}, response_metadata={"a": 1}),
         {"artifact": {"rows": [*range(1000)]}, "response_metadata": {"a": 1}},
     ),
-    "a table": (ToolMessage("ok", tool_call_id="a", artifact=Table()), {"artifact": repr(Table())}),
+    "a table": (lambda: _tool_message("ok", artifact=Table()), {"artifact": repr(Table())}),
 }
 
 
@@ -1239,7 +1243,7 @@ async def test_what_only_a_framework_reads_of_a_result_is_kept_with_it(
     tmp_path: Path, came: object, beside: object
 ) -> None:
     async with opened(tmp_path, slow_after_seconds=0.0) as bag:
-        slow = Slow(came)
+        slow = Slow(came() if callable(came) else came)
         handle = _handle(await bag.run(slow, tool="crawl"))
         slow.end.set()
         notice = (await bag.call("wait_for_tool_output", {})).text
@@ -1254,13 +1258,13 @@ async def test_what_only_a_framework_reads_of_a_result_is_kept_with_it(
     [
         {"content": [{"type": "text", "text": "ok"}], "isError": False, "resultType": "complete"},
         {"toolResult": {"toolUseId": "u", "content": [{"text": "ok"}], "status": "success"}},
-        ToolMessage("ok", tool_call_id="a", name="crawl", id="b"),
+        lambda: _tool_message("ok", name="crawl", id="b"),
         Returned("ok", []),
     ],
 )
 async def test_what_says_nothing_beside_a_text_is_not_told(tmp_path: Path, came: object) -> None:
     async with opened(tmp_path, slow_after_seconds=0.0) as bag:
-        slow = Slow(came)
+        slow = Slow(came() if callable(came) else came)
         handle = _handle(await bag.run(slow, tool="crawl"))
         slow.end.set()
         (ended,) = (await bag.wait(handle)).ended

@@ -62,6 +62,14 @@ def test_front_matter_stands_between_the_environment_and_the_flags(load: Load) -
     ]  # fmt: skip
 
 
+def test_front_matter_changes_no_dialect_that_the_user_has_set(load: Load) -> None:
+    """One without a fence is no stricter than another, nor is one that keeps all."""
+    found = load("dialect = 'holdall'", front_matter={"dialect": "clamp"})
+    assert found.settings.dialect == "holdall"
+    assert "dialect stays 'holdall'" in found.notes[0]
+    assert load("", front_matter={"dialect": "clamp"}).settings.dialect == "clamp"
+
+
 def test_front_matter_can_say_that_there_is_none(load: Load) -> None:
     text = "max_inline_bytes = 5\nretention = 'keep'"
     settings = load(text, front_matter={"maxInlineBytes": None, "retention": None}).settings

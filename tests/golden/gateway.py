@@ -221,10 +221,18 @@ class Http:
             connection.close()
 
 
+# On a busy machine an answer may take so long that it begins as a stream; these are not about that.
+_START = (
+    "import sys; from holdall.mcp.gateway import http_app; http_app._DEFER_SECONDS = 600.0; "
+    f"sys.argv[0] = {PROGRAM!r}; from holdall.__main__ import main; main()"
+)
+_UNHURRIED = (sys.executable, "-c", _START)
+
+
 @contextlib.contextmanager
 def http(folder: Path, era: str, options: Sequence[str] = ()) -> Generator[Http]:
     words = [
-        PROGRAM,
+        *_UNHURRIED,
         *options,
         "gateway",
         "--home",

@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -1114,6 +1115,52 @@ def test_what_is_packed_does_not_leave_without_a_word(folder_store: DirectorySto
     written = io.BytesIO()
     export_session(folder_store, session, written.write, redactor=Redactor(usual_rules()), with_packed=True)
     assert written.getvalue()
+
+
+@pytest.mark.parametrize(
+    "head", [b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07\x01\0", b"\x04\x22\x4d\x18", b"\x5d\0\0\x80\0", b"\x1f\x9d\x90", b"\x78\x9c"],
+    ids=["7z", "RAR", "LZ4", "LZMA", "compress", "zlib"],
+)  # fmt: skip
+def test_what_is_packed_in_ways_that_are_not_opened_does_not_leave_either(
+    folder_store: DirectoryStore, head: bytes
+) -> None:
+    session = folder_store.open_session("s1")
+    data = head + b"\0\x01\xff" + zlib.compress(f"{TOKEN}\n".encode() * 100)
+    packed, plain = keep(folder_store, session, data), keep(folder_store, session, b"\0\xfftoken " + TOKEN.encode())
+    with pytest.raises(UsageError, match=rf"cannot be masked: {packed.handle} \(binary, in s1\)\."):
+        export_session(folder_store, session, io.BytesIO().write, redactor=Redactor(usual_rules()))
+    done = export_session(folder_store, session, io.BytesIO().write, redactor=Redactor(usual_rules()), with_packed=True)
+    assert (done.packed, [one.handle for one in done.places]) == ((packed.handle,), [plain.handle])
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "sql", "kubernetes"])
+@pytest.mark.parametrize("before", [880_000, 1_040_000])
+def test_a_column_is_followed_over_the_border_of_a_window(form: str, before: int) -> None:
+    noise = "".join(f"2026-01-01 job {n} done\n" for n in range(60_000))[:before].rpartition("\n")[0] + "\n"
+    rng = Random(3)
+    secrets = [base64.b64encode(rng.randbytes(18)).decode() for _ in range(9000)]
+    rows = enumerate(secrets)
+    text = {
+        "csv": lambda: "id,login,password\n" + "".join(f"{n},u{n},{one}\n" for n, one in rows),
+        "json": lambda: '{"columns":["id","password"],"rows":[' + ",".join(f'[{n},"{one}"]' for n, one in rows) + "]}\n",
+        "sql": lambda: "INSERT INTO users (id, password) VALUES " + ",".join(f"({n},'{one}')" for n, one in rows) + ";\n",
+        "kubernetes": lambda: "---\napiVersion: v1\nkind: Secret\ndata:\n" + "".join(f"  f{n}: {one}\n" for n, one in rows),
+    }[form]()  # fmt: skip
+    data = (noise + text).encode()
+    hidden = b"".join(Masker(RULES.find).stream(data[at : at + 65_536] for at in range(0, len(data), 65_536)))
+    assert [n for n, one in enumerate(secrets) if one.encode() in hidden] == []
+    assert hidden.startswith(noise.encode())
+
+
+@pytest.mark.parametrize("pattern", [r"Xk9!mQ2\$pL7\+wZ4", "Xk9!mQ2[$]pL7[+]wZ4"])
+def test_a_secret_that_was_searched_for_as_a_pattern_is_masked_in_the_log(pattern: str) -> None:
+    redactor = Redactor(usual_rules())
+    for _ in redactor.learn([b"DB_PASSWORD=Xk9!mQ2$pL7+wZ4\n"]):
+        pass
+    redactor.learned([])
+    event = json.dumps({"at": 1.0, "event": "retrieved", "handle": "k3f9", "asked": {"pattern": pattern}}).encode()
+    [hidden] = redactor.lines([event + b"\n"], "events.ndjson", 1)
+    assert b"mQ2" not in hidden
 
 
 @requirement("bundle:import-resolves")

@@ -141,7 +141,9 @@ def test_no_file_is_opened_by_the_name_of_what_is_no_handle(
 @requirement("store:folders-0700", "store:files-0600")
 @pytest.mark.parametrize("umask", [0, 0o022, 0o777], ids=oct, indirect=True)
 def test_folders_are_0700_and_files_0600_whatever_the_umask(home: Path, umask: int) -> None:
+    above, home = home / "above", home / "above" / "below" / "home"
     store = DirectoryStore(str(home))
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (above, above / "below")] == [0o700, 0o700]
     session = store.open_session("s")
     keep(store, session, "text")
     keep(store, session, {"a": 1})

@@ -308,6 +308,22 @@ def test_plain_headers_are_read_as_the_library_reads_them(form: int, monkeypatch
 
 @requirement("packed:members")
 @pytest.mark.skipif(shutil.which("tar") is None, reason="needs the command tar")
+def test_a_sparse_file_that_claims_to_be_stored_is_not_unpacked() -> None:
+    size = 20_000_000
+
+    def number(value: int) -> bytes:
+        return b"%011o\0" % value
+
+    data = size // 100  # is said to be there, in a file of 2 KB
+    header = bytearray(512)
+    header[:9], header[100:108], header[124:136], header[156:157] = b"zeros.bin", b"0000644\0", number(512), b"S"
+    header[257:265], header[386:410], header[483:495] = b"ustar  \0", number(size - data) + number(data), number(size)
+    header[148:156] = b"        "
+    header[148:156] = b"%06o\0 " % sum(header)
+    with pytest.raises(BadMember, match="it is sparse: 20,000,000 bytes, of which 512 are stored"):
+        content("tar", bytes(header) + bytes(1536), "zeros.bin")
+
+
 def test_what_tar_makes_with_a_sparse_file_is_read() -> None:
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/sparse", "wb") as file:

@@ -43,8 +43,8 @@ from holdall.values.outputs import Facts, LargeJson, LargeText, Origin, RawResul
 from holdall.wire.notes import endless_note, masked_note, not_all_kept, too_deep_to_mask, withheld_note
 from holdall.wire.results import field, fields_of, with_field
 
-_LIVE_STEP = 64 * 1024  # what is being written can be read in steps of this size,
-_LIVE_SECONDS = 1.0  # or after this time: a process that is killed loses no more
+_LIVE_SECONDS = 1.0  # what is being written can be read after this time: a process that is killed loses no more,
+_REST = 5  # and longer where the look at it takes long: so many times as long
 _MAX_WORDS = 1000  # of a command
 _PLAIN = (str, bytes, bytearray, memoryview, int, float, bool, type(None), list, tuple, dict, LargeText, LargeJson)
 _CONTAINERS: Any = (object, dict, list, tuple, str, bytes, bytearray, UserDict, UserList, MappingProxyType)
@@ -134,7 +134,7 @@ class Redaction:
             raise told_as(masked) from None
 
     def writer(self, writer: OutputWriter, later: Callable[[], None] | None) -> OutputWriter:
-        return _MaskingWriter(writer, Masker(_InTime(self._find), self._seen, step=_LIVE_STEP), self, later)
+        return _MaskingWriter(writer, Masker(_InTime(self._find), self._seen), self, later)
 
     def note(self, secrets: int) -> str:
         """That so many were masked in an output."""
@@ -449,6 +449,7 @@ class _MaskingWriter:
         self._later = later
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
+        self._pause = _LIVE_SECONDS
         self._problem: Exception | None = None  # of what was to be given out meanwhile
 
     @property
@@ -466,7 +467,7 @@ class _MaskingWriter:
             if ready := self._masker.feed(chunk):
                 self._writer.write(ready)
             if self._timer is None:
-                self._timer = threading.Timer(_LIVE_SECONDS, self._give_out)
+                self._timer = threading.Timer(self._pause, self._give_out)
                 self._timer.daemon = True
                 self._timer.start()
 
@@ -475,11 +476,13 @@ class _MaskingWriter:
             if self._timer is None:
                 return  # it has ended
             self._timer = None
+            began = time.thread_time()
             try:
                 if ready := self._masker.lines():
                     self._writer.write(ready)
             except Exception as problem:  # for whoever writes next, or ends it
                 self._problem = problem
+            self._pause = max(_LIVE_SECONDS, _REST * (time.thread_time() - began))
         if self._later is not None:
             self._later()
 

@@ -599,7 +599,8 @@ def _tar_bytes(read: Read, member: Member, most: int) -> tuple[Stream, tuple[int
             window.begin(1 << 62)
             span = (info.offset, tar.offset)
             sparse = cast("list[tuple[int, int]] | None", info.sparse)
-            stored = info.size if sparse is None else sum(length for _, length in sparse)
+            there = tar.offset - info.offset_data  # its map may claim more
+            stored = info.size if sparse is None else min(there, sum(length for _, length in sparse))
             if info.size > max(UNSUSPICIOUS, RATIO * max(1, stored)):
                 raise BadMember(
                     f"it is sparse: {info.size:,} bytes, of which {stored:,} are stored. It is not unpacked."

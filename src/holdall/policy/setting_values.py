@@ -12,7 +12,7 @@ from typing import Any, cast
 from holdall.policy import retention
 from holdall.text.numbers import parse_size
 from holdall.values.errors import BadRange, BadSetting
-from holdall.values.settings import CEILING, LESS, ToolPolicy, by_name, check
+from holdall.values.settings import CEILING, FIXED, LESS, ToolPolicy, by_name, check
 
 SETTINGS, OF_A_TOOL = by_name(), by_name(ToolPolicy)
 TABLES = "tools"  # the one setting that is a table of tables
@@ -59,6 +59,8 @@ def is_looser(one: "Field[Any]", value: Any, than: Any) -> bool:
     rule = one.metadata["stricter"]
     if rule is None:
         return False
+    if rule == FIXED:
+        return bool(value != than)
     if one.name == "retention":
         return _days(value) > _days(than)
     if rule in (LESS, CEILING):

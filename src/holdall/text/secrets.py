@@ -29,6 +29,7 @@ Seen = Callable[[bytes, str], object]  # what was found, and its kind
 LEFT = 64 * 1024  # what gives a secret away stands so close before it: a name, the first line of a key
 RIGHT = 64 * 1024  # longer secrets are followed sign by sign
 STEP = 1024 * 1024
+FAR = STEP + 2 * LEFT  # where secrets still come: a column has its name only once, far above
 _ALMOST_ALL = RIGHT - 4 * 1024  # of what can be seen to the right
 _STARS = bytes(0x0A if byte == 0x0A else 0x0D if byte == 0x0D else ord("*") for byte in range(256))
 _NINES = bytes(ord("9") if chr(byte).isdigit() and byte < 0x80 else byte for byte in range(256))
@@ -190,7 +191,9 @@ class Masker:
         if is_end and until == window_end:
             self._pending = []
         self._done = until
-        keep = max(self._base, self._done - LEFT)
+        near = self._done - LEFT
+        goes_on = any(last > near for _, last, _ in all_of_it)
+        keep = max(self._base, self._done - FAR if goes_on else near)
         self._held, self._base = self._held[keep - self._base :], keep
         return given
 

@@ -36,6 +36,7 @@ SNIPPET_LINES, SNIPPET_BYTES = 40, 2048  # of each end in the dialect refs
 # is stricter stands with each setting; `policy.setting_values.is_looser` compares. The others are free.
 LESS = "less"  # less is stricter than what the user has set; no limit is the loosest
 CEILING = "ceiling"  # the same, and the default counts as set: time, memory, cost
+FIXED = "fixed"  # what the user has set is neither stricter nor looser than anything else
 USER_ONLY = "user only"  # no file may set it
 NO_YES, YES_NO = (False, None, True), (True, False)  # strictest first; what is not listed comes last
 
@@ -113,7 +114,7 @@ class Settings:
     if not TYPE_CHECKING:
         __new__ = _checked_names
 
-    dialect: str = _setting("holdall", choices=DIALECTS, stricter=("legacy",))
+    dialect: str = _setting("holdall", choices=DIALECTS, stricter=FIXED)
     """Whose limits, texts and tools the model gets."""
     max_inline_bytes: int | None = _limit(*_ALSO_BYTES)
     """An output over this many bytes is kept, not shown; the dialect's own by default."""

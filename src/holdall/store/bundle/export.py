@@ -7,7 +7,7 @@ the same bytes each time. Nothing in the store is changed.
 import contextlib
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
 from typing import Literal, Self
@@ -179,13 +179,32 @@ def _kind_so_far(reader: OutputReader) -> str:
     return kind_of(head, tail, whole=length <= SAMPLE, valid=False)
 
 
-def _packed(sessions: Iterable[SessionSnapshot]) -> list[tuple[str, Facts]]:
+# What is packed in ways that we do not open: 7z, RAR, LZ4, LZMA, compress, cabinet, lzip, zlib.
+_CLOSED = (
+    b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"\x04\x22\x4d\x18", b"\x5d\0\0", b"\x1f\x9d", b"MSCF\0", b"LZIP",
+    b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda",
+)  # fmt: skip
+
+
+def _packed(store: OutputStore, sessions: Iterable[SessionSnapshot]) -> list[tuple[str, Facts]]:
     """With the names of their sessions."""
+
+    def is_closed(stored: Stored) -> bool:
+        if stored.outputs[0].measure.kind != "binary" or not stored.length:
+            return False
+        if stored.reader is not None:
+            return stored.reader.read(0, _LONGEST).startswith(_CLOSED)
+        with contextlib.closing(store.open(stored.outputs[0])) as reader:
+            return reader.read(0, _LONGEST).startswith(_CLOSED)
+
     return [
         (one.session.name, facts)
         for one in sessions for stored in one.stored for facts in stored.outputs
-        if is_packed(facts.measure)
+        if is_packed(facts.measure) or is_closed(stored)
     ]  # fmt: skip
+
+
+_LONGEST = max(map(len, _CLOSED))
 
 
 def _refuse_packed(packed: Sequence[tuple[str, Facts]]) -> None:
@@ -219,7 +238,7 @@ def export_session(
     What is packed cannot be masked: with a redactor it is refused, unless it may go as it is.
     """
     with Snapshot(store, session) as snapshot:
-        packed = _packed(snapshot.sessions) if redactor is not None else []
+        packed = _packed(store, snapshot.sessions) if redactor is not None else []
         if not with_packed:
             _refuse_packed(packed)
         bundle = snapshot.bundle(redacted=redactor is not None)
@@ -227,7 +246,7 @@ def export_session(
             listed(bundle)
         writer = BundleWriter(write)
         try:
-            export = _Export(store, writer, redactor, progress)
+            export = _Export(store, writer, redactor, progress, {facts.id for _, facts in packed})
             export.read_once(snapshot.sessions)
             bundle = bundle if redactor is None else redactor.contents(bundle)
             writer.begin(bundle)
@@ -244,12 +263,18 @@ def export_session(
 
 class _Export:
     def __init__(
-        self, store: OutputStore, writer: BundleWriter, redactor: Redactor | None, progress: Progress | None
+        self,
+        store: OutputStore,
+        writer: BundleWriter,
+        redactor: Redactor | None,
+        progress: Progress | None,
+        as_they_are: Collection[str],
     ) -> None:
         self._store = store
         self._writer = writer
         self._redactor = redactor
         self._progress = progress
+        self._as_they_are = as_they_are  # ids of outputs
         self._done = 0
         self._share = 1  # of the work of a byte that one reading of it is
         self._place = 0
@@ -306,7 +331,7 @@ class _Export:
         """The bytes of a file, then the record of each output that has them."""
         first = stored.outputs[0]
         # With a mask in it what is packed could not be opened any more, and most of its secrets would be there still.
-        redactor = None if any(is_packed(facts.measure) for facts in stored.outputs) else self._redactor
+        redactor = None if any(facts.id in self._as_they_are for facts in stored.outputs) else self._redactor
         with contextlib.ExitStack() as opened:
             reader = stored.reader
             if reader is None:

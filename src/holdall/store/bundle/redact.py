@@ -42,6 +42,7 @@ _OUR_WORDS = frozenset(
 )
 _ESCAPE = lazy_pattern(rb"%[0-9A-F]{2}")
 # A sign in a string of a shell, of SQL, of YAML and others.
+_SIGN_OF_PATTERN = lazy_pattern(r"[\\.^$*+?{}\[\]|()]")
 _QUOTED_SIGN, _NO_WORD_OF_SHELL = lazy_pattern(rb"'\"'\"'|'\\''|''|\"\"|\\(\W)"), lazy_pattern(r"[^\w@%+=:,./-]")
 _HASH = lazy_pattern(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
@@ -131,6 +132,8 @@ def _written(value: bytes) -> Iterator[bytes]:
     in_code = [text.replace('"', '""'), text.replace("'", "''"), text.replace("'", "\\'"), repr(text)[1:-1]]
     in_code += [text.replace("'", "'\"'\"'"), text.replace("'", "'\\''"), _NO_WORD_OF_SHELL.sub(r"\\\g<0>", text)]
     in_code.append(json.dumps(json.dumps(text)[1:-1])[1:-1])
+    in_patterns = [_SIGN_OF_PATTERN.sub(r"\\\g<0>", text), _SIGN_OF_PATTERN.sub(r"[\g<0>]", text)]
+    in_code += [*in_patterns, *(json.dumps(one)[1:-1] for one in in_patterns)]
     others = [in_markup[0].replace("&#x27;", one) for one in ("&#39;", "&apos;")] if "'" in text else []
     yield from (one.encode("utf-8", "replace") for one in (*in_markup, *others, *in_code))
 

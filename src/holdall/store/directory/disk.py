@@ -25,13 +25,24 @@ _TOO_MANY = (
 )
 
 
+def _make_private(path: str) -> None:
+    """With the folders above it: one that others can write to is not trusted later, whatever the umask is now."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileNotFoundError:
+        if (above := os.path.dirname(path)) in ("", path):
+            raise
+        with contextlib.suppress(FileExistsError):
+            _make_private(above)
+        os.mkdir(path, 0o700)
+    os.chmod(path, 0o700)  # just made by us, so no link; the umask may have taken bits away
+
+
 def open_root(path: str) -> int:
     """Open the data folder, made if it is missing. A link, or a folder of somebody else, is refused."""
     with explained("opening the data folder", path):
         try:
-            os.makedirs(os.path.dirname(path) or "/", mode=0o700, exist_ok=True)
-            os.mkdir(path, 0o700)
-            os.chmod(path, 0o700)  # just made by us, so no link; the umask may have taken bits away
+            _make_private(path)
         except FileExistsError:
             pass
         except FileNotFoundError as problem:  # on file systems without folders of users, such as /proc
