@@ -95,7 +95,8 @@ async def test_bedrocks_blocks_of_json_are_guarded_in_their_shape(tmp_path: Path
         [guarded] = await bag.guard([message])
         [facts] = await bag.outputs()
         [note] = guarded["content"][0]["toolResult"]["content"]
-        assert note["text"].endswith(f"handle: {facts.handle}]")
+        assert list(note) == ["text"]
+        assert f"\nhandle: {facts.handle}\n" in note["text"]
 
 
 @requirement("way:nothing-lost-silently")

@@ -424,8 +424,6 @@ async def test_beside_an_image_a_text_is_a_block_whatever_else_it_has(tmp_path: 
 # Bedrock
 
 BEDROCK: dict[str, tuple[Any, bytes]] = {
-    "json": ({"json": {"a": PAD}}, json.dumps({"a": PAD}).encode()),
-    "json of many tokens": ({"json": list(range(9000))}, json.dumps(list(range(9000))).encode()),
     "image": ({"image": {"format": "png", "source": {"bytes": PNG}}}, PNG),
     "document": ({"document": {"format": "pdf", "name": "d", "source": {"bytes": PNG}}}, PNG),
     "a document of text": (
@@ -452,6 +450,35 @@ async def test_what_bedrock_returns_keeps_its_shape(tmp_path: Path, form: str, f
         assert beside == ('[fields of it: {"document": {"name": "d"}}]' if form == "document" else "")
         assert {**new, "content": [block]} == inner
         assert await whole(bag, taken.handle) == stored
+
+
+@pytest.mark.parametrize("value", [{"a": PAD}, list(range(9000))], ids=["json", "json of many tokens"])
+@pytest.mark.parametrize("beside", [[], [{"image": {"format": "png", "source": {"bytes": b"small"}}}]])
+@requirement("way:takes-content-blocks")
+async def test_json_that_is_all_there_is_to_read_gets_the_notice_of_a_text(
+    tmp_path: Path, value: Any, beside: list[Any]
+) -> None:
+    inner: dict[str, Any] = {"toolUseId": "u", "content": [*beside, {"json": value}], "status": "success"}
+    async with opened(tmp_path) as bag:
+        taken = kept(await bag.take({"toolResult": inner}, tool="list_items", call_id="u"))
+        *others, notice = taken.content["toolResult"]["content"]
+        first, handle, mark, *_ = notice["text"].splitlines()
+        assert first.startswith(f"list_items returned {len(json.dumps(value)):,} bytes · 1 line · ")
+        assert (handle, mark) == (f"handle: {taken.handle}", bag.core.signature)
+        assert (others, list(notice)) == (beside, ["text"])
+        assert {**taken.content["toolResult"], "content": []} == {**inner, "content": []}
+        assert await whole(bag, "u") == json.dumps(value).encode()
+        mixed = kept(await bag.take({**inner, "content": [{"text": "rows"}, {"json": value}]}))
+        assert mixed.content["content"][0] == {"text": "rows"}
+        assert mixed.content["content"][1]["text"].startswith("[json, ")
+
+
+async def test_json_of_which_a_part_is_shown_is_shown_as_a_text(tmp_path: Path) -> None:
+    result = {"toolUseId": "u", "content": [{"json": {"a": PAD}}], "status": "success"}
+    async with opened(tmp_path, dialect="clamp") as bag:
+        taken = kept(await bag.take(result))
+        [block] = taken.content["content"]
+        assert block["text"].startswith('{"a": "')
 
 
 async def test_what_bedrock_returns_is_the_same_object_where_it_fits(tmp_path: Path) -> None:

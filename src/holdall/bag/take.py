@@ -675,17 +675,32 @@ def _measured(
         return replace(_measured_bytes(core, cast("bytes", output), origin, limits), started=started)
     parts = _apart(output)
     if parts is not None:
+        parts = _json_as_text(core, parts, fits)
         text = parts.text or ""
         if parts.is_error and not origin.is_error:
             origin = replace(origin, is_error=True)
         if not text and (alone := _measured_structure(core, output, parts, origin, limits)) is not None:
             return replace(alone, started=started)
         return Prepared(
-            output, origin, limits, fits(text), text, text, parts, parts.notes, origin.is_error, came=output,
+            parts.whole, origin, limits, fits(text), text, text, parts, parts.notes, origin.is_error, came=output,
             started=started,
         )  # fmt: skip
     text, notes = value_text(output) if told is None else (told, ())
     return Prepared(output, origin, limits, fits(text), text, text, None, notes, started=started)
+
+
+def _json_as_text(core: Core, parts: Parts, fits: Callable[[str], Decision]) -> Parts:
+    """The same with a text block for the one block of JSON that is all there is to read, where it is not shown: it gets
+    the notice of a text."""
+    blocks = parts.blocks or ()
+    values = [(at, value) for at, block in enumerate(blocks) if (value := json_of(block)) is not None]
+    if parts.text is not None or len(values) != 1:
+        return parts
+    [(at, value)] = values
+    text, _ = value_text(value)
+    if isinstance(fits(text), Fits) and not core.imitates(text):
+        return parts
+    return take_apart(parts.with_blocks({at: (text_block(blocks[at], text),)}).whole) or parts
 
 
 def _measured_structure(core: Core, output: object, parts: Parts, origin: Origin, limits: Limits) -> Prepared | None:
