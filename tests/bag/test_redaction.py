@@ -499,6 +499,32 @@ async def test_a_notice_shows_no_text_that_stands_in_binary_data(tmp_path: Path,
         assert secret.encode().hex(" ") not in taken.content
 
 
+def raising(text: str) -> str:
+    raise RuntimeError(text)
+
+
+def in_parts(text: str) -> Iterator[str]:
+    yield from [text, *[" and more" * 1000] * 20]
+
+
+SAYING: dict[str, Callable[[str], object]] = {
+    "text": str, "exception": raising, "value": lambda text: {"said": text}, "stream": in_parts,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", SAYING)
+async def test_what_the_arguments_give_away_is_masked_in_the_first_output(tmp_path: Path, how: str) -> None:
+    def login(password: str) -> object:
+        return SAYING[how](f"login with {password} ok")
+
+    async with opened(tmp_path, **SETTINGS) as bag:
+        taken = await bag.run(login, tool="env", arguments={"password": SECRET})
+        assert SECRET not in f"{taken.text}{taken.content}"
+        assert "login with ****" in taken.text or isinstance(taken, Kept)
+        for facts in await bag.outputs():
+            assert SECRET not in (await bag.read(facts.handle, bytes=":", bounded=False)).text
+
+
 async def test_without_the_extra_nothing_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
     monkeypatch.delitem(sys.modules, "holdall.store.bundle.rules", raising=False)

@@ -458,6 +458,8 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
     started = time.perf_counter()
     value = await _awaited(cast("Awaitable[object]", output)) if isinstance(output, Awaitable) else output
     broken: streams.Remainder | None = None
+    if redaction is not None:  # first: what was a secret in the arguments is one in what came of them
+        origin = cast("Origin", await in_thread(redaction.origin, {"origin": origin}))
     if isinstance(value, BaseException):
         origin = replace(origin, is_error=True, traceback=traceback_of(value))
         value = clamp_error(value, _NO_LIMITS)
@@ -500,7 +502,7 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
     # In threads of their own: masking may take seconds, and the others of the pool are for everybody.
     failed = (parts := _apart(value)) is not None and parts.is_error  # also where all of it is withheld
     value, hidden = cast("tuple[object, int]", await in_thread(redaction.value, {"output": value}))
-    origin = cast("Origin", await in_thread(redaction.origin, {"origin": origin}))
+    origin = replace(origin, traceback=cast("str", await in_thread(redaction.text, {"text": origin.traceback})))
     origin = replace(origin, is_error=origin.is_error or failed)
     if broken is not None:
         broken = replace(broken, head=cast("str", await in_thread(redaction.text, {"text": broken.head})))
