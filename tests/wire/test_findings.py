@@ -42,6 +42,8 @@ def test_confidence_is_the_models_own_and_within_its_range(line: str, confidence
 def test_words_in_marks_claim_to_be_verbatim_too() -> None:
     found = finding_of('It says "disk sda1 is full" and `rm -rf /var/cache/x` and “a curly quotation”, not "short".')
     assert found.quotes == ("disk sda1 is full", "rm -rf /var/cache/x", "a curly quotation")
+    found = finding_of("Il dit « le disque est plein », sie sagt „die Platte ist voll“, not «court» nor „kurz“.")
+    assert found.quotes == ("le disque est plein", "die Platte ist voll")
 
 
 def test_nothing_found_is_a_finding_that_says_what_there_is() -> None:

@@ -458,8 +458,8 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
     started = time.perf_counter()
     value = await _awaited(cast("Awaitable[object]", output)) if isinstance(output, Awaitable) else output
     broken: streams.Remainder | None = None
-    if redaction is not None:  # first: what was a secret in the arguments is one in what came of them
-        origin = cast("Origin", await in_thread(redaction.origin, {"origin": origin}))
+    # First: what was a secret in the arguments is one in what came of them.
+    origin = origin if redaction is None else cast("Origin", await in_thread(redaction.origin, {"origin": origin}))
     if isinstance(value, BaseException):
         origin = replace(origin, is_error=True, traceback=traceback_of(value))
         value = clamp_error(value, _NO_LIMITS)

@@ -68,8 +68,9 @@ _QUOTES_BEGIN = lazy_pattern(r'\s*\{\s*"quotes"\s*:\s*\[')
 _WHOLE_QUOTE = lazy_pattern(r'\s*(?:,\s*)?"((?:[^"\\]|\\.)*+)"', re.DOTALL)
 _ANSWER_SO_FAR = lazy_pattern(r'\s*\]\s*,\s*"answer"\s*:\s*"((?:[^"\\]|\\.)*+)', re.DOTALL)
 CUT_OFF = "[The model was cut off before it answered. These are the words that it had quoted by then.]"
-# What a model puts into quotation marks or code marks in running text claims to be verbatim too.
-_IN_MARKS = lazy_pattern(r"“([^“”\n]{12,400})”|\"([^\"\n]{12,400})\"|`([^`\n]{12,400})`")
+# What a model puts into quotation marks or code marks in running text claims to be verbatim too. Not a word or two,
+# which may be a name or meant otherwise.
+_IN_MARKS = lazy_pattern(r"[“„]([^“”„\n]{12,400})[“”]|\"([^\"\n]{12,400})\"|«([^«»\n]{12,400})»|`([^`\n]{12,400})`")
 
 # The order is that in which a model writes. One that has to say first whether it found something says no, and then
 # gives the right answer; once it has copied the words, it knows.
@@ -189,7 +190,7 @@ def _meant(written: str) -> str:
 
 
 def _marked(text: str) -> list[str]:
-    return [next(part for part in match.groups() if part) for match in _IN_MARKS.finditer(text)]
+    return [next(part for part in match.groups() if part).strip() for match in _IN_MARKS.finditer(text)]
 
 
 def _unwrapped(quote: str) -> str:
