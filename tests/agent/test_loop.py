@@ -20,7 +20,7 @@ from holdall.agent.transcript import Beside, entry_in
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Assistant, Reply, ToolCall
-from holdall.values.errors import ModelFault
+from holdall.values.errors import ModelFault, UsageError
 from tests.agent.shapes import acting, agent, notice_of, report, returned, tool
 from tests.requirements import requirement
 
@@ -92,6 +92,17 @@ async def test_calls_with_the_ids_of_earlier_ones_get_others(tmp_path: Path) -> 
     async with one.open_bag("s1", "", model) as bag:
         kept = await bag.show("call_0-2")
         assert (kept.origin.tool, kept.measure.bytes) == ("big", len(BIG))
+
+
+async def test_a_session_holds_one_conversation(tmp_path: Path) -> None:
+    one = agent(tmp_path, acting(report("once")))
+    await run(one)
+    again = replace(one, model=(second := acting(report("twice"))))
+    said = 'an agent has run in session "s1": go on with resume=True, or open another session.'
+    with pytest.raises(UsageError, match=re.escape(said)):
+        await run(again)
+    assert second.requests == []
+    assert (await run(again, resume=True)).text == "twice"
 
 
 async def test_what_is_no_text_in_a_small_result_is_kept_and_told(tmp_path: Path) -> None:

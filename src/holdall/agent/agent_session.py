@@ -37,7 +37,7 @@ from holdall.policy.lifecycle import Response, may_run
 from holdall.text.escape import foreign, one_line
 from holdall.values.answers import Answer
 from holdall.values.chat import Assistant, Message, Reply, System, ToolCall, ToolResult, Usage, User, size_of
-from holdall.values.errors import ModelFault
+from holdall.values.errors import ModelFault, UsageError
 from holdall.values.events import Event
 from holdall.values.outputs import Inline, Kept, Running, Unkept
 from holdall.values.record import record
@@ -382,8 +382,12 @@ class AgentSession:
     # The beginning
 
     async def begin(self, prompt: str, *, resume: bool = False) -> None:
-        """The first messages; with `resume`, after the earlier conversation."""
-        before = messages_in(self.bag.records.transcript_lines()) if resume else []
+        """The first messages; with `resume`, after the earlier conversation. Without it, raises UsageError for one: a
+        session holds one conversation."""
+        before = messages_in(self.bag.records.transcript_lines())
+        if before and not resume:
+            name = one_line(self.bag.session.name, 100)
+            raise UsageError(f'an agent has run in session "{name}": go on with resume=True, or open another session.')
         self.resumed = bool(before)
         told = [part for part in (self.agent.prompt, self.bag.instructions(), report_form(self.nonce)) if part]
         system = System("\n\n".join(told))

@@ -19,7 +19,8 @@ _MAX_NUDGES = 2  # replies in a row that neither call anything nor report
 async def run_agent(
     agent: Agent, bag: Holdall, prompt: str, *, family: AgentQuota | None = None, resume: bool = False
 ) -> Report:
-    """Run it in the session of `bag` until it reports. Raises ModelFault if its model cannot be asked."""
+    """Run it in the session of `bag` until it reports. Raises ModelFault if its model cannot be asked, and UsageError
+    where an agent has run in the session, unless with `resume`, which goes on."""
     return await run_session(AgentSession(agent, bag, drive=run_session, family=family), prompt, resume=resume)
 
 
