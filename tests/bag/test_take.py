@@ -222,7 +222,7 @@ async def test_what_is_never_stored_reaches_no_disk_and_says_what_is_missing(tmp
         taken = await bag.take("secret " * 20_000, tool="vault")
         assert isinstance(taken, Unkept)
         assert isinstance(taken.fault, NeverStored)
-        assert taken.content.endswith("[the rest was not kept and is gone: outputs of vault are not to be stored]")
+        assert taken.content.endswith("gone: outputs of vault are not to be stored; there were 140,000 bytes in all]")
         assert bag.core.count(taken.content) <= 10_050
         image = {"type": "image", "data": "QUFB" * 600_000, "mimeType": "image/png"}
         pictured = await bag.take([{"type": "text", "text": "see"}, image], tool="vault")
@@ -260,11 +260,11 @@ async def test_a_disk_that_refuses_is_told_and_never_raised(tmp_path: Path, capl
         assert isinstance(taken, Unkept)
         assert isinstance(taken.fault, StoreFull)
         assert LOG.startswith(taken.content.split("\n\n[tool output truncated")[0])
-        assert taken.content[-200:] == snapshot("""\
-:00
+        assert taken.content[-232:] == snapshot("""\
+00:
 
 [tool output truncated: exceeded 50KB or 2000 lines or 10000 tokens; request smaller chunks (offset/limit) or specific sections]
-[the rest was not kept and is gone: no space is left on the disk.]\
+[the rest was not kept and is gone: no space is left on the disk; there were 168,900 bytes in all]\
 """)
         assert bag.core.count(taken.content) <= 10_060
         assert "no space is left on the disk" in caplog.text

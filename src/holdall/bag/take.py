@@ -1620,7 +1620,8 @@ def _shortened(
         return prepared, blob_note("binary data", tokens_of(core, prepared), why=str(fault))
     # Of a stream only the beginning is at hand: there are no two ends to show.
     shorten = shorten_by(core, both_ends=not _is_incomplete(prepared))
-    content: object = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
+    cut = _cut(core, prepared, decision, room, why=str(fault))
+    content: object = shorten(cut if total is None else replace(cut, total_bytes=total))
     return prepared, _with_ended(replace(prepared, ended=without_mark(prepared.ended, core.marks)), content)
 
 
@@ -1650,7 +1651,10 @@ def _cut(core: Core, prepared: Prepared, decision: Keep, room: int | None, *, ha
     shown = replace(limits, bytes=most, chars=None, tokens=None)
     incomplete = _is_incomplete(prepared)
     is_room = decision.reason == "room"
-    return Cut(result, shown, limits, is_room, handle, why, new_tag(), incomplete=incomplete, tokens_over=tokens_over)
+    return Cut(
+        result, shown, limits, is_room, handle, why, new_tag(), incomplete=incomplete, tokens_over=tokens_over,
+        total_bytes=None if handle or incomplete else len(encode(text)[0]),
+    )  # fmt: skip
 
 
 def update_within_limits(core: Core, partial: object, tool: str) -> object:

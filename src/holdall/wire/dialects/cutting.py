@@ -20,8 +20,8 @@ def clamped(cut: Cut) -> object:
     Where the limit is shorter than what has to be said, that is said and nothing is shown.
     """
     gone = "" if cut.handle else cut.why or "nothing is stored"
-    if cut.total_bytes is not None:
-        gone = f"{gone}; there were {cut.total_bytes:,} bytes in all"
+    if gone and cut.total_bytes is not None:
+        gone = f"{gone.removesuffix('.')}; there were {cut.total_bytes:,} bytes in all"
     over = cut.over
     suffix = suffix_for(
         over.bytes, over.lines, max_chars=over.chars, max_tokens=over.tokens, room=cut.room, handle=cut.handle,
