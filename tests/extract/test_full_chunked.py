@@ -474,5 +474,8 @@ async def test_a_provider_that_refuses_the_key_is_asked_once_and_not_for_every_c
         assert len(model.requests) <= bag.settings.extraction_calls, "no more than were on their way"
         assert (found.strategy, found.reason, found.spent.retries) == ("truncate", "fallback", 0)
         assert f"some:model answered {status}: Incorrect API key provided" in found.warning
+        assert [one.index for one in found.failed] == list(range(found.chunks_total))
+        assert (found.failed[0].span.start, found.failed[-1].span.end) == (0, found.source_bytes)
+        assert "failed_chunks" not in found.to_json(), "a model is told by the warning, once"
         searched = await bag.extract(facts.handle, "which?", mode="read-grep")
         assert (searched.spent.calls, searched.strategy) == (1, "truncate")

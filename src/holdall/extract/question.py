@@ -39,7 +39,7 @@ from holdall.text.tokens import count_in_pieces
 from holdall.text.utf8 import REPLACEMENT, decode
 from holdall.values.chat import Usage
 from holdall.values.errors import ModelFault, TooCostly
-from holdall.values.extraction import CallRecord, Extraction, Spent
+from holdall.values.extraction import CallRecord, Extraction, FailedChunk, Spent
 from holdall.values.record import record
 from holdall.wire.extraction import (
     NOT_UTF8_WARNING,
@@ -137,16 +137,24 @@ class Question:
                 return await self._chunked(plan, caller)
             return await read_and_grep(self.document, self.text, self.policy, plan.route, caller)
         except (ModelFault, TooCostly) as problem:
-            _LOG.warning("extraction: %s failed (%s); falling back to truncate", strategy, one_line(str(problem), 500))
-            short = await self._truncated(Route("truncate", "fallback"))
-            warning = fallback_warning(strategy, why_of(problem), whole=len(short.ends) < 2)
-            return replace(short, warning=warning, chunks_total=plan.chunks if strategy == "full-chunked" else 0)
+            return await self._fallen_back(plan, problem)
+
+    async def _fallen_back(
+        self, plan: Plan, problem: ModelFault | TooCostly, failed: tuple[FailedChunk, ...] = ()
+    ) -> Extraction:
+        strategy = plan.route.strategy
+        _LOG.warning("extraction: %s failed (%s); falling back to truncate", strategy, one_line(str(problem), 500))
+        short = await self._truncated(Route("truncate", "fallback"))
+        warning = fallback_warning(strategy, why_of(problem), whole=len(short.ends) < 2)
+        total = len(failed) or (plan.chunks if strategy == "full-chunked" else 0)
+        return replace(short, warning=warning, chunks_total=total, failed=failed)
 
     async def _chunked(self, plan: Plan, caller: ModelCaller) -> Extraction:
         calls = ChunkCalls(self.document, self.text, self.policy, plan.rooms, caller, self.notes, self.watch)
         mapped = await calls.read_all()
         if mapped.total and not mapped.findings:
-            raise ModelFault(f"of {plural(mapped.total, 'chunk')} none could be read: {foreign(mapped.failed[0].why)}")
+            why = f"of {plural(mapped.total, 'chunk')} none could be read: {foreign(mapped.failed[0].why)}"
+            return await self._fallen_back(plan, ModelFault(why), mapped.failed)
         told = self._summed_up(plan.route, mapped)
         hits = mapped.hits
         if not hits:

@@ -132,7 +132,7 @@ class Extraction:
     chunks_total: int
     snippets: tuple[Snippet, ...] = ()
     confidence: float | None = None  # the model's own, 0 to 1; None if it gave none
-    failed: tuple[FailedChunk, ...] = ()
+    failed: tuple[FailedChunk, ...] = ()  # all of them, where `warning` says that none could be read
     searched: tuple[Span, ...] = ()  # what a model has read of the source
     scanned: tuple[Span, ...] = ()  # what Grep has gone over for it
     patterns: tuple[str, ...] = ()  # that it had Grep look for
@@ -177,7 +177,7 @@ class Extraction:
             "chunks_total": self.chunks_total,
             "confidence": self.confidence,
         }
-        if self.failed:  # before anything that is said of the rest
+        if self.failed and self.found is not None:  # before anything that is said of the rest; else the warning says it
             flat["failed_chunks"] = [chunk.to_json() for chunk in self.failed]
         if self.found is False:
             flat["no_match_reason"] = self.no_match_reason

@@ -309,7 +309,7 @@ def _after(extraction: Extraction) -> list[str]:
         parts.append("None of the quotes stands in the output as it is: do not rely on this answer.")
     if extraction.found and not quotes:
         parts.append("The model quoted nothing from the output: nothing here proves this answer.")
-    if extraction.failed and extraction.found is not False:
+    if extraction.failed and extraction.found:  # where none was read, the warning says it
         parts.append(not_searched(extraction.failed))
     return parts
 
