@@ -261,9 +261,11 @@ async def test_leaving_the_block_by_an_error_cancels_what_runs(tmp_path: Path) -
         finally:
             ended.set()
 
+    pending: list[Pending] = []
+
     async def fails(turn: Turn) -> None:
         async with turn:
-            turn.run(endless, tool="x")
+            pending.append(turn.run(endless, tool="x"))
             await asyncio.sleep(0)
             raise KeyError("the loop failed")
 
@@ -271,6 +273,8 @@ async def test_leaving_the_block_by_an_error_cancels_what_runs(tmp_path: Path) -
         with pytest.raises(KeyError):
             await fails(bag.turn())
         assert ended.is_set()
+        with pytest.raises(UsageError, match="no result of 'x': an exception has ended the block of its turn"):
+            _ = pending[0].result
 
 
 async def test_a_turn_without_calls_closes_at_once(tmp_path: Path) -> None:

@@ -42,12 +42,15 @@ class Pending:
         self.ended = 0.0  # by `time.perf_counter`
         self.waited = 0.0  # seconds after that, for the others of the turn
         work.add_done_callback(self._stamp)
+        self.is_left = False  # by an exception
         self._result: Taken | Answer | None = None
 
     @property
     def result(self) -> Taken | Answer:
         """What `take`, `run` or `call` would have returned."""
         if self._result is None:
+            if self.is_left:
+                raise UsageError(f"there is no result of {self.name!r}: an exception has ended the block of its turn.")
             raise UsageError(f"the result of {self.name!r} is there when the turn has closed: leave its block first.")
         return self._result
 
@@ -158,6 +161,8 @@ class Turn:
 
     async def _leave(self, works: Sequence["asyncio.Future[Any]"]) -> None:
         """Cancel them all. A task that is cancelled before it begins never does, but its call has begun."""
+        for pending in self._pending:
+            pending.is_left = True
         for work in works:
             work.cancel()
         await asyncio.gather(*works, return_exceptions=True)
