@@ -91,6 +91,9 @@ def test_an_unknown_name_in_a_table_is_refused_with_the_nearest_one(load: Load) 
     assert str(refused.value) == snapshot(
         "setting 'tools.fetch.stor' in --set is text; there is no such setting of a tool; did you mean tools.fetch.store? `holdall config show` lists all of them."
     )
+    for flag in ("redact=true", "store=never", "never_async=true"):
+        with pytest.raises(BadSetting, match=rf"did you mean tools\.NAME\.{flag.partition('=')[0]}\?"):
+            load(flags=(flag,))
     with pytest.raises(BadSetting) as refused:
         load("[tools.github.search]\nstore = 'never'")
     assert str(refused.value).replace(str(load.file), "FILE") == snapshot(

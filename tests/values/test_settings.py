@@ -246,5 +246,8 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(TypeError, match="did you mean max_inline_tokens"):
         ToolPolicy(**tokens)
     with pytest.raises(TypeError) as refused:
+        Settings(redact=True)  # pyright: ignore[reportCallIssue]
+    assert str(refused.value) == "Settings has no setting 'redact'; did you mean tools={NAME: ToolPolicy(redact=…)}?"
+    with pytest.raises(TypeError) as refused:
         ToolPolicy(colour="red")  # pyright: ignore[reportCallIssue]
     assert str(refused.value) == snapshot("ToolPolicy has no setting 'colour'; help(ToolPolicy) lists all of them.")

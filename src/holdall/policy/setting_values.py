@@ -26,7 +26,8 @@ def value_of(
     """Our own name of the setting, and its value as Settings takes it. `inside` is before the key in messages."""
     one, full = known.get(key), inside + key
     if one is None:
-        near = nearest(key, known)
+        is_of_a_tool = not inside and key in OF_A_TOOL  # what is set per tool is not like any name, it is elsewhere
+        near = f"{TABLES}.NAME.{OF_A_TOOL[key].name}" if is_of_a_tool else nearest(key, known)
         raise unknown(full, value, where, inside + near if near else "", of_a_tool=bool(inside))
     if value is None and one.default is None:  # front matter can say that there is none
         return one.name, None

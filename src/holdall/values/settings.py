@@ -74,6 +74,8 @@ def _checked_names(cls: Any, *_: object, **given: object) -> Any:
 
             near = difflib.get_close_matches(name, known, n=1)
             meant = f"did you mean {near[0]}?" if near else f"help({cls.__name__}) lists all of them."
+            if cls is Settings and name in ToolPolicy.__dataclass_fields__:
+                meant = f"did you mean tools={{NAME: ToolPolicy({name}=…)}}?"
             raise TypeError(f"{cls.__name__} has no setting {name!r}; {meant}")
     return object.__new__(cls)
 
