@@ -1,5 +1,6 @@
 """query over several outputs: each is a table under its handle, with the limits of one."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,13 @@ def test_outputs_of_three_kinds_are_joined_by_their_handles(worker: SqlWorker) -
 @pytest.mark.parametrize("sql", ["select count(*) from pppp", "select count(*) from PPPP a join t using (id)"])
 def test_the_first_output_is_known_by_its_handle_too(worker: SqlWorker, sql: str) -> None:
     assert ask(worker, sql).rows == ((3,),)
+
+
+@requirement("query:also")
+def test_a_late_member_of_a_further_output_is_found_by_its_alias(worker: SqlWorker) -> None:
+    lines = [json.dumps({"who": at, "pad": "p" * 400} | ({"late": 9} if at == 21_500 else {})) for at in range(22_000)]
+    later = "\n".join(lines).encode()
+    assert ask(worker, "select sum(x.late) from t, bbbb as x where x.late > t.id", bbbb=later).rows == ((27,),)
 
 
 @requirement("query:also")

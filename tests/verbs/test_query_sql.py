@@ -1051,6 +1051,28 @@ def test_a_late_member_is_found_however_its_name_is_written(ask: Ask, written: s
     assert rows(ask(data, f'select count("{name}"), max("{name}") from t')) == [[1000, 7]]
 
 
+@requirement("query:sql-json")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select sum(t.late) from t where t.late = 7",
+        "select sum(x.late) from t as x join t as y on x.id = y.id where x.late = 7",
+        "select sum(late) from t join (select 7 as late) as y using (late)",
+        "with c as (from t) select sum(c.late) from c",
+        'select sum(t."o""".code.late) from t',
+        "select (select sum(late) from t) from (select * exclude (late) from t limit 1)",
+    ],
+)
+def test_a_late_member_is_found_however_it_is_named(ask: Ask, sql: str) -> None:
+    lines = [{"id": at, "pad": "p" * 400} for at in range(22_000)]
+    lines[21_500] |= {"late": 7, 'o"': {"code": {"late": 7}}}
+    assert rows(ask(b"\n".join(json.dumps(one).encode() for one in lines), sql)) == [[7]]
+
+
+def test_lines_are_found_by_a_qualified_name_too(ask: Ask) -> None:
+    assert rows(ask(b'{"a":1}\n{"a":2}\n', "select x.line_no from t as x where x.text like '%2%'")) == [[2]]
+
+
 def test_a_mebibyte_of_empty_lines_before_a_table_is_an_answer_or_a_refusal(ask: Ask) -> None:
     with contextlib.suppress(BadQuery):
         ask(b"\n" * 1_100_000 + b"a,b\n1,2\n", "select * from t", kind="csv")

@@ -38,7 +38,11 @@ _ADVICE = lazy_pattern(
 # What DuckDB 1 puts before a fault in rows that are not the first.
 _LATE = "Invalid Input Error: Attempting to execute an unsuccessful or closed pending query result\nError: "
 _MACHINE = lazy_pattern(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s"',)]*["']?""")
-_MISSING = lazy_pattern(r"""Referenced (?:column|table) "(.+?)" not found|Could not find key "(.+?)" in struct""")
+_MISSING = lazy_pattern(
+    r"""Referenced (?:column|table) "(.+?)" not found|Could not find key "(.+?)" in struct"""
+    r"""|does not have a column named "((?:[^"]|"")+)"|Column "(.+?)" does not exist on (?:left|right) side"""
+    r"""|Column (?:"[^"]*"\.)?"((?:[^"]|"")+)" in (?:EXCLUDE|REPLACE) list not found"""
+)
 _OPENING = lazy_pattern(r"(?<!\w)[\"']")
 _QUOTED = lazy_pattern(r"(?s)(?<!\w)([\"'])(.*?)\1")  # what is quoted is a name, a cell, or the SQL
 # Where cells or odd names are in a message, only a text of DuckDB's own around them, up to its known words, is kept.
@@ -102,7 +106,8 @@ def blame(name: str, message: str, path: str) -> Blame:
 def missing_name(name: str, message: str) -> str:
     """The column or member that the SQL names and the table does not have; empty if the fault is another."""
     match = _MISSING.search(message) if name == "BinderException" else None
-    return (match[1] or match[2]) if match else ""
+    plain, *escaped = match.groups("") if match else ("",)
+    return plain or "".join(escaped).replace('""', '"')
 
 
 def is_too_small(message: str) -> bool:
