@@ -225,6 +225,21 @@ def test_rm_with_a_session_and_no_handle_removes_all_of_it(holdall: Program) -> 
     assert holdall("cat", kept, "-s", "other").out == b"one"
 
 
+@requirement("cli:session-flag", "cli:exit-2", "cli:gc", "cli:rm")
+def test_an_empty_name_of_a_session_is_neither_all_of_them_nor_the_default_one(holdall: Program) -> None:
+    handle = _put_for_no_time(holdall)
+    commands = ("gc",), ("verify",), ("stats",), ("ls",), ("rm", handle), ("put",), ("gateway", "--", "true")
+    for words in [
+        (*words[:1], flag, name, *words[1:]) for words in commands for flag, name in (("-s", ""), ("--session", " "))
+    ]:
+        ran = holdall(*words)
+        assert (ran.code, ran.text) == (2, "")
+        assert ran.err == "holdall: --session is empty: give the name of a session, or leave it out.\n"
+    assert holdall("--session", "", "gc").code == 2
+    assert holdall("cat", handle, "-s", "short").out == b"old"
+    assert holdall("ls", env={"HOLDALL_SESSION": ""}).err.startswith('nothing is kept in session "cli" yet')
+
+
 @requirement("cli:rm", "cli:exit-2", "store:removal-refused")
 def test_rm_refuses_what_is_not_named_what_is_not_there_and_what_runs(holdall: Program) -> None:
     handle = _put(holdall, b"x")

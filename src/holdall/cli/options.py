@@ -250,7 +250,15 @@ def command(
         def run(ctx: typer.Context, **given: Any) -> None:
             told = {one.name: given.pop(one.name) for one in added}
             options = replace(ctx.obj, **{name: value for name, value in told.items() if value})
-            raise typer.Exit(_exit_code(work(options, **given), options))
+            names = (options.session, told.get("session"), given.get("session"))
+
+            async def checked() -> int:
+                # An empty variable of a script must not become the default session, or all of them.
+                if any(name is not None and not name.strip() for name in names):
+                    raise UsageError("--session is empty: give the name of a session, or leave it out.")
+                return await work(options, **given)
+
+            raise typer.Exit(_exit_code(checked(), options))
 
         declared = parameters_of(verb) if verb is not None else []
         known = {one.name for one in declared}
