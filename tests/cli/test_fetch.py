@@ -224,6 +224,25 @@ def test_a_pipe_gets_every_change(holdall: Program) -> None:
     assert holdall("diff", one, other, "-m", "2").text.count("\n+ ") == 2
 
 
+@requirement("cli:diff", "diff:lines", "diff:json")
+def test_a_pipe_gets_all_of_every_change(holdall: Program) -> None:
+    first, second, third = ([str(number) for number in span] for span in (range(1, 21), range(100, 113), range(21, 31)))
+    one, other = (holdall.put("\n".join(lines).encode()) for lines in (first + third, first + second + third))
+    for options in ((), ("-m", "1")):
+        assert holdall("diff", one, other, *options).text == "L21–33 byte 51\n" + "".join(f"+ {n}\n" for n in second)
+    (change,) = holdall("diff", one, other, "--json").json["changes"]
+    assert (change["after"]["text"], change["after"]["cut"]) == ("\n".join(second), False)
+    long = [json.dumps({"a": sign * 3000, "b": [sign * 3000]}).encode() for sign in "xy"]
+    one, other = map(holdall.put, long)
+    changes = holdall("diff", one, other, "--json").json["changes"]
+    assert [json.loads(change["after"]["text"]) for change in changes] == ["y" * 3000, "y" * 3000]
+    assert [len(line) for line in holdall("diff", one, other).text.splitlines()] > [6000, 6000]
+    one, other = (
+        holdall.put(b"id,s\n1,%s\n2,%s\n" % (sign * 3000, sign * 3000), "--kind", "csv") for sign in (b"x", b"y")
+    )
+    assert [len(line) for line in holdall("diff", one, other).text.splitlines()] > [6000, 6000]
+
+
 @requirement("cli:exit-1", "grep:nothing-found")
 def test_nothing_found_is_exit_code_one_and_says_what_was_searched(holdall: Program) -> None:
     handle = holdall.put(LOG)

@@ -30,6 +30,7 @@ from holdall.wire.answers import told_change, told_difference
 from tests.requirements import requirement
 from tests.support import reader_of
 
+WHOLE = replace(UNBOUNDED, whole=True)
 _numbers = itertools.count()
 
 
@@ -368,6 +369,8 @@ def test_forty_thousand_rows_a_side_in_one_call(kind: str) -> None:
 def test_hostile_outputs_end_with_a_true_answer(one: bytes, other: bytes, told: str | None) -> None:
     found = compared(one, other, bounds=Bounds())
     assert told_difference(found) == (told or told_difference(found))
+    note = "a line there has over 32 MB: only where they begin to differ is shown"
+    assert (note in found.notes) == (not found.complete)
     assert found.total
     assert sum(len(told_change(change)) for change in found.changes) < 20_000
     change = found.changes[0]
@@ -548,6 +551,23 @@ def test_of_many_lines_the_first_six_are_shown() -> None:
         assert change.after
         assert (change.after.text, change.after.cut) == ("\n".join(lines[:6]), cut)
         assert change.after.bytes == Span(2, 2 + 97 * number)
+        assert told_change(change).endswith("\n+ … 1 more line" if cut else lines[5])
+        (change,) = compared("a\n", "a\n" + "\n".join(lines[:number]) + "\n", bounds=WHOLE).changes
+        assert change.after
+        assert (change.after.text, change.after.cut) == ("\n".join(lines[:number]), False)
+
+
+def test_what_is_left_out_of_a_value_or_a_long_line_is_counted() -> None:
+    one, other = (json.dumps({"a": [sign * 1000]}) for sign in "xy")
+    for by in ("lines", "json"):
+        (change,) = compared(one, other, by=by).changes
+        assert change.after
+        assert change.after.left == {"lines": 903, "json": 901}[by]
+        assert told_change(change).endswith({"lines": "\n+ … 903 more bytes", "json": "… (901 more bytes)"}[by])
+    (row,) = compared("id,a\n1,%s\n2,c\n" % ("x" * 400), "id,a\n1,%s\n2,c\n" % ("y" * 400), by="rows").changes
+    assert told_change(row).endswith("y… (103 more bytes)")
+    (added,) = compared("id,a\n1,b\n", "id,a\n1,b\n2,%s\n" % ("y" * 400), by="rows").changes
+    assert told_change(added).endswith("y… (102 more bytes)")
 
 
 def test_what_is_no_text_is_shown_as_its_bytes() -> None:

@@ -398,12 +398,12 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
         bounds = bag.core.bounds(bounded=False)
         # A person at a terminal gets a page; a pipe gets everything, as it is found.
         stream = None
-        is_whole = not sys.stdout.isatty() and given.get("limit") is None
-        if verb in (GREP, QUERY) and is_whole:
+        is_piped = not sys.stdout.isatty()
+        if verb in (GREP, QUERY) and is_piped and given.get("limit") is None:
             stream = screen.Stream(as_json=options.as_json, rows=rows, in_groups=_has_context(given))
             bounds = replace(bounds, each=stream.add)
         elif verb is DIFF:
-            bounds = replace(bounds, whole=is_whole)
+            bounds = replace(bounds, whole=is_piped)
 
         def text(seconds: float) -> str:
             what = given.get("pattern") or given.get("sql") or given.get("path") or ""

@@ -252,12 +252,14 @@ def changes(found: Difference) -> None:
     from holdall.wire.answers import told_change, told_difference
 
     for change in found.changes:
-        for line in told_change(change).split("\n"):
+        for line in told_change(change, whole=not sys.stdout.isatty()).split("\n"):
             shown = for_people(line) if is_terminal(sys.stdout) else line
             print(paint(shown, {"-": "red", "+": "green"}.get(line[:1], "dim")))
     parts = [f"{told_difference(found)} (from {found.other} to {found.handle})", *found.notes]
     if found.next is not None:
         parts.append(f"{len(found.changes):,} of {plural(found.total, 'change')} shown; go on with --skip {found.next}")
+        parts[-1] += all_in_a_pipe()
+    elif any(side.cut for change in found.changes for side in (change.before, change.after) if side):
         parts[-1] += all_in_a_pipe()
     about(" · ".join(parts))
 

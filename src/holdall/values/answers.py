@@ -236,10 +236,13 @@ class Side:
     text: str
     cut: bool = False
     exact: bool = True  # False where the text is not what is stored there
+    left: int = 0  # bytes that are not shown
 
     def to_json(self) -> dict[str, Any]:
         lines = self.lines.as_list() if self.lines else None
-        return {"bytes": self.bytes.as_list(), "lines": lines, "text": self.text, "cut": self.cut}
+        return {
+            "bytes": self.bytes.as_list(), "lines": lines, "text": self.text, "cut": self.cut, "left_out": self.left
+        }  # fmt: skip
 
 
 @record

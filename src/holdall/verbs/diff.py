@@ -45,6 +45,7 @@ _DEPTH = 100  # levels of JSON that are compared member by member
 _PATH = 1000  # characters of the path of a value that is opened; what is in it has a path of its own each
 _PLAIN_CHARS = 1 << 16  # of a value that is held twice as objects to see whether it is the same, written in another way
 _TEXT = 300  # bytes that are shown of a line or a value
+_HEX = 100  # bytes that are shown of what is no text
 _LINES = 6  # of a side of a change
 _REACH = 100  # bytes on both sides of where two long lines begin to differ
 _KEYS = ("id", "_id", "uuid", "key", "name", "path", "url", "email", "code")  # tried first
@@ -78,7 +79,7 @@ def diff(
     with within(seconds), bounds.open(other) as later:  # to open it is part of the call
         if (reader.facts.id, reader.facts.handle) == (later.facts.id, later.facts.handle):  # members share an id
             raise UsageError(f"these are the same output, {reader.facts.handle}: give two.")
-        pair = _Pair(reader, later)
+        pair = _Pair(reader, later, whole=bounds.whole)
         room = bounds.most_bytes if bounds.counted_later else bounds.share(later.facts.measure)
         return _answer(pair, _compared(pair, by or "", key or "", seconds * _SHARE), first, most, room)
 
@@ -115,6 +116,7 @@ class _Pair:
     before: OutputReader
     after: OutputReader
     most_bytes: int = MOST_BYTES
+    whole: bool = False  # lines and values are shown to their end, however long
 
     def same_bytes(self) -> bool:
         one, other = self.before.facts, self.after.facts
@@ -274,7 +276,8 @@ def _by_lines(pair: _Pair) -> _Found:
         for reader, end in ((pair.before, middle.before_end), (pair.after, middle.after_end))
     ]
     if any(side is None for side in sides):
-        return _first_place(pair, middle)
+        note = f"a line there has over {pair.most_bytes >> 20} MB: only where they begin to differ is shown"
+        return replace(_first_place(pair, middle), notes=(note,))
     (places, ones, texts, whole), (other_places, others, other_texts, other_whole) = filter(None, sides)
     ranges = differences(ones, others, deadline.check)
     notes: list[str] = []
@@ -357,7 +360,7 @@ def _lines(
 def _change(pair: _Pair, before: Span | None, after: Span | None, name: str = "") -> Change:
     """What is in place of what. Where both are long, what is around the first byte that differs."""
     at = 0
-    if before and after and min(before.end - before.start, after.end - after.start) > _TEXT:
+    if not pair.whole and before and after and min(before.end - before.start, after.end - after.start) > _TEXT:
         most = min(before.end - before.start, after.end - after.start)
         while at < most:
             left = pair.before.read(before.start + at, before.start + min(at + _PIECE, most))
@@ -367,32 +370,40 @@ def _change(pair: _Pair, before: Span | None, after: Span | None, name: str = ""
                 break
             at += len(left)
     sides = [
-        _side(reader, span, at, by_lines=not name) if span else None
+        _side(reader, span, at, by_lines=not name, whole=pair.whole) if span else None
         for reader, span in ((pair.before, before), (pair.after, after))
     ]
     return Change(sides[0], sides[1], name)
 
 
-def _side(reader: OutputReader, span: Span, at: int, *, by_lines: bool) -> Side:
+def _side(reader: OutputReader, span: Span, at: int, *, by_lines: bool, whole: bool) -> Side:
     """The first lines, or the beginning of a value; of what is long, a window around byte `at` of it."""
-    lines, begin = lines_of(reader, span), max(0, at - _REACH)
+    lines, size = lines_of(reader, span), span.end - span.start
+    if whole:
+        kept = reader.read(span.start, span.end).removesuffix(b"\n")
+        text, exact = _text(kept.removesuffix(b"\r"), len(kept))
+        return Side(span, lines, text, exact=exact)
+    begin = max(0, at - _REACH)
     data = reader.read(span.start + begin, min(span.end, span.start + begin + _LINES * _TEXT))
     first = data.partition(b"\n")[0] if by_lines else data
     if len(first) > _TEXT or begin:
         here = min(at - begin, len(first))
         shown = around(first, here, here, reach=_REACH, limit=2 * _REACH)
         place = Span(span.start + begin + shown.start, span.start + begin + shown.end)
-        text = f"{'…' if begin or shown.start else ''}{_text(shown.data)}…"
-        return Side(place, lines, text, cut=True, exact=decode(shown.data)[1])
+        text, exact = _text(shown.data)
+        text = f"{'…' if begin or shown.start else ''}{text}…"
+        return Side(place, lines, text, cut=True, exact=exact, left=size - len(shown.data))
     kept = (b"\n".join(data.split(b"\n", _LINES)[:_LINES]) if by_lines else data).removesuffix(b"\n")
-    whole = len(kept) + 1 >= span.end - span.start
-    return Side(span, lines, _text(kept.removesuffix(b"\r")), cut=not whole, exact=decode(kept)[1])
+    text, exact = _text(kept.removesuffix(b"\r"))
+    seen = len(kept) if exact else min(len(kept), _HEX)
+    left = 0 if seen + 1 >= size else size - seen
+    return Side(span, lines, text, cut=left > 0, exact=exact, left=left)
 
 
-def _text(data: bytes) -> str:
-    """As hexadecimal bytes where it is not text: others would look the same."""
+def _text(data: bytes, most: int = _HEX) -> tuple[str, bool]:
+    """As hexadecimal bytes where it is not text: others would look the same. And whether it is."""
     text, exact = decode(data)
-    return text if exact else data[: _TEXT // 3].hex(" ")
+    return (text, True) if exact else (data[:most].hex(" "), False)
 
 
 def _first_place(pair: _Pair, middle: _Middle | None = None) -> _Found:
@@ -717,8 +728,8 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
         value = left[was] if was >= 0 else right[at]
         name = f"{names[0]}={value[1] if isinstance(value, tuple) else value}"
         fields = _changed_fields(one, other, was, at, columns) if was >= 0 <= at else None
-        before = _row_side(pair.before, one, was, None if fields is None else [(n, a) for n, a, _ in fields])
-        after = _row_side(pair.after, other, at, None if fields is None else [(n, b) for n, _, b in fields])
+        before = _row_side(pair, one, was, None if fields is None else [(n, a) for n, a, _ in fields])
+        after = _row_side(pair, other, at, None if fields is None else [(n, b) for n, _, b in fields], is_after=True)
         return Change(before, after, name)
 
     added, removed = sum(was < 0 for was, _ in changes), sum(at < 0 for _, at in changes)
@@ -764,17 +775,22 @@ def _changed_fields(
 
 
 def _row_side(
-    reader: OutputReader, rows: _Rows, at: int, fields: Sequence[tuple[str, str | None]] | None
+    pair: _Pair, rows: _Rows, at: int, fields: Sequence[tuple[str, str | None]] | None, *, is_after: bool = False
 ) -> Side | None:
     if at < 0:
         return None
+    reader = pair.after if is_after else pair.before
     place = _bytes(reader, rows.places[at])
     if fields is None:
-        shown = beginning(reader.read(place.start, min(place.end, place.start + _TEXT + 1)), _TEXT)
-        return Side(place, lines_of(reader, place), shown.text, cut=place.end - place.start > _TEXT)
+        size = place.end - place.start
+        most = size if pair.whole else _TEXT
+        shown = beginning(reader.read(place.start, min(place.end, place.start + most + 1)), most)
+        left = size - len(shown.data)
+        return Side(place, lines_of(reader, place), shown.text, cut=left > 0, left=left)
     text = ", ".join(f"{name}: {'none' if value is None else value}" for name, value in fields)
-    kept = text if len(text) <= _TEXT else text[:_TEXT] + "…"
-    return Side(place, lines_of(reader, place), kept, cut=kept is not text, exact=False)
+    kept = text if pair.whole or len(text) <= _TEXT else text[:_TEXT] + "…"
+    left = len(text[_TEXT:].encode()) if kept is not text else 0
+    return Side(place, lines_of(reader, place), kept, cut=left > 0, exact=False, left=left)
 
 
 def _bytes(reader: OutputReader, place: Place) -> Span:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, cast
 
-from holdall.text.escape import beside_it, foreign, hidden_in, one_line, state_and_reason
+from holdall.text.escape import beside_it, foreign, hidden_in, on_one_line, one_line, state_and_reason
 from holdall.text.excerpt import first_bytes
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACEMENT, decode, stray_runs
@@ -625,22 +625,24 @@ def told_difference(found: Difference) -> str:
     return ", ".join(parts) if found.complete else f"at least {', '.join(parts)}"
 
 
-def told_change(change: Change, *, brief: bool = False) -> str:
-    """`brief`: with lines only, where they are no others on the other side."""
+def told_change(change: Change, *, brief: bool = False, whole: bool = False) -> str:
+    """`brief`: with lines only, where they are no others on the other side. `whole`: all of each text."""
     before, after = change.before, change.after
     places = [_place(side, brief=brief) for side in (before, after) if side is not None]
     place = " → ".join(dict.fromkeys(places) if brief else places)
     if change.name:
-        name = one_line(change.name, 200)
+        name = on_one_line(change.name) if whole else one_line(change.name, 200)
         if before is None or after is None:
             side, sign = (after, "+") if before is None else (before, "-")
-            return f"{sign} {name} ({place})  {_side_text(side)}"
-        return f"{name} ({place})  {_side_text(before)} → {_side_text(after)}"
+            return f"{sign} {name} ({place})  {_side_text(side, whole)}"
+        return f"{name} ({place})  {_side_text(before, whole)} → {_side_text(after, whole)}"
     lines = [place]
     for side, sign in ((before, "-"), (after, "+")):
         if side is not None:
             lines += [f"{sign} {line}" for line in side.text.split("\n")]
-            lines += [f"{sign} …"] if side.cut and not side.text.endswith("…") else []
+            left = side.lines.end - side.lines.start - side.text.count("\n") if side.lines and side.exact else 0
+            more = plural(left, "more line") if left > 0 else _bytes_left(side)
+            lines += [f"{sign} … {more}"] if side.cut and more else []
     return "\n".join(lines)
 
 
@@ -651,8 +653,16 @@ def _place(side: Side, *, brief: bool) -> str:
     return lines if brief else f"{lines} byte {side.bytes.start:,}"
 
 
-def _side_text(side: Side | None) -> str:
-    return "" if side is None else one_line(side.text, 400) + ("…" if side.cut and not side.text.endswith("…") else "")
+def _bytes_left(side: Side) -> str:
+    return plural(side.left, "more byte") if side.left else ""
+
+
+def _side_text(side: Side | None, whole: bool) -> str:
+    if side is None:
+        return ""
+    text = on_one_line(side.text) if whole else one_line(side.text, 400)
+    more = f"… ({_bytes_left(side)})" if side.cut and side.left else ""
+    return f"{text.removesuffix('…')}{more}" if more else text
 
 
 def listing(
