@@ -271,6 +271,8 @@ def _from_flags(flags: Sequence[str]) -> Mapping[str, Any]:
             raise UsageError(f"--set takes NAME=VALUE, not {flag[:60]!r}.")
         first, _, rest = name.partition(".")
         tool, _, key = rest.rpartition(".")  # a tool's name may have dots, a key has none
+        if tool[:1] in ('"', "'") and tool[:1] == tool[-1:]:  # as the file has it
+            tool = tool[1:-1]
         if first != TABLES:
             found[name] = _typed(name, SETTINGS.get(name), text)
         elif tool and key:

@@ -51,6 +51,19 @@ def test_each_value_of_a_table_comes_from_the_last_place_that_has_it(load: Load)
     }
 
 
+@requirement("settings:per-tool-tables", "settings:flag-over-environment")
+def test_a_tool_in_quotes_on_the_command_line_is_that_of_the_file(load: Load) -> None:
+    found = load(
+        """
+        [tools."sec.txt"]
+        redact = false
+        """,
+        flags=('tools."sec.txt".redact=true', "tools.'sec.txt'.store=always"),
+    )
+    assert found.settings.tools == {"sec.txt": ToolPolicy(redact=True, store="always")}
+    assert found.sources["tools.sec.txt.redact"] == "--set"
+
+
 @requirement("settings:per-tool-tables", "settings:bad-value")
 @pytest.mark.parametrize(
     ("text", "message"),
