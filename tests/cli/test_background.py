@@ -135,6 +135,14 @@ def test_the_bound_of_what_a_model_waits_is_not_a_persons(holdall: Program) -> N
     assert ran.code == 5
 
 
+@requirement("cli:exec")
+def test_the_limits_for_calls_of_a_model_are_not_those_of_a_command_and_its_help_says_so(holdall: Program) -> None:
+    limits = ("--set", "tool_timeout_seconds=0.001", "--set", "max_background_calls=1")
+    assert holdall(*limits, "exec", "--", "sh", "-c", "sleep 0.1; echo done").text == "done\n"
+    told = " ".join(holdall("exec", "--help").text.split())
+    assert "No setting limits its time: tool_timeout_seconds and max_background_calls are for calls of the" in told
+
+
 @requirement("cli:json-everywhere")
 def test_what_cannot_be_waited_for_or_started_is_json_where_json_was_asked_for(holdall: Program) -> None:
     nothing = holdall("wait", "--json")

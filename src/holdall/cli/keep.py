@@ -201,11 +201,13 @@ async def exec_(
     On a terminal the output is shown as it comes, with colours and other control signs as escapes; in a pipe you get
     what a model would see. Standard output and standard error are kept as they came, in one stream. While it runs,
     `holdall tail -f HANDLE` follows it, `holdall wait HANDLE` waits for its end or for a pattern, and
-    `holdall stop HANDLE` ends it.
+    `holdall stop HANDLE` ends it. No setting limits its time: tool_timeout_seconds and max_background_calls are for
+    calls of the library, of agents and of gateways. timeout(1) does.
 
     \b
     Example:  holdall exec -- make -j2
               holdall exec --background -- make -j2 world
+              holdall exec -- timeout 10m make check
     """
     if kind:
         _check_kind(kind)

@@ -189,9 +189,9 @@ class Settings:
     slow_after_seconds: float = _setting(5.0, least=0, most=86_400, also=("asyncTimeoutSecs",))
     """A call that takes longer goes on in the background."""
     tool_timeout_seconds: float = _setting(600.0, least=0.001, most=31_536_000, also=("toolTimeout",), stricter=CEILING)
-    """The longest that a call may take, in the background too."""
+    """The longest that a call may take, in the background too; not that of `holdall exec`."""
     max_background_calls: int = _setting(8, least=1, most=10**6, stricter=CEILING)
-    """Calls that run at once; the others wait in a queue."""
+    """Calls that run at once; the others wait in a queue. Commands of `holdall exec` do not count."""
     wait_max_seconds: float = _setting(60.0, least=0, most=86_400, stricter=CEILING)
     """The longest that one wait for calls may take."""
     grace_seconds: float = _setting(5.0, least=0, most=86_400, stricter=CEILING)
