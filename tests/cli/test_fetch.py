@@ -71,6 +71,10 @@ def test_an_explicit_range_is_printed_whole_and_no_range_is_a_page(holdall: Prog
     assert LOG.startswith(page.out)
     assert 0 < len(page.out) <= 16 * 1024
     assert f"next: holdall read {handle} --lines " in page.err
+    assert (
+        "read is by the page in a pipe too, unless it is given a range; cat prints all."
+        in holdall("help", "pipes").text
+    )
 
 
 @requirement("cli:json-read", "cli:json-tail", "cli:json-slice", "cli:json-everywhere")

@@ -149,8 +149,11 @@ With --json an error is one object on standard error: {"error": …, "message": 
 Pipes: what goes to which stream, and how much of it
 
 Content goes to standard output exactly as it is stored, all that is said about it to standard error. On a terminal
-signs that could do harm are shown as escapes, and long answers are shown by the page; a pipe gets everything.
+signs that could do harm are shown as escapes, and what grep, query and diff find is shown by the page; a pipe gets
+all of it. read is by the page in a pipe too, unless it is given a range; cat prints all.
 
+  holdall cat k3f9 > whole.txt
+  holdall read k3f9 --lines 1: | sort
   holdall grep k3f9 ERROR | wc -l
   holdall query k3f9 "from t" > all.tsv
   holdall grep k3f9 ERROR --json | jq '.matches[].line'
