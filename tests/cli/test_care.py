@@ -157,6 +157,12 @@ def test_commands_do_not_end_the_session_of_an_agent_that_runs(holdall: Program)
     assert [line.split()[2] for line in holdall("ls", "-s", "s").text.splitlines()[1:]] == ["expired"] * 2
 
 
+def test_what_is_kept_for_a_session_that_no_command_ends_says_how_it_goes(holdall: Program) -> None:
+    ran = holdall("--set", "retention=session", "put", stdin=b"one")
+    assert ran.err.endswith(" until its session ends, which no command does: holdall rm removes it\n")
+    assert "commands end none, so what they keep stays" in holdall("help", "settings").text
+
+
 @requirement("store:retention-changed")
 def test_a_retention_that_is_set_replaces_that_of_the_session_and_says_so(holdall: Program) -> None:
     def rule() -> str:

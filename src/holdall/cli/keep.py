@@ -361,7 +361,7 @@ def _kept(bag: Holdall, facts: Facts) -> str:
     """With how long, where that is short: whoever reads that it is kept relies on it."""
     rule = bag.session.retention
     if rule.session:
-        return f"kept as {facts.handle} until its session ends"
+        return f"kept as {facts.handle} until its session ends, which no command does: holdall rm removes it"
     return f"kept as {facts.handle}" + (f" for {rule.told}" if rule.days is not None and rule.days < 1 else "")
 
 

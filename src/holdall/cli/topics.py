@@ -124,7 +124,8 @@ Settings: limits, retention, models
 The later one of these wins: the default, the file, the environment (HOLDALL_RETENTION=keep), the front matter of an
 agent's file, the command line (holdall --set retention=keep put). For one tool: --set tools.fetch.store=never.
 
-  retention            how long outputs are kept: 30 days, 12h, session, keep
+  retention            how long outputs are kept: 30 days, 12h, keep, or session: until the agent or program that has
+                       the session open ends it; commands end none, so what they keep stays
   quota_bytes          what a store may hold; session_quota_bytes likewise
   max_inline_tokens    what is larger is kept, and a notice takes its place; also _bytes, _chars, _lines
   grep_seconds         the longest that one search or diff may take; query_seconds likewise
