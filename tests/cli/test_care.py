@@ -300,6 +300,17 @@ def test_a_record_that_cannot_be_read_is_named_not_left_out(holdall: Program) ->
     assert holdall("cat", handle).code == 3
 
 
+@requirement("way:nothing-lost-silently")
+def test_a_pipe_that_is_over_a_quota_is_said_to_be_gone(holdall: Program) -> None:
+    ran = holdall("--set", "session_quota_bytes=1000", "put", stdin=b"x" * 2000)
+    assert (ran.code, ran.text) == (3, "")
+    assert ran.err.endswith(
+        " Nothing of standard input was kept, and what was read of it is gone: `some-command | tee FILE | holdall put` "
+        "has it in a file too, and `holdall exec` passes it on.\n"
+    )
+    assert holdall("ls").code == 1
+
+
 def test_a_command_cannot_pass_a_quota_and_what_is_over_it_is_still_shown(holdall: Program) -> None:
     ran = holdall("--set", "session_quota_bytes=1000", "exec", "--", "sh", "-c", "seq 1 200; echo ----; seq 201 1000")
     assert ran.code == 3

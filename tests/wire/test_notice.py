@@ -304,6 +304,11 @@ def test_json_that_was_cut_off_is_said_to_be() -> None:
     assert "cut off: it ends at byte 90,000 without the closing bracket" in notice_of(SHAPES["json, cut off"])
 
 
+def test_of_what_ended_before_anything_was_stored_nothing_is_said_to_be_kept() -> None:
+    text = notice_of("", tool="make", state="interrupted", error="no room")
+    assert text.split("\n")[0].endswith(" It is not whole (interrupted: no room); nothing of it is kept.")
+
+
 def test_what_is_not_whole_says_so_and_why() -> None:
     text = notice_of("row\n" * 30_000, tool="make", state="timed out", error="after 600 s\nof waiting")
     assert text.split("\n")[0] == snapshot(

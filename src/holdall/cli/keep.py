@@ -22,7 +22,7 @@ from holdall.cli.options import FAULT, FOUND_NOTHING, WRONG_USE, Handle, Options
 from holdall.cli.streams import StandardInput, StdoutError, drop_output
 from holdall.text.escape import one_line, shell_quoted
 from holdall.text.numbers import age, plural, size
-from holdall.values.errors import HoldallError, StoreFault, UsageError, json_name
+from holdall.values.errors import HoldallError, QuotaReached, StoreFault, UsageError, json_name
 from holdall.wire.verbs import WAIT
 
 if TYPE_CHECKING:
@@ -167,7 +167,13 @@ async def _keep_stdin(
             tick(done)
             stdin.check_end()
 
-        facts = await bag.keep(stdin, tool=tool, call_id=call_id, kind=kind, progress=told)
+        try:
+            facts = await bag.keep(stdin, tool=tool, call_id=call_id, kind=kind, progress=told)
+        except QuotaReached as problem:
+            # A pipe gives what it had only once.
+            saved = "`some-command | tee FILE | holdall put` has it in a file too, and `holdall exec` passes it on."
+            problem.args = (f"{problem} Nothing of standard input was kept, and what was read of it is gone: {saved}",)
+            raise
     stdin.release()
     return facts
 

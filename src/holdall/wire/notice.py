@@ -578,7 +578,8 @@ def _why(view: View, count: Callable[[str], int]) -> str:
         why = "It holds the mark of real notices. " if view.imitates else ""
         return f"{failed}{why}{all_is_kept(facts, 'Kept whole')}."
     reason = f": {error}" if error else ""
-    return f"It is not whole ({facts.state}{reason}); what there was is kept."
+    kept = "what there was is kept" if facts.measure.bytes else "nothing of it is kept"
+    return f"It is not whole ({facts.state}{reason}); {kept}."
 
 
 def _tool(facts: Facts, count: Callable[[str], int]) -> str:
