@@ -282,6 +282,17 @@ def test_verify_names_what_is_damaged(holdall: Program) -> None:
     assert holdall("verify", "--json").json["damaged"][0]["handle"] == bad
 
 
+@requirement("store:damaged-never-shown", "cli:grep")
+def test_a_search_that_ends_at_damage_says_how_it_goes_on_behind_it(holdall: Program) -> None:
+    bad = holdall.put(b"ERROR here\n" + b"fine\n" * 20_000 + b"ERROR there\n")
+    path = _file_of(holdall, bad)
+    path.write_bytes(path.read_bytes().replace(b"fine", b"Fine", 1))
+    ran = holdall("grep", bad, "here")
+    assert (ran.code, ran.text) == (3, "")
+    assert ran.err.endswith(" With --from 65536 the search goes on behind them.\n")
+    assert holdall("grep", bad, "here", "--from", "65536").text == "20002:100018:ERROR there\n"
+
+
 def _file_of(holdall: Program, handle: str) -> Path:
     facts = holdall("show", handle, "--json").json
     return holdall.home / f"session-{facts['session']}" / facts["file"]

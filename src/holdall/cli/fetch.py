@@ -21,7 +21,7 @@ from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, Handle, Options, command, complete_from, complete_handle
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
-from holdall.values.errors import AnchorNotFound, BadQuery, UsageError
+from holdall.values.errors import AnchorNotFound, BadQuery, OutputDamaged, UsageError
 from holdall.values.outputs import STATES
 from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import Span
@@ -415,6 +415,11 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
                 found = await bag.fetch.carry_out(Ask(verb.name, handle, given), bounds)
         except AnchorNotFound as problem:
             problem.args = (str(problem).replace("match_index", "--match-index"),)
+            raise
+        except OutputDamaged as problem:
+            # Of a member, the bytes are those of what it is packed in.
+            if verb is GREP and problem.behind and "!" not in handle and not (given["count"] or given["group"]):
+                problem.args = (f"{problem} With --from {problem.behind} the search goes on behind them.",)
             raise
         except BrokenPipeError:
             if stream is not None and stream.last is not None:

@@ -219,10 +219,8 @@ class FileReader:
 
     def _check(self, data: bytes | memoryview, index: int) -> None:
         if checksum(data) != self.table.checksums[index]:
-            start = index * BLOCK
-            raise OutputDamaged(
-                self.facts.handle, f"checksum mismatch in bytes {start:,} to {start + self._length(index):,}"
-            )
+            start, end = index * BLOCK, index * BLOCK + self._length(index)
+            raise OutputDamaged(self.facts.handle, f"checksum mismatch in bytes {start:,} to {end:,}", end)
 
     def _length(self, index: int) -> int:
         return min(BLOCK, self.totals.bytes - index * BLOCK)

@@ -382,11 +382,12 @@ class OutputExpired(StoreFault):
 
 
 class OutputDamaged(StoreFault):
-    """Stored bytes are not as they were written."""
+    """Stored bytes are not as they were written. `behind`: the first byte after them, where that is known."""
 
-    def __init__(self, handle: str, detail: str) -> None:
+    def __init__(self, handle: str, detail: str, behind: int | None = None) -> None:
         self.handle = handle
         self.detail = detail
+        self.behind = behind
         super().__init__(
             f"output {handle} is damaged: {detail}. The damaged bytes are not shown; "
             "`holdall verify` lists what is damaged."
