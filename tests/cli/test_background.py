@@ -40,6 +40,7 @@ def test_a_command_in_the_background_outlives_its_shell_and_is_read_while_it_run
     assert f"holdall grep {handle} '(f|$HOME)ir'" in holdall("wait", handle, "--pattern", "(f|$HOME)ir").err
     assert holdall("tail", handle).text == "first\n"
     assert f"{handle}    sh    running" in holdall("ls").text
+    assert f"\nprocess        {holdall('show', handle, '--json').json['process']}\n" in holdall("show", handle).text
     waiting = subprocess.Popen(started_as("wait", handle), env=holdall.environment(), stdout=subprocess.PIPE)
     following = subprocess.Popen(started_as("tail", "-f", handle), env=holdall.environment(), stdout=subprocess.PIPE)
     gate.write_text("from the gate\n")

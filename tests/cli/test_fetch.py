@@ -350,6 +350,12 @@ def test_ls_and_show(holdall: Program) -> None:
     shown = holdall("show", handle)
     assert f"sha256         {hashlib.sha256(LOG).hexdigest()}\n" in shown.text
     assert holdall("show", handle, "--json").json["lines"] == 5000
+    for data, sign in ((LOG, ""), (LOG * 10, "~")):
+        handle = holdall.put(data, "--tool", "fetch")
+        told = holdall("show", handle, "--json").json
+        assert (f"\ntokens         {sign}{told['tokens']:,}\n" in holdall("show", handle).text, told["tokens_exact"]) == (
+            True, not sign
+        )  # fmt: skip
     assert [one["name"] for one in holdall("ls", "--sessions", "--json").json["sessions"]] == ["cli"]
 
 

@@ -275,6 +275,8 @@ async def show(
     if running:  # its facts are made at its end
         del shown["so_far"]
         shown |= {"bytes": f"{grouped(total.bytes)} so far", "lines": f"{grouped(total.lines)} so far"}
+    if not shown.get("tokens_exact", True):
+        shown["tokens"] = f"~{grouped(shown['tokens'])}"
     for name, value in shown.items():
         if value not in ("", None, [], False) or name in ("bytes", "lines"):
             print(f"{screen.paint(f'{name:<14}', 'dim')} {one_line(_fact(name, value), 2000)}")
@@ -296,7 +298,7 @@ def _fact(name: str, value: Any) -> str:
     if name in ("created", "ended"):
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
     if isinstance(value, int) and not isinstance(value, bool):
-        return grouped(value)
+        return str(value) if name == "process" else grouped(value)  # it goes into `kill`
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
