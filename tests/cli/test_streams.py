@@ -50,6 +50,8 @@ def test_a_put_that_is_ended_by_a_signal_ends_at_once_and_keeps_what_came_as_not
     )
     assert putting.stdout.read() == b""
     assert facts["state"] == "cancelled"
+    counted = holdall("stats", "--json").json["counters"]
+    assert (counted["kept"], counted["kept_for_people"], counted["kept_bytes"]) == (1, 1, len(LINES))
     assert holdall("cat", facts["handle"]).out == LINES
     for stream in (putting.stdin, putting.stdout, putting.stderr):
         stream.close()

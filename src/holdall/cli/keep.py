@@ -181,6 +181,9 @@ async def _keep_stdin(
 async def _reported(options: Options, bag: Holdall, facts: Facts, ended_by: int, name: str = "") -> int:
     """For a person, what a model would see; the exit code."""
     if not options.as_json and ended_by and not facts.is_whole:
+        sizes: dict[str, Any] = {"bytes": facts.measure.bytes, "tokens": facts.measure.tokens}
+        about = {"handle": facts.handle, "tool": facts.origin.tool, "call_id": facts.origin.call_id}
+        bag.journal.record("kept", **about, reason="interrupted", content_tokens=0, replaced=False, **sizes)
         show.about(f"interrupted · what had come is kept as {facts.handle} ({facts.state}) · {size_of(facts)}")
     elif not options.as_json:
         await _print_kept(options, bag, facts, name)
