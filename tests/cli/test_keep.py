@@ -421,6 +421,18 @@ def test_what_exec_cannot_keep_of_a_tool_with_redact_is_not_shown(holdall: Progr
     assert "could not be kept, and are not shown: secrets of this tool are masked" in ran.err
 
 
+@requirement("store:tool-redacts", "way:nothing-lost-silently")
+@pytest.mark.parametrize("words", [("put", "sec.txt"), ("exec", "--tool", "sec.txt", "--", "cat", "sec.txt")])
+def test_what_is_masked_in_a_small_output_is_said_beside_it(
+    holdall: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sec.txt").write_text("GITHUB_TOKEN=ghp_Ab3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5\n")
+    ran = holdall("--set", "tools.sec.txt.redact=true", *words)
+    assert ran.text == f"GITHUB_TOKEN={'*' * 40}\n"
+    assert ran.err.rstrip().endswith(" · 1 secret is masked with * by the policy of its tool")
+
+
 @requirement("cli:exec-streams", "way:nothing-lost-silently")
 def test_what_exec_cannot_keep_is_on_standard_output_and_it_says_from_where(holdall: Program) -> None:
     whole = b"a" * 1000 + b"b" * 3_000_000

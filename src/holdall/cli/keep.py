@@ -402,12 +402,17 @@ async def _told(bag: Holdall, facts: Facts) -> dict[str, Any]:
 
 async def _show(options: Options, bag: Holdall, facts: Facts, name: str) -> None:
     """`name` is that of the file, where it is one of several things that are kept."""
+    from holdall.wire.notes import says_masked
+
     if options.as_json:
         show.as_json(await _told(bag, facts))
         return
     fits = await bag.preview.fits(facts.handle)
     content = str((await bag.fetch.shown(facts.handle)).content)
     kept = _kept(bag, facts) + (f" · {one_line(name, 200)}" if name else "")
+    kept += "".join(
+        f" · {note}" for note in facts.measure.notes if says_masked(note)
+    )  # nobody takes a mask for what came
     kept += f" · {facts.error}" if facts.error else ""
     if not fits and not content.endswith("\n"):
         content += "\n"
