@@ -36,6 +36,13 @@ def test_a_command_imports_no_other_command() -> None:
     assert own == {f"holdall.cli.{name}" for name in ("app", "fetch", "options", "progress", "show", "streams")}
 
 
+def test_an_option_that_goes_before_the_command_is_said_to(holdall: Program) -> None:
+    for name, value in (("--set", "retention=keep"), ("--objects", "/o")):
+        said = f"No such option: {name}. It goes before the command: holdall {name} … put"
+        assert said in holdall("put", name, value).err
+        assert json.loads(holdall("put", name, value, "--json").err)["message"] == said
+
+
 def test_help_explains_topics_and_commands(holdall: Program) -> None:
     listed = holdall("help")
     assert re.findall(r"^  (\S+) +\S", listed.text, re.MULTILINE) == list(TOPICS)

@@ -78,6 +78,8 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except _Misuse as problem:
+            if (name := getattr(problem, "option_name", "")) in ("--set", "--objects"):
+                problem.message += f". It goes before the command: holdall {name} … {ctx.invoked_subcommand}"
             if not as_json:
                 raise
             print_error(UsageError(problem.format_message()), as_json=True)
