@@ -114,6 +114,12 @@ def test_a_hook_goes_into_the_settings_of_its_agent_and_out_again(holdall: Progr
     assert holdall("install", "claude-code", "--hook").code == 1
     assert holdall("uninstall", "claude-code").text == f"{settings}: hook taken out\n"
     assert not settings.exists()
+    for words, left in ((("--hook", "--dry-run"), True), (("--hook",), False)):
+        holdall("install", "claude-code", "--hook")
+        assert holdall("uninstall", "claude-code", *words).code == 0
+        assert settings.exists() == left
+    assert holdall("uninstall", "claude-code", "--hook").code == 1
+    assert holdall("uninstall", "--hook").code == 2
     assert holdall("install", "cursor", "--hook").err == (
         "holdall: cursor has no hook that Holdall can use; --hook is for claude-code, gemini, opencode.\n"
     )

@@ -120,7 +120,13 @@ async def install(
 
 
 @command(app, session=None)
-async def uninstall(options: Options, client: Client = None, file: File = None, dry_run: DryRun = False) -> int:
+async def uninstall(
+    options: Options,
+    client: Client = None,
+    file: File = None,
+    hook: Annotated[bool, typer.Option("--hook", help="Take out the hook alone; the gateway stays.")] = False,
+    dry_run: DryRun = False,
+) -> int:
     """Take the gateway out of a client's configuration again.
 
     The file is restored byte for byte; where the client or you have changed it since, only our part is taken back. A
@@ -134,6 +140,12 @@ async def uninstall(options: Options, client: Client = None, file: File = None, 
     def work(one: str, folder: str) -> Done:
         return uninstall(one, config_folder=folder, tools=_tools(options), dry_run=dry_run)
 
+    if hook:
+        client = _with_hook(client, file)
+        if _uninstall_hook(options, client, dry_run=dry_run):
+            return 0
+        screen.about(f"{client} has no hook of ours")
+        return FOUND_NOTHING
     if client in HOOKS and file is None and _uninstall_hook(options, client or "", dry_run=dry_run):
         with contextlib.suppress(UsageError):  # there may be a hook and no server
             _edit(options, client, file, work, dry_run=dry_run, back=True)
@@ -141,12 +153,20 @@ async def uninstall(options: Options, client: Client = None, file: File = None, 
     return _edit(options, client, file, work, dry_run=dry_run, back=True)
 
 
-def _install_hook(options: Options, client: str | None, file: str | None, *, dry_run: bool) -> int:
-    from holdall.mcp.install.hooks import HOOKS, hook_of, install_hook
+def _with_hook(client: str | None, file: str | None) -> str:
+    """The client, which has to be one with hooks."""
+    from holdall.mcp.install.hooks import HOOKS, hook_of
 
     if client is None or file is not None:
         raise UsageError(f"--hook is for a client, by its name: {', '.join(HOOKS)}.")
     hook_of(client)  # or it says that there is none, and nothing else
+    return client
+
+
+def _install_hook(options: Options, client: str | None, file: str | None, *, dry_run: bool) -> int:
+    from holdall.mcp.install.hooks import install_hook
+
+    client = _with_hook(client, file)
     command = f"{shlex.join(_program())} hook {client}"
     if options.home or os.environ.get("HOLDALL_HOME"):
         screen.about(f"Start {client} with the same HOLDALL_HOME: its hook and the commands in notices look there.")
