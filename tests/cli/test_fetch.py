@@ -342,6 +342,17 @@ def test_query_by_sql_by_path_and_at_an_array(holdall: Program) -> None:
     assert holdall("query", handle, "select 1", "--at", "$.no").err.startswith("holdall: --at names nothing. ")
 
 
+@requirement("cli:query-also")
+def test_a_table_that_is_another_output_is_answered_with_also(holdall: Program) -> None:
+    one, other = holdall.put(b"a,b\n1,2\n"), holdall.put(b"a,b\n3,4\n", "--call-id", "call-7")
+    for name, told in ((other, other), ('"call-7"', "call-7")):
+        ran = holdall("query", one, f"select a from {name}")
+        assert ran.code == 2
+        assert ran.err.endswith(f" What --also names is a table, too: {told} is an output.\n")
+        assert holdall("query", one, f"select a from {name}", "--also", told).text == "a\n3\n"
+    assert "--also" not in holdall("query", one, "select a from nowhere").err
+
+
 @requirement("cli:ls", "cli:show", "session:listed")
 def test_ls_and_show(holdall: Program) -> None:
     assert holdall("ls").code == 1

@@ -27,7 +27,8 @@ from holdall.text.numbers import plural, size
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode
 from holdall.values.answers import Node, Nodes, Table
-from holdall.values.errors import BadQuery, MissingExtra, OutOfTime, WorkerFault
+from holdall.values.errors import BadQuery, HoldallError, MissingExtra, OutOfTime, WorkerFault
+from holdall.values.patterns import lazy_pattern
 from holdall.values.settings import Settings
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds
@@ -39,6 +40,7 @@ _LONGEST_NAME = 200  # of a table
 _NODE_COST = 48  # bytes that a value costs besides its path and its text
 _LATE = "As lines all of it can be read (kind: lines)."
 _OTHER = " What also names is reached into with unnest, or is t itself where the two change places."
+_NO_TABLE = lazy_pattern(r"there is no table ([\w.-]+) here;")
 _AT_ONCE = 256  # values that are passed on together
 _WINDOW = 1 << 20  # bytes that are read at once for values near each other
 _MIN_TEXT = 200  # bytes of a value that are worth showing; where they do not fit, the value is left for the next page
@@ -74,12 +76,28 @@ def query(  # noqa: PLR0913 - what the declaration has
         raise BadQuery(f"skip leaves out values of a path; in SQL write OFFSET {skip}.")
     with contextlib.ExitStack() as opened:
         others = [opened.enter_context(one) for one in _opened(also or (), bounds)]
-        return query_sql(
-            reader, sql or "", at=at, also=others, kind=kind,
-            worker=bounds.worker() if bounds.worker is not None else None,
-            max_rows=rows if bounds.each is None else None, max_bytes=most, seconds=settings.query_seconds,
-            memory_bytes=settings.query_memory_bytes, each=bounds.each,
-        )  # fmt: skip
+        try:
+            return query_sql(
+                reader, sql or "", at=at, also=others, kind=kind,
+                worker=bounds.worker() if bounds.worker is not None else None,
+                max_rows=rows if bounds.each is None else None, max_bytes=most, seconds=settings.query_seconds,
+                memory_bytes=settings.query_memory_bytes, each=bounds.each,
+            )  # fmt: skip
+        except BadQuery as fault:
+            missing = _NO_TABLE.match(str(fault))
+            if missing is None or not _is_output(missing[1], bounds):
+                raise
+            raise BadQuery(f"{fault} What also names is a table, too: {missing[1]} is an output.") from None
+
+
+def _is_output(name: str, bounds: Bounds) -> bool:
+    if bounds.open is None:
+        return False
+    try:
+        with bounds.open(name):
+            return True
+    except HoldallError:
+        return False
 
 
 def _opened(also: Sequence[str], bounds: Bounds) -> Iterator[AbstractContextManager[OutputReader]]:
