@@ -15,6 +15,7 @@ from holdall import Holdall, Kept, Settings, ToolPolicy
 from holdall.store.opening import open_store
 from holdall.values.outputs import Origin
 from tests.cli.program import PROGRAM, Program
+from tests.packed import zipped
 from tests.requirements import requirement
 
 COMMANDS = [
@@ -244,6 +245,17 @@ def test_an_empty_name_of_a_session_is_neither_all_of_them_nor_the_default_one(h
     assert holdall("--session", "", "gc").code == 2
     assert holdall("cat", handle, "-s", "short").out == b"old"
     assert holdall("ls", env={"HOLDALL_SESSION": ""}).err.startswith('nothing is kept in session "cli" yet')
+
+
+@requirement("cli:rm", "store:removal-refused")
+def test_rm_of_a_member_says_that_only_the_whole_can_go(holdall: Program) -> None:
+    handle = holdall.put(zipped({"a.txt": b"one"}))
+    ran = holdall("rm", f"{handle}!a.txt")
+    assert (ran.code, ran.text) == (2, "")
+    told = f"what is packed in {handle} cannot be removed alone: remove {handle} itself. Nothing was removed."
+    assert ran.err == f"holdall: {told}\n"
+    assert holdall("cat", f"{handle}!a.txt").out == b"one"
+    assert "no output is kept under" in holdall("rm", "nope!a.txt").err
 
 
 @requirement("cli:rm", "cli:exit-2", "store:removal-refused")

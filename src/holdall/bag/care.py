@@ -13,7 +13,8 @@ from holdall.store.opening import empty_store
 from holdall.store.protocol import OutputStore, Progress, Removal, SessionInfo, Stats, Sweep, Verdict
 from holdall.store.totals import bad_lines_of, is_over, would_free
 from holdall.text.numbers import exact_age
-from holdall.values.errors import NothingFound, OutputInUse, StoreFault, UnknownHandle
+from holdall.values.errors import NothingFound, OutputInUse, StoreFault, UnknownHandle, UsageError
+from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
 from holdall.values.settings import Settings
 
@@ -21,7 +22,7 @@ from holdall.values.settings import Settings
 def remove_outputs(
     store: OutputStore, session: SessionInfo, references: Sequence[str], journal: Journal | None = None
 ) -> Removal:
-    found = {facts.handle: facts for facts in [store.resolve(session, one) for one in references]}
+    found = {facts.handle: facts for facts in [_resolved(store, session, one) for one in references]}
     removed = store.remove(session, list(found.values()))
     journal = journal or Journal(store, session, clock=time.time)
     for facts in removed.removed:
@@ -29,6 +30,19 @@ def remove_outputs(
             journal.record("removed", handle=facts.handle, tool=facts.origin.tool, bytes=facts.measure.bytes)
     journal.flush()
     return removed
+
+
+def _resolved(store: OutputStore, session: SessionInfo, reference: str) -> Facts:
+    try:
+        return store.resolve(session, reference)
+    except UnknownHandle:
+        packed = reference.partition(MEMBER)
+        if not packed[1]:
+            raise
+        handle = store.resolve(session, packed[0]).handle
+        raise UsageError(
+            f"what is packed in {handle} cannot be removed alone: remove {handle} itself. Nothing was removed."
+        ) from None
 
 
 class Care:
