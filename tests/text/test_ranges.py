@@ -55,6 +55,17 @@ def test_a_single_number_is_one_line_byte_or_char() -> None:
     assert parse("-1", unit="chars") == Ask(-1, None)
 
 
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("85,311–85,313", 85_311, 85_313), ("lines 999–1,001", 999, 1001), ("1,000:2,000", 1000, 2000),
+        ("1,234,567:", 1_234_567, None), (":1,000", None, 1000), ("-1,000:", -1000, None), ("5–7", 5, 7),
+    ],
+)  # fmt: skip
+def test_a_range_is_taken_as_it_is_told_to_people(text: str, start: int | None, end: int | None) -> None:
+    assert parse(text, unit="lines") == Ask(start, end)
+
+
 def test_the_range_that_a_passage_names_is_taken_as_it_is() -> None:
     assert parse("lines=185:", unit="lines") == Ask(185, None)
     assert parse("bytes=5:9", unit="bytes") == Ask(5, 9)
@@ -64,7 +75,7 @@ def test_the_range_that_a_passage_names_is_taken_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "a", "1:b", "1:2:3", "1..2", "10-20", "1 2", "12 -5", "1,2", "1.5", "1e3", "+5:", "--5:", "0x10", "½", "१:२",
+    ["", " ", "a", "1:b", "1:2:3", "1..2", "10-20", "1 2", "12 -5", "1,2", "1,200", "1,20:1,300", "1,2000:", "1000,000:", "1,,000:", "–5", "5–", "1,000-2,000", "1.5", "1e3", "+5:", "--5:", "0x10", "½", "१:२",
      "１:２", "1:\x00", "1" * 41, "1" * 60, "L10-L20", "None", "inf", "nan", "$(id)"],
 )  # fmt: skip
 def test_what_is_not_a_range_is_refused_and_never_read_as_another(text: str) -> None:

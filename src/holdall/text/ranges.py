@@ -14,15 +14,20 @@ from holdall.values.spans import Ask, Span
 _NUMBER = r"-?[0-9]{1,40}+"
 # Every part takes all that it can: blanks that may belong to any of four parts would be tried in all ways.
 _RANGE = lazy_pattern(rf"\s*+(?P<start>{_NUMBER})?+\s*+(?P<colon>:)?+\s*+(?P<end>{_NUMBER})?+\s*+", re.ASCII)
+# As our own lines about an answer have it: `lines 85,311–85,313`. A single `1,200` may be meant as two numbers.
+_GROUPED = r"-?(?:[0-9]{1,3}(?:,[0-9]{3}){1,12}+|[0-9]{1,40}+)"
+_TOLD = lazy_pattern(rf"{_GROUPED}(?:–|:){_GROUPED}|{_GROUPED}:|:{_GROUPED}", re.ASCII)
 _HOW = "write A:B, A:, :B or -N: (the last N)"
 
 
 def parse(text: str, *, unit: str) -> Ask:
     """Read `10:20`, `10:`, `:20`, `-5:` or a single number. A single number means that one line, byte or char.
 
-    `lines=10:20` is the same for lines: so a passage names the range that follows it.
+    `lines=10:20` is the same for lines: so a passage names the range that follows it. So is `lines 1,310–1,320`, as
+    it is told to people.
     """
-    match = _RANGE.fullmatch(text.removeprefix(f"{unit}="))
+    plain = text.removeprefix(f"{unit}=").removeprefix(f"{unit} ")
+    match = _RANGE.fullmatch(plain.replace(",", "").replace("–", ":") if _TOLD.fullmatch(plain) else plain)
     if match is None or (match["colon"] is None and (match["start"] is None or match["end"] is not None)):
         raise BadRange(f"{text[:60]!r} is not a range of {unit}; {_HOW}.")
     start = None if match["start"] is None else int(match["start"])
