@@ -311,8 +311,8 @@ async def test_a_greeting_that_comes_to_nothing_says_why(tmp_path: Path) -> None
     python = re.compile(r"\bpython[0-9.]*\b")
     assert [python.sub("python", fault) for fault in faults] == snapshot(
         [
-            'MCP server "bad" ended with exit code 2 before it was ready. It last wrote: "no such option: --frobnicate". Run python in a terminal to see what it needs.',
-            'MCP server "bad" ended with exit code 2 before it was ready. It last wrote: "no such option: --frobnicate". Run python in a terminal to see what it needs.',
+            'MCP server "bad" ended with exit code 2 before it was ready. It last wrote: "no such option: --frobnicate". Run python with its arguments in a terminal to see what it needs.',
+            'MCP server "bad" ended with exit code 2 before it was ready. It last wrote: "no such option: --frobnicate". Run python with its arguments in a terminal to see what it needs.',
             'MCP server "bad" refused "initialize": not today (code -32603).',
             "MCP server \"bad\" speaks '1999-01-01' of MCP, which is not known here.",
             'MCP server "bad" does not speak MCP 2026-07-28.',

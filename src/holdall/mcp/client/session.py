@@ -135,7 +135,10 @@ async def _ending(session: EndedSession) -> tuple[str, str]:
 
 
 def _start_hint(spec: ServerSpec) -> str:
-    return f"Run {spec.shown} in a terminal to see what it needs." if isinstance(spec, StdioServer) else ""
+    if not isinstance(spec, StdioServer):
+        return ""
+    its = " with its arguments" if spec.arguments else ""  # which may hold passwords
+    return f"Run {spec.shown}{its} in a terminal to see what it needs."
 
 
 def _http_hint(trouble: HttpFailure, spec: ServerSpec) -> str:
