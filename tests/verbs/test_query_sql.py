@@ -1064,7 +1064,7 @@ def test_a_late_member_is_found_however_its_name_is_written(ask: Ask, written: s
     ],
 )
 def test_a_late_member_is_found_however_it_is_named(ask: Ask, sql: str) -> None:
-    lines = [{"id": at, "pad": "p" * 400} for at in range(22_000)]
+    lines: list[dict[str, Any]] = [{"id": at, "pad": "p" * 400} for at in range(22_000)]
     lines[21_500] |= {"late": 7, 'o"': {"code": {"late": 7}}}
     assert rows(ask(b"\n".join(json.dumps(one).encode() for one in lines), sql)) == [[7]]
 
