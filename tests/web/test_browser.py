@@ -368,14 +368,19 @@ def test_the_list_of_calls_follows_what_a_gateway_does(home: Path, watched: Watc
     done(bag.close)
 
 
-def test_the_list_of_sessions_follows_what_runs_until_nothing_does(home: Path, watched: Watched) -> None:
+def test_the_list_of_sessions_follows_what_begins_runs_and_ends(home: Path, watched: Watched) -> None:
     bag, page = Holdall.open(home=str(home), session="live"), watched.page
     with viewer(home) as at:
+        page.goto(at.address)
+        page.evaluate("window.sameDocument = true")
+        age = page.locator(".card time")
+        page.wait_for_function(
+            "before => document.querySelector('.card time').innerText !== before", arg=age.inner_text()
+        )
+        assert re.fullmatch(r"\d+s ago", age.inner_text())
         with bag.lease("a test"):
             bag.journal.record("turn", number=1, final=False, tokens=10, why="")
-            watched.page.goto(at.address)
-            page.evaluate("window.sameDocument = true")
-            page.locator("#list[hx-trigger^=every] .is-running").wait_for()
+            page.locator(".card .is-running").wait_for()
             link = page.get_by_role("link", name="live")
             link.focus()
             done(lambda: bag.keep("x\n", tool="fetch"))
@@ -391,7 +396,7 @@ def test_the_list_of_sessions_follows_what_runs_until_nothing_does(home: Path, w
             bag.journal.record("reported", status="success", synthetic=False, why="", chars=0, turns=1, seen={})
         page.locator(".card .is-good", has_text="success").wait_for()
         page.locator(".figures > div", has_text=re.compile(r"sessions running\s*0")).wait_for()
-        assert page.locator("[hx-trigger^=every], [data-since]").count() == 0
+        assert page.locator("[data-since]").count() == 0
         assert page.evaluate("window.sameDocument") is True
         watched.is_calm()
     done(bag.close)

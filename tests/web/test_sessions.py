@@ -214,17 +214,18 @@ async def test_what_runs_is_seen_to_run_and_to_end(home: Path) -> None:
     overview.close()
 
 
-async def test_the_list_asks_for_what_is_new_while_a_session_runs_and_no_longer(
+async def test_the_list_asks_for_what_is_new_and_gets_nothing_where_nothing_is(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdall.web.pages._AGAIN", 1e12)
     async with Holdall.open(home=str(home), session="runs") as bag:
         with client(home) as browser:
-            assert "every 2s" not in browser.get("/sessions/rows").text
+            asked = _asks_again(browser.get("/sessions/rows?q=run").text)
+            assert browser.get(asked).status_code == 204, "nothing runs, and nothing has changed"
             with bag.lease("a test"):
                 bag.journal.record("turn", number=1, final=False, tokens=10, why="")
                 bag.journal.flush()
-                asked = _asks_again(browser.get("/sessions/rows?q=run").text)  # it may not have been known to run
+                asked = _asks_again(browser.get(asked).text)  # it was not known to run
                 asked = _asks_again(browser.get(asked).text)
                 assert browser.get(asked).status_code == 204, "nothing has changed"
                 await bag.keep("x\n", tool="fetch")
@@ -233,8 +234,50 @@ async def test_the_list_asks_for_what_is_new_while_a_session_runs_and_no_longer(
                 asked = _asks_again(changed.text)
                 assert asked.startswith("/sessions/rows?q=run&v=")
             ended = browser.get(asked)
-            assert ended.status_code == 200
-            assert "every 2s" not in ended.text
+            assert (ended.status_code, "is-running" in ended.text) == (200, False)
+
+
+async def test_a_list_on_which_nothing_runs_notices_what_an_old_session_begins(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command in the background, an agent that is resumed, a call through a gateway."""
+    monkeypatch.setattr("holdall.web.pages._AGAIN", 1e12)
+    await _kept(home, "older")
+    async with Holdall.open(home=str(home), session="idle") as bag:
+        await bag.keep("x\n", tool="fetch")
+        _aged(home)
+        with client(home) as browser:
+            asked = _asks_again(browser.get("/sessions/rows").text)
+            writer = await bag.begin(tool="crawl")
+            begun = browser.get(asked)
+            assert (begun.text.count("is-running"), "2 outputs" in begun.text) == (1, True)
+            writer.finish()
+            _aged(home)
+            bag.journal.record("turn", number=1, final=False, tokens=10, why="")
+            bag.journal.flush()
+            asked = _asks_again(browser.get(_asks_again(begun.text)).text)
+            assert browser.get(asked).status_code == 204
+            with bag.lease("a test"):
+                resumed = browser.get(asked)
+            assert "is-running" in resumed.text
+            asked = _asks_again(browser.get(_asks_again(resumed.text)).text)
+            assert browser.get(asked).status_code == 204
+            bag.journal.record("inline", tool="lookup", chars=5)
+            bag.journal.flush()
+            assert browser.get(asked).status_code == 200
+
+
+async def test_the_list_notices_what_expires(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await _kept(home, "old")
+    _aged(home)
+    now = [time.time()]
+    monkeypatch.setattr("holdall.bag.overview.open_store", partial(open_store, clock=lambda: now[0]))
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    with client(home) as browser:
+        asked = _asks_again(browser.get("/sessions/rows").text)
+        assert browser.get(asked).status_code == 204
+        now[0] += 40 * 86_400
+        assert "1 output removed or expired" in browser.get(asked).text
 
 
 def _asks_again(page: str) -> str:

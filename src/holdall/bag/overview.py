@@ -5,6 +5,7 @@ that has not changed since, so a page of a list costs the same whatever the sess
 """
 
 import contextlib
+import hashlib
 import json
 import math
 import threading
@@ -140,6 +141,17 @@ class Overview:
             found = self._store.session_stamps([session, *agents])
             told = [f"{found[id].text}:{self._store.is_leased(id):d}" for id in (session, *agents) if id in found]
             return " ".join(told) if session in found else ""
+
+    def stamp_of(self, sessions: Sequence[Summary]) -> str:
+        """Changes whenever one of these does, or another one is in its place; short, however many there are."""
+        with self._lock:
+            found = self._store.session_stamps(one.id for one in sessions)
+            told = [
+                f"{one.id}:{found[one.id].text}:{(one.is_open or one.is_running) and self._store.is_leased(one.id):d}"
+                for one in sessions
+                if one.id in found
+            ]
+        return hashlib.sha256(" ".join(told).encode()).hexdigest()[:16]
 
     def agents(self, session: str) -> list[Summary]:
         """The sessions that agents of this one started, and those that they started, oldest first."""

@@ -44,8 +44,7 @@ from holdall.web.timeline import (
 
 # The first page: every session, newest first, a page at a time, with what it kept and what it took.
 #
-# While one of them runs, the page asks every two seconds for what has changed; an unchanged list costs a look at those
-# that run.
+# The page asks every two seconds for what has changed; an unchanged list costs a look at the stamps of those shown.
 
 
 SESSIONS_PAGE = 50
@@ -55,8 +54,9 @@ _LONGEST_SEARCH = 200
 
 async def sessions(request: Request) -> Response:
     """What is not known yet of a session is fetched by the page itself, once it is shown."""
+    stamp = await _stamp(request)
     listed, search = await _listed(request, seconds=0.02)
-    is_inside, stamp = bool(request.query_params.get("inside")), await _stamp(request, listed)
+    is_inside = bool(request.query_params.get("inside"))
     return render(request, "sessions.html", **_session_values(listed, search, stamp), inside=is_inside)
 
 
@@ -65,7 +65,7 @@ async def rows(request: Request) -> Response:
     changes the totals too.
     """
     known = request.query_params.get("v")
-    stamp = await _stamp(request, (await _listed(request, seconds=-1.0))[0])
+    stamp = await _stamp(request)
     if known == stamp:
         return Response(status_code=204)
     listed, search = await _listed(request, seconds=math.inf)
@@ -88,12 +88,13 @@ async def _listed(request: Request, *, seconds: float) -> tuple[Listed, str]:
     return listed, search
 
 
-async def _stamp(request: Request, listed: Listed) -> str:
-    """Of the list as far as it is known: which sessions there are, and those that run."""
-    running = [one.id for one in listed.sessions if one.is_running]
-    stamp = await asyncio.to_thread(state_of(request).overview.stamp, *running) if running else ""
-    newest = listed.sessions[0].id if listed.sessions else ""
-    return f"{listed.total} {newest} {time.time() // _AGAIN:.0f} {stamp}"
+async def _stamp(request: Request) -> str:
+    """Of the list before it is looked at: which sessions there are, and what would change what is said of them."""
+    listed, now = (await _listed(request, seconds=-1.0))[0], time.time()
+    stamp = await asyncio.to_thread(state_of(request).overview.stamp_of, listed.sessions)
+    over = sum(0.0 < one.expires <= now for one in listed.sessions)
+    again = now // _AGAIN if any(one.is_running for one in listed.sessions) else 0.0
+    return f"{listed.total} {over} {again:.0f} {stamp}"
 
 
 def _session_values(listed: Listed, search: str, stamp: str) -> dict[str, Any]:
@@ -103,7 +104,6 @@ def _session_values(listed: Listed, search: str, stamp: str) -> dict[str, Any]:
         "listed": listed, "search": search, "page": page, "last": last, "now": time.time(),
         "here": _address(search, page), "before": _address(search, page - 1) if page > 1 else "",
         "after": _address(search, page + 1) if page < last else "", "stamp": stamp,
-        "runs": any(one.is_running for one in listed.sessions),
     }  # fmt: skip
 
 

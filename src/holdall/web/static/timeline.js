@@ -1,5 +1,5 @@
 // A session that runs: what was opened stays open when the page gets what is new, and what is said of it is the newest; what
-// takes time is counted on, in the list of sessions too.
+// takes time is counted on, in the list of sessions too, where ages are.
 "use strict";
 (() => {
   const duration = (seconds) => {
@@ -8,8 +8,16 @@
     if (minutes < 60) return `${minutes} min ${String(Math.round(seconds) % 60).padStart(2, "0")} s`;
     return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
   };
+  const AGES = [[60, 1, "s"], [3600, 60, "m"], [86400, 3600, "h"], [Infinity, 86400, "d"]];
+  const age = (seconds) => {
+    const [, divisor, unit] = AGES.find(([limit]) => seconds < limit);
+    return `${Math.floor(seconds / divisor)}${unit} ago`;
+  };
+  const since = (at) => Math.max(0, Date.now() / 1000 - Number(at));
   setInterval(() => {
-    for (const one of document.querySelectorAll("body:not(:has(.viewer-ended)) [data-since]")) one.textContent = duration(Math.max(0, Date.now() / 1000 - Number(one.dataset.since)));
+    if (document.querySelector(".viewer-ended")) return;
+    for (const one of document.querySelectorAll("[data-since]")) one.textContent = duration(since(one.dataset.since));
+    for (const one of document.querySelectorAll("[data-age]")) one.textContent = age(since(one.dataset.age));
   }, 1000);
 
   const runs = (head) => head.querySelector(".is-running") !== null;
