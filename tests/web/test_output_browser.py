@@ -603,6 +603,20 @@ def test_columns_are_beside_the_sql_and_the_table_is_filled_in(site: Site, watch
     watched.is_calm()
 
 
+def test_a_column_is_put_where_it_means_something_before_the_sql_had_the_focus(site: Site, watched: Watched) -> None:
+    page, sql = watched.page, watched.page.locator("[name=sql]")
+    columns = page.locator(".sql-columns li button")
+    watched.visit(site.address("csv", "?view=sql"))
+    for at in (0, 1):
+        columns.nth(at).click()
+    assert sql.input_value() == "select id, name from t", "the second one stands where the cursor is since"
+    watched.visit(site.address("csv", f"?{urlencode({'view': 'sql', 'sql': 'select id from t'})}"))
+    columns.nth(1).click()
+    assert sql.input_value() == "select id from t name"
+    assert not page.get_by_role("link", name="All rows as CSV").is_visible(), "it is of other SQL"
+    watched.is_calm()
+
+
 def test_json_is_a_tree_that_opens_by_clicks_and_keys(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("json"))

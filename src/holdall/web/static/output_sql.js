@@ -18,6 +18,7 @@ const RESERVED = new Set(
   ).split(" "),
 );
 
+const ALL = "select * from t";
 const STOPPED = "stopped"; // by who asked, and not because something else is asked
 
 const lasted = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
@@ -37,6 +38,7 @@ export class Sql {
         this.run();
       }
     });
+    this.form.elements.sql.addEventListener("focus", () => (this.hadCursor = true));
     this.form.addEventListener("input", () => this.offerCsv());
     this.form.elements.at.addEventListener("change", () => this.describe(this.form.elements.at.value));
     this.columns.addEventListener("click", (event) => {
@@ -48,7 +50,8 @@ export class Sql {
   // The tables and columns that there are, then the first rows, or what is asked for: all by a column, or a query.
   open(asked = null) {
     const { sql, at } = this.form.elements;
-    if (asked) sql.value = asked.sql ?? "select * from t";
+    if (asked) sql.value = asked.sql ?? ALL;
+    if (asked) this.hadCursor = false;
     if (asked?.at) at.value = asked.at;
     if (asked) [this.last, this.hasCsv] = [null, false];
     this.opening ??= this.describe(asked?.at || undefined);
@@ -91,11 +94,20 @@ export class Sql {
     return item;
   }
 
+  // Where the cursor is; after the name that was put there before, as the next of a list. A field that never had the cursor
+  // says 0: then in place of the star of what nobody changed, or at the end.
   insert(name) {
     const field = this.form.elements.sql;
     const written = PLAIN.test(name) && !RESERVED.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
-    field.setRangeText(written, field.selectionStart, field.selectionEnd, "end");
+    const [star, end] = [ALL.indexOf("*"), field.value.length];
+    if (this.hadCursor) {
+      const isNext = this.put?.value === field.value && this.put.end === field.selectionStart;
+      field.setRangeText(isNext ? `, ${written}` : written, field.selectionStart, field.selectionEnd, "end");
+    } else if (field.value === ALL) field.setRangeText(written, star, star + 1, "end");
+    else field.setRangeText(/(^|[\s(])$/.test(field.value) ? written : ` ${written}`, end, end, "end");
+    this.put = { value: field.value, end: field.selectionStart };
     field.focus();
+    this.offerCsv();
   }
 
   run() {
