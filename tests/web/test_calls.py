@@ -17,9 +17,9 @@ from holdall.bag.overview import Overview
 from holdall.bag.run import Writer
 from holdall.cli.agents import drawn_tree
 from holdall.values.events import Event
-from holdall.values.outputs import Running
+from holdall.values.outputs import FAILED, Running
 from holdall.values.settings import Settings, ToolPolicy
-from holdall.web.calls import PAGE, rows_of
+from holdall.web.calls import PAGE, VERDICTS, rows_of
 from tests.agent.shapes import acting, agent, report, tool
 from tests.requirements import requirement
 from tests.support import reader_of
@@ -92,10 +92,10 @@ async def test_a_call_that_its_caller_cancelled_before_it_was_slow_is_in_the_lis
         session, tree = bag.session.id, bag.records.tree().to_json(with_outputs=True)
         counters = await bag.records.counters()
     with client(home) as browser:
-        (row,) = _rows(browser.get(f"/s/{session}/calls?q=a.example&verdict=failed", headers=_PART).text)
-        assert _rows(browser.get(f"/s/{session}/calls?verdict=cancelled", headers=_PART).text) == [row]
+        (row,) = _rows(browser.get(f"/s/{session}/calls?q=a.example&verdict=cancelled", headers=_PART).text)
+        assert _rows(browser.get(f"/s/{session}/calls?verdict=failed", headers=_PART).text) == []
         assert _rows(browser.get(f"/s/{session}/calls?verdict=interrupted", headers=_PART).text) == []
-        assert "<option>cancelled</option>" in browser.get(f"/s/{session}/calls").text
+        assert ">cancelled</option>" in browser.get(f"/s/{session}/calls").text
         found = browser.get("/calls?q=a.example").text
     assert f">crawl {facts.handle}</a>" in row
     assert ">kept</span>" in row
@@ -379,6 +379,40 @@ async def test_a_command_that_writes_its_output_itself_is_in_the_list_while_it_r
         (ended,) = _rows(browser.get(f"/s/{session}/calls?verdict=failed").text)
     assert "exit code 2" in ended
     assert ">running<" not in ended
+
+
+async def test_a_call_in_the_background_says_whether_it_has_ended_and_how_it_failed_once(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="slow") as bag:
+        writers = {name: await bag.jobs.begin(tool=name) for name in ("good", "stopped", "going")}
+        writers["good"].finish()
+        writers["stopped"].finish("cancelled", error="cancelled")
+        with client(home) as browser:
+            page = browser.get(f"/s/{bag.session.id}/calls").text
+            filtered = browser.get(f"/s/{bag.session.id}/calls?verdict=in+the+background", headers=_PART).text
+        writers["going"].finish()
+    marks = {
+        name: re.findall(r'class="(pill[^"]*|muted)"[^>]*>([^<]*)<', row)
+        for name in writers
+        for row in _rows(page)
+        if f">{name} " in row
+    }
+    assert marks == {
+        "good": [("pill ", "kept, in the background")],
+        "stopped": [("pill ", "in the background"), ("pill is-bad", "cancelled")],
+        "going": [("pill is-running", "running")],
+    }
+    assert len(_rows(filtered)) == 3
+
+
+async def test_what_became_of_calls_is_explained_where_it_is_chosen_and_where_it_is_told(home: Path) -> None:
+    session = await _some_calls(home)
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}/calls").text
+    assert all(f'<option title="{why}">{name}</option>' in page for name, why in VERDICTS.items())
+    assert all(
+        f'title="{VERDICTS[name]}">{name}</span>' in page for name in ("shown whole", "kept", "answered", "failed")
+    )
+    assert set(FAILED) <= set(VERDICTS), "each has a filter of its own"
 
 
 @requirement("way:nothing-lost-silently")

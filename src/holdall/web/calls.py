@@ -42,9 +42,20 @@ _SHORT = 500  # characters of arguments and of reasons
 _LONGEST_SEARCH = 200
 _MOST_INSIDE = 20  # outputs of one answer
 _SECONDS_INSIDE = 2.0  # of one answer, and what the last output takes
-VERDICTS = (
-    "shown whole", "kept", "in the background", "answered", "refused", "not kept", "no answer", "passed on", *FAILED,
-)  # fmt: skip
+VERDICTS = {
+    "shown whole": "its result went to the model as it is",
+    "kept": "its result is stored, and the model got a notice with a handle",
+    "in the background": "it was slow, or a program wrote it bit by bit: there was a handle while it ran",
+    "answered": "a question about an output that is kept, and its answer",
+    "refused": "a question about an output that was not answered; why, is beside it",
+    "not kept": "its result could not be stored; why, is beside it",
+    "no answer": "its process ended before anything came back, or it is still waited for",
+    "passed on": "an output that is kept went into the arguments of another call",
+    "failed": "its result is an error",
+    "timed out": "it was ended after its time",
+    "cancelled": "its caller, or a person, ended it",
+    "interrupted": "its process was killed",
+}
 _CHARS_OF_TOKEN = 4  # about
 _SPAWN = "spawn_agent"
 _WAIT = "wait_for_tool_output"
@@ -78,6 +89,7 @@ class Row:
     failed: bool = False
     runs: bool = False
     ended: str = "failed"  # how, where it failed
+    is_over: bool = False  # it is known to have ended, which not every event tells
     at_least: bool = False  # it was killed: no more is known of how long it took
     opens: str = ""  # of a call of an agent: what its row in the timeline opens to, as an address
 
@@ -87,16 +99,24 @@ class Row:
         return self.bytes or self.chars or _CHARS_OF_TOKEN * self.tokens
 
     @property
+    def told(self) -> str:
+        """What became of it so far; how it failed stands beside it."""
+        if self.runs:
+            return "running"
+        was_slow = self.verdict == "in the background" and self.is_over and not self.failed
+        return "kept, in the background" if was_slow else self.verdict
+
+    @property
     def is_about_output(self) -> bool:
         """It asked an output that was there; else it is the call that made it."""
         return self.verdict in ("answered", "refused", "passed on")
 
     def has(self, text: str, verdict: str) -> bool:
         """Whether it is among those that are asked for; `text` is in lower case."""
-        if verdict and verdict != self.verdict and not (self.failed and verdict in ("failed", self.ended)):
+        if verdict and verdict != self.verdict and not (self.failed and verdict == self.ended):
             return False
         ended = self.ended if self.failed else ""
-        said = (self.tool, self.server, self.arguments, self.why, self.handle, self.verdict, ended)
+        said = (self.tool, self.server, self.arguments, self.why, self.handle, self.told, ended)
         # A client may number its calls, and the list does not show that: a part of it would be found everywhere.
         return text in ("", self.call_id.lower()) or any(
             form in one.lower() for form in as_written(text) for one in said
@@ -256,8 +276,9 @@ def _completed(row: Row, event: Event) -> Row:
         at, seconds = min(row.at, event.at - event.seconds), number(event.seconds)
         at_least = data.get("at_least") is True
         return replace(
-            row, at=at, seconds=seconds, failed=failed, ended=ended, why=why or row.why, at_least=at_least, **sizes
-        )
+            row, at=at, seconds=seconds, failed=failed, ended=ended, why=why or row.why, at_least=at_least,
+            is_over=True, **sizes,
+        )  # fmt: skip
     seconds = row.seconds if row.verdict == "in the background" and row.bytes else number(event.seconds)
     at = min(row.at, event.at - event.seconds)
     return replace(
@@ -338,7 +359,7 @@ def _with_facts(row: Row, facts: Facts | None, now: float) -> Row:
         row, at=min(row.at, facts.created), arguments=given, server=row.server or facts.origin.server[:200],
         bytes=row.bytes or facts.measure.bytes, seconds=max(row.seconds, seconds), runs=runs,
         failed=row.failed or facts.state in FAILED, why=row.why or facts.error[:_SHORT],
-        ended=_ended(facts.state, row.ended),
+        ended=_ended(facts.state, row.ended), is_over=not runs,
     )  # fmt: skip
 
 
