@@ -304,7 +304,7 @@ def test_the_strip_marks_all_matches_although_the_list_has_the_first_only(site: 
         ("long", "?byte=15000000&to=15000004", ".{4}"), ("small", "?byte=999999", "↵"), ("small", "?line=99999", "line 300↵?"),
         ("odd", "?byte=2&to=4", "ö"), ("odd", "?byte=3&to=4", "ö"), ("odd", "?byte=6&to=7", re.escape("\\e")),
         ("odd", "?byte=11&to=15", "😀"), ("odd", "?byte=15&to=18", re.escape("\\u202e")), ("odd", "?line=2", "↵"),
-        ("odd", "?line=3", "last"), ("odd", "?byte=x&to=y", "ä"), ("odd", "?byte=0&to=99", "äöü"),
+        ("odd", "?line=3", "last"), ("odd", "?byte=0&to=99", "äöü"),
     ],
 )  # fmt: skip
 def test_a_deep_link_lands_on_its_bytes_with_the_focus(
@@ -320,10 +320,20 @@ def test_a_deep_link_lands_on_its_bytes_with_the_focus(
     window.is_calm()
 
 
-@pytest.mark.parametrize("asked", ["?line=x", "?line=12abc&view=table"])
-def test_an_address_whose_line_is_no_number_says_so(site: Site, watched: Watched, asked: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ("?line=x", "The address names no line"), ("?line=12abc&view=table", "The address names no line"),
+        ("?byte=x&to=9", "The address names no byte"), ("?byte=3&to=-1", "The address names no byte"),
+        ("?byte=99999999&to=5", "There is no byte 99,999,999: this is the last"),
+        ("?byte=10&to=5", "To byte 5 there is nothing from byte 10 on"),
+        ("?view=tree", "This output has no view “tree”. It has: text, table, sql, compare."),
+        ("?view=no%22pe&line=3", "This output has no view “no\"pe”"),
+    ],
+)  # fmt: skip
+def test_an_address_that_asks_for_what_there_is_not_says_so(site: Site, watched: Watched, asked: str, why: str) -> None:
     watched.visit(site.address("csv", asked))
-    watched.page.locator("[data-part=status].is-wrong", has_text="The address names no line").wait_for()
+    watched.page.locator("[data-part=status].is-wrong", has_text=why).wait_for()
     watched.is_calm()
 
 

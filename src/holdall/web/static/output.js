@@ -250,8 +250,7 @@ async function jumpTo(words) {
     if (share > 100) say(`There is no ${found[1]}%: this is the end.`, true);
   } else if ((found = /^(?:b|bytes?|@)\s*(\d[\d,_']*)(?:\s*(?:-|–|:|to)\s*(\d[\d,_']*))?$/.exec(asked))) {
     const wanted = numberIn(found[1]);
-    await goTo({ at: wanted, end: found[2] ? numberIn(found[2]) : undefined });
-    if (wanted >= total.bytes) say(`There is no byte ${grouped(wanted)}: this is the last, ${grouped(Math.max(0, total.bytes - 1))}.`, true);
+    await goToByte(wanted, found[2] ? numberIn(found[2]) : undefined);
   } else if ((found = /^(?:l|lines?)?\s*(\d[\d,_']*)$/.exec(asked))) {
     setFollowing(false);
     const wanted = Math.max(1, numberIn(found[1]));
@@ -268,6 +267,12 @@ async function jumpTo(words) {
   } else {
     say("Jump to a line (1200 or L1200), a byte (byte 403118, or byte 10 to 20), a share (50%), start or end.", true);
   }
+}
+
+async function goToByte(wanted, end) {
+  await goTo({ at: wanted, end });
+  if (wanted >= total.bytes) say(`There is no byte ${grouped(wanted)}: this is the last, ${grouped(Math.max(0, total.bytes - 1))}.`, true);
+  else if (end <= wanted) say(`To byte ${grouped(end)} there is nothing from byte ${grouped(wanted)} on: that one is marked.`, true);
 }
 
 jump.addEventListener("submit", (event) => {
@@ -503,8 +508,10 @@ async function begin() {
     one("search-field").value = asked.get("q");
     setShown("search", true);
     await search.start();
+  } else if (["byte", "to"].some((name) => asked.has(name) && !/^\d+$/.test(asked.get(name)))) {
+    say("The address names no byte: ?byte= and &to= are numbers, from 0 on.", true);
   } else if (asked.has("byte")) {
-    await goTo({ at: Number(asked.get("byte")) || 0, end: Number(asked.get("to")) || undefined });
+    await goToByte(Number(asked.get("byte")), asked.has("to") ? Number(asked.get("to")) : undefined);
   } else if (asked.has("line") && !/^\d+$/.test(asked.get("line"))) {
     say("The address names no line: that is a number, from 1 on.", true);
   } else if (asked.has("line") && view) {
@@ -514,6 +521,10 @@ async function begin() {
     await jumpTo(`L${asked.get("line")}`);
   } else if (isRunning) {
     setFollowing(true);
+  }
+  if (asked.get("view") && !view) {
+    const views = [...page.querySelectorAll("[data-view][role=tab]")].map((tab) => tab.dataset.view);
+    say(`This output has no view “${asked.get("view").slice(0, 40)}”. It has: ${views.join(", ")}.`, true);
   }
   isReady = true;
   followButton.hidden = !isRunning;
