@@ -229,6 +229,27 @@ def test_back_leads_to_the_order_of_the_calls_before(served: tuple[Viewer, Told]
     window.is_calm()
 
 
+def test_back_leads_to_the_search_of_the_calls_before(served: tuple[Viewer, Told], window: Watched) -> None:
+    at, told = served
+    window.visit(at.address)
+    window.visit(f"{at.base}/s/{told.session}/calls")
+    page, field = window.page, window.page.get_by_label("Search the calls")
+    for words, shown in (("helper", "q=helper"), ("grep", "q=grep")):
+        field.fill(words[:3])
+        page.wait_for_url(f"**/calls?{shown[:5]}")
+        field.fill(words)
+        page.wait_for_url(f"**/calls?{shown}")
+        field.press("Enter")
+    page.go_back()
+    page.wait_for_url("**/calls?q=helper")
+    page.wait_for_function("document.getElementById('calls-q').value === 'helper'")
+    page.go_back()
+    page.wait_for_url(re.compile("/calls$"))
+    page.wait_for_function("document.getElementById('calls-q').value === ''")
+    page.wait_for_load_state("networkidle")
+    window.is_calm()
+
+
 def test_a_word_in_an_output_of_any_session_is_found_from_the_first_page(
     served: tuple[Viewer, Told], window: Watched
 ) -> None:
@@ -358,9 +379,14 @@ def test_the_list_of_calls_follows_what_a_gateway_does(home: Path, watched: Watc
         page.get_by_role("button", name="There are newer calls").click()
         page.get_by_text("third_tool").wait_for()
         page.get_by_label("Search the calls").fill("first")
-        page.wait_for_url("**/calls?q=first")
+        page.wait_for_url(f"**/s/{bag.session.id}?q=first")
         call("first_of_all")
         page.get_by_text("first_of_all").wait_for()
+        assert page.get_by_text("third_tool").count() == 0
+        page.reload()
+        page.get_by_text("first_of_all").wait_for()
+        assert page.get_by_role("region", name="Outputs").is_visible(), "it is the page of the session still"
+        assert page.get_by_label("Search the calls").input_value() == "first"
         assert page.get_by_text("third_tool").count() == 0
         page.go_back()
         page.get_by_text("third_tool").wait_for()

@@ -302,10 +302,7 @@ async def calls(request: Request) -> Response:
     since (204).
     """
     text, verdict, before = _asked(request)
-    viewer, session = state_of(request), str(request.path_params["session"])
-    sort = request.query_params.get("sort") or SORTS[0]
-    if sort not in SORTS:
-        raise UsageError(f"calls are sorted by one of: {', '.join(SORTS)}.")
+    viewer, session, sort = state_of(request), str(request.path_params["session"]), _sort(request)
     async with viewer.session(session) as bag:
         stamp = await asyncio.to_thread(viewer.overview.stamp, session)
         if stamp and request.query_params.get("v") == stamp:
@@ -521,6 +518,19 @@ def _asked(request: Request) -> tuple[str, str, int | None]:
     if verdict and verdict not in VERDICTS:
         raise UsageError(f"a verdict is one of: {', '.join(VERDICTS)}.")
     return given.get("q", "")[:_LONGEST_SEARCH], verdict, before
+
+
+def asked_of_calls(request: Request) -> dict[str, Any]:
+    """Of the list on the page of a session: what its address has of the search."""
+    text, verdict, _ = _asked(request)
+    return {"search": text, "verdict": verdict, "sort": _sort(request)}
+
+
+def _sort(request: Request) -> str:
+    sort = request.query_params.get("sort") or SORTS[0]
+    if sort not in SORTS:
+        raise UsageError(f"calls are sorted by one of: {', '.join(SORTS)}.")
+    return sort
 
 
 def _number(request: Request, name: str) -> int:

@@ -25,7 +25,7 @@ from holdall.values.spans import Totals
 from holdall.web import figures
 from holdall.web import output_data as asking
 from holdall.web import timeline as timeline_rows
-from holdall.web.calls import SORTS, VERDICTS
+from holdall.web.calls import SORTS, VERDICTS, asked_of_calls
 from holdall.web.output_data import RUNNING
 from holdall.web.output_page import Seen, took
 from holdall.web.state import render, state_of
@@ -137,8 +137,8 @@ _MOST_AGENTS = 50  # that run at once, whose changes a page follows
 
 
 async def timeline(request: Request) -> Response:
-    values = await _timeline_values(request)
-    return render(request, "timeline.html", **values, search="", verdict="", verdicts=VERDICTS, sort="", sorts=SORTS)
+    values = asked_of_calls(request) | await _timeline_values(request)
+    return render(request, "timeline.html", **values, verdicts=VERDICTS, sorts=SORTS)
 
 
 async def live(request: Request) -> Response:

@@ -1,20 +1,28 @@
-// The address has what was asked of the list of calls: it can be shared, and loading it again shows the same. The list
+// The address has what was asked of the list of calls: it can be shared, and loading it again shows the same. Each search
+// that somebody has finished is a step of it, not each letter. The list
 // follows what is called; where somebody is in the midst of it, it is not replaced, and says that there is more.
 
 import { answerTo, hasEnded } from "./answers.js";
 
 (() => {
   const REST = 2000; // ms
+  const NAMES = ["q", "verdict", "sort"];
   const form = document.querySelector(".calls-search");
   if (!form) return; // a session of an agent has a timeline
   const address = form.getAttribute("action");
-  const asked = () => new URLSearchParams([...new FormData(form)].filter(([, value]) => value && value !== "newest"));
+  const asked = (of = new FormData(form)) => new URLSearchParams([...of].filter(([, value]) => value && value !== "newest"));
   let here = location.pathname + location.search;
+  let isTyping = false; // the step of this search is there
   document.body.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.requestConfig.elt !== form) return;
-    const query = asked();
-    const isTyped = location.pathname === address && !event.detail.requestConfig.triggeringEvent?.target.matches("select");
-    history[isTyped ? "replaceState" : "pushState"](null, "", `${address}${query.size ? `?${query}` : ""}`);
+    const query = new URLSearchParams(location.search); // of a session it has the page of its outputs too
+    for (const name of NAMES) query.delete(name);
+    // What this is the answer to: something else may stand in the form by now.
+    for (const [name, value] of asked(new URL(event.detail.pathInfo.finalRequestPath, location.href).searchParams)) query.append(name, value);
+    const next = location.pathname + (query.size ? `?${query}` : "");
+    const isTyped = event.detail.requestConfig.triggeringEvent?.type === "input";
+    if (next !== here) history[isTyped && isTyping ? "replaceState" : "pushState"](null, "", next);
+    isTyping = isTyped;
     here = location.pathname + location.search;
   });
   addEventListener("popstate", () => {

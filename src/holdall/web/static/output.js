@@ -385,7 +385,7 @@ if (sql && isPhone()) one("sql-columns").open = false;
 let other = new URLSearchParams(location.search).get("other");
 document.getElementById("panel-compare")?.addEventListener("change", (event) => {
   other = event.target.value;
-  keepAddress({ view: "compare", other });
+  keepAddress({ view: "compare", other }, true);
 });
 
 // Following what is written
