@@ -279,6 +279,29 @@ def test_matches_are_listed_and_stepped_through_both_ways(site: Site, watched: W
 
 
 @requirement("viewer:search")
+def test_the_address_has_what_is_searched_for_and_the_match(site: Site, watched: Watched) -> None:
+    page, status = watched.page, watched.page.locator("[data-part=search-status]")
+    watched.visit(site.address("small"))
+    page.locator("label.toggle", has_text=".*").click()
+    page.fill("[data-search]", "LINE 1\\d$")
+    page.press("[data-search]", "Enter")
+    page.locator("[data-part=matches] button").nth(3).click()
+    page.wait_for_url(re.compile(r"\?byte=87&to=94&q=LINE\+1%5Cd%24&pattern=1$"))
+    watched.visit(page.url)
+    page.locator("mark.current", has_text="line 13").wait_for()
+    assert (status.inner_text(), page.input_value("[data-search]")) == ("4 of 10", "LINE 1\\d$")
+    page.locator("label.toggle", has_text="Aa").click()
+    status.get_by_text("nothing found").wait_for()
+    page.wait_for_url("**&case=1&pattern=1")
+    page.fill("[data-search]", "")
+    page.wait_for_url(re.compile(r"\?byte=\d+&to=\d+$"))
+    watched.visit(site.address("small", "?q=line&byte=8&to=9"))
+    page.locator("mark.landed").wait_for()
+    assert status.inner_text() == "300 matches", "that place is none of them"
+    watched.is_calm()
+
+
+@requirement("viewer:search")
 def test_the_strip_marks_all_matches_although_the_list_has_the_first_only(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("log"))
@@ -504,6 +527,10 @@ def test_a_query_answers_a_table_or_says_what_is_wrong(site: Site, watched: Watc
     page.fill("[name=sql]", "select nonsense from t")
     page.locator(".sql button[type=submit]").click()
     page.locator(".sql-result .is-wrong", has_text="Columns of t: id").wait_for()
+    assert "sql=select+nonsense+from+t" in page.url, "the address has what was asked"
+    page.go_back()
+    page.locator("table.answer td", has_text="43").wait_for()
+    assert page.input_value("[name=sql]") == "select 43 as x"
     assert watched.troubles.pop().startswith("console: Failed to load resource")
     watched.is_calm()
 
@@ -521,6 +548,7 @@ def test_a_query_that_runs_says_for_how_long_and_can_be_stopped(site: Site, watc
     page.get_by_role("button", name="Stop").click()
     page.locator(".sql-result .note", has_text=re.compile(r"^Stopped after \d+\.\d s\.$")).wait_for()
     assert page.locator(".is-old, .is-asking, .is-wrong, table.answer, [aria-busy]").count() == 0
+    assert "sql=select+count" in page.url
     assert not page.get_by_role("link", name="All rows as CSV").is_visible()
     assert page.locator(".sql [type=submit]").evaluate("one => one === document.activeElement")
     page.fill("[name=sql]", "select 44 as x")
@@ -784,7 +812,7 @@ def test_after_a_path_the_status_is_of_its_value_and_no_longer_of_a_match(site: 
     page.fill("[name=path]", "$.meta.page")
     page.press("[name=path]", "Enter")
     status.filter(has_text="line 1, byte 18 to 19").wait_for()
-    assert page.url.endswith("?view=tree&byte=18&to=19")
+    assert page.url.endswith("?view=tree&byte=18&to=19&q=end"), "its matches are listed still"
     page.get_by_role("tab", name="Text").click()
     page.locator("mark.landed", has_text=re.compile("^1$")).wait_for()
     watched.is_calm()

@@ -82,11 +82,18 @@ let here = location.pathname + location.search;
 
 function keepAddress(values, isNext = false) {
   if (!hasBegun) return;
+  if (values.view !== "sql" && values.view !== "compare") values = { ...values, ...search.address };
   const isOther = isReady && (new URLSearchParams(location.search).get("view") ?? "text") !== (values.view ?? "text");
   const asked = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== false && value !== ""));
   const address = `${location.pathname}${asked.size ? `?${asked}` : ""}`;
   history[isOther || (isNext && address !== here) ? "pushState" : "replaceState"](null, "", address);
   here = location.pathname + location.search;
+}
+
+// The place in the address stays, with what is searched for now.
+function keepQuestion() {
+  const { q, case: matchCase, pattern, ...place } = Object.fromEntries(new URLSearchParams(location.search));
+  keepAddress(place);
 }
 
 addEventListener("popstate", () => {
@@ -344,7 +351,9 @@ const search = new Search(
     },
     opened: () => {
       if (!isNarrow()) chooseTab(sideTab("matches"));
+      keepQuestion();
     },
+    cleared: () => keepQuestion(),
   },
 );
 
@@ -504,10 +513,15 @@ async function begin() {
   if (view) chooseTab(view);
   const side = asked.get("side") && sideTab(CSS.escape(asked.get("side")));
   if (side) chooseTab(side);
+  let isFound = false;
   if (asked.has("q")) {
     one("search-field").value = asked.get("q");
+    for (const name of ["case", "pattern"]) one("search").elements[name].checked = asked.has(name);
     setShown("search", true);
-    await search.start();
+    isFound = await search.start(asked.has("byte") ? Number(asked.get("byte")) : null);
+  }
+  if (isFound) {
+    // It is there, and has the focus.
   } else if (["byte", "to"].some((name) => asked.has(name) && !/^\d+$/.test(asked.get(name)))) {
     say("The address names no byte: ?byte= and &to= are numbers, from 0 on.", true);
   } else if (asked.has("byte")) {

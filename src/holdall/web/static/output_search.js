@@ -6,12 +6,12 @@ import { fill } from "./output_runs.js";
 
 export class Search {
   // `parts`: form, field, status, error, list, more. `land(match)` goes to a match.
-  constructor(parts, api, { land, matches, opened }) {
+  constructor(parts, api, { land, matches, opened, cleared }) {
     Object.assign(this, parts);
     this.api = api;
     this.land = land;
     this.told = matches;
-    this.opened = opened;
+    Object.assign(this, { opened, cleared });
     this.clear();
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -29,7 +29,9 @@ export class Search {
       if (event.target.type === "checkbox" && this.field.value) this.start();
     });
     this.field.addEventListener("input", () => {
-      if (!this.field.value) this.clear();
+      if (this.field.value) return;
+      this.clear();
+      this.cleared();
     });
     this.list.addEventListener("click", (event) => {
       const button = event.target.closest("button[data-match]");
@@ -41,6 +43,13 @@ export class Search {
   question() {
     const values = new FormData(this.form);
     return JSON.stringify([this.field.value, values.has("case"), values.has("pattern")]);
+  }
+
+  // What loading an address with it searches for again.
+  get address() {
+    if (!this.asked) return {};
+    const [q, matchCase, pattern] = JSON.parse(this.asked);
+    return { q, case: matchCase ? 1 : null, pattern: pattern ? 1 : null };
   }
 
   clear() {
@@ -60,16 +69,19 @@ export class Search {
     this.told(this);
   }
 
-  async start() {
+  // Goes to the first match, or to the one at a byte; false where that is not among the first.
+  async start(at = null) {
     this.clear();
-    if (!this.field.value) return;
+    if (!this.field.value) return false;
     this.asked = this.question();
     this.next = 0;
     this.status.textContent = "searching …";
-    if (await this.load()) {
-      this.opened();
-      if (this.matches.length) await this.go(0);
-    }
+    if (!(await this.load())) return false;
+    this.opened();
+    const index = at === null ? 0 : this.matches.findIndex((match) => match.at === at);
+    if (!this.matches[index]) return false;
+    await this.go(index);
+    return true;
   }
 
   // The next page of matches; false where it was refused or something else was asked meanwhile.

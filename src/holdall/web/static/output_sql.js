@@ -25,7 +25,7 @@ const lasted = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFi
 
 export class Sql {
   // `parts`: form, result, columns (the list), at (its label), tables (what it may be), csv (a link), hasTree.
-  // `told`: land, jump (to what is in the text), asked (what was answered, and whether something was before).
+  // `told`: land, jump (to what is in the text), asked (what is, and whether something was before).
   constructor(parts, api, told) {
     Object.assign(this, parts, told, { api });
     this.form.addEventListener("submit", (event) => {
@@ -132,16 +132,16 @@ export class Sql {
     const stopClock = this.tellRunning(running, started);
     this.hasCsv = false;
     this.offerCsv();
+    const isNext = Boolean(this.last);
+    this.last = { ...asked, skip: skip || null };
+    this.asked(this.last, isNext); // also where it is refused or stopped: it can be shared, and mended
     let shown;
     try {
       const answer = await this.api.ask("query", { ...asked, skip: skip || null }, running.signal);
       shown = this.table(answer, asked, performance.now() - started);
-      const isNext = Boolean(this.last);
-      this.last = { ...asked, skip: skip || null };
       this.hasCsv = answer.sortable && answer.columns.length > 0;
       this.csv.href = this.api.address("csv", asked);
       this.offerCsv();
-      this.asked(this.last, isNext);
     } catch (error) {
       const isStopped = running.signal.reason === STOPPED;
       if (running.signal.aborted && !isStopped) return;
