@@ -442,7 +442,8 @@ def test_all_rows_come_as_csv_and_none_is_a_formula(home: Path) -> None:
         refused = browser.get(f"{output}/csv", params={"sql": "select <b> from t"})
         path = browser.get(f"{output}/csv", params={"sql": "$[*]"})
     assert answer.headers["content-type"].startswith("text/csv")
-    assert answer.headers["content-disposition"] == f'attachment; filename="{output.rpartition("/")[2]}.csv"'
+    name = output.rpartition("/")[2]
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}-rows.csv"'
     names, *rows = csv.reader(io.StringIO(answer.text, newline=""))
     assert names == ["n", "text", "list"]
     assert [row[0] for row in rows] == [str(one["n"]) for one in records]

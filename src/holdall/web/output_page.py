@@ -726,12 +726,12 @@ async def columns(request: Request, bag: Holdall, handle: str) -> dict[str, Any]
 
 
 async def csv(request: Request) -> Response:
-    """The whole answer of SQL, as a download."""
+    """The whole answer of SQL, as a download. The exact bytes of a table have the name without `-rows`."""
     async with state_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(_handle(request))
         rows = await asking.csv_of(bag, facts.handle, replace(_table_query(request), skip=0))
     stem = _file_name(_handle(request), facts).partition(".")[0] if MEMBER in facts.handle else facts.handle
-    headers = {"content-disposition": f'attachment; filename="{stem}.csv"'}
+    headers = {"content-disposition": f'attachment; filename="{stem}-rows.csv"'}
     return StreamingResponse(_pieces(rows), headers=headers, media_type="text/csv")
 
 
