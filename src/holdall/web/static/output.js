@@ -431,7 +431,11 @@ const follow = new Follow(api, {
     document.body.dispatchEvent(new Event("ended")); // what was told of it while it ran is told again
     say(answer.error ? `It has ended: ${answer.state}, ${answer.error}` : `It has ended: ${answer.state}. Load the page again for its facts.`);
   },
-  failed: (error) => say(`It is not followed any more: ${error.message}`, true),
+  failed: (error) => {
+    setFollowing(false);
+    followButton.hidden = true;
+    say(`It is not followed any more: ${error.message}`, true);
+  },
 });
 
 // Copy
