@@ -818,6 +818,19 @@ def test_after_a_path_the_status_is_of_its_value_and_no_longer_of_a_match(site: 
     watched.is_calm()
 
 
+def test_a_path_that_takes_long_says_for_how_long_it_is_looked_for(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("json", "?view=tree"))
+    page.locator("[data-part=tree] [data-at]").first.wait_for()
+    page.route("**/query?*", lambda _: None)  # it is never answered
+    page.get_by_label("Path of a value").fill("$.items[?(@.n > 5)]")
+    page.get_by_role("button", name="Go").last.click()
+    page.locator("[data-part=path-status]", has_text=re.compile(r"^looking … \d s$")).wait_for()
+    page.unroute("**/query?*")
+    page.locator("[data-part=tree] .tree-line").first.click()
+    watched.is_calm()
+
+
 def test_the_late_answer_of_a_path_does_not_take_the_place_of_a_newer_one(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("odd names"))

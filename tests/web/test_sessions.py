@@ -113,7 +113,8 @@ async def test_a_search_finds_names_whatever_their_case(home: Path) -> None:
     assert "Alpha one" in page
     assert "ALPHA two" in page
     assert "beta" not in page
-    assert "No session has <q>&lt;gamma&gt;</q>" in none
+    assert '<p class="muted">No session has <q>&lt;gamma&gt;</q> in its name.' in none
+    assert 'class="empty"' not in none, "what is found elsewhere stands below it"
 
 
 async def test_pages_hold_fifty_and_lead_to_each_other(home: Path) -> None:

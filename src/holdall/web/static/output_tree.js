@@ -281,14 +281,24 @@ export class Tree {
     this.turn = (this.turn ?? 0) + 1;
   }
 
+  // A path with a filter may take seconds, and nothing says how far it is.
+  tellTime() {
+    const time = make("span");
+    time.setAttribute("aria-hidden", "true"); // nobody wants to hear every second
+    this.status.append(time);
+    const started = performance.now();
+    return setInterval(() => (time.textContent = ` ${Math.round((performance.now() - started) / 1000)} s`), 1000);
+  }
+
   async goTo(path) {
     const asked = path.trim();
     if (!asked) return;
     this.stopLooking(); // only the newest question counts
     const { signal } = (this.looking = new AbortController());
     this.tell("looking …");
+    const clock = this.tellTime();
     try {
-      const found = await this.api.ask("query", { sql: /^[$/]/.test(asked) ? asked : `$.${asked}` }, signal);
+      const found = await this.api.ask("query", { sql: /^[$/]/.test(asked) ? asked : `$.${asked}` }, signal).finally(() => clearInterval(clock));
       if (!found.total) {
         this.tell(found.notes.join(" ") || "Nothing is there.", true);
         return;
