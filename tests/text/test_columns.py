@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.formats import columns
 from holdall.formats.columns import column_names, positions_of, separator_of, table_of, type_of
 from holdall.formats.outline import Sample
 from tests.requirements import requirement
@@ -167,3 +168,16 @@ def test_names_with_signs_that_no_row_has_are_a_header() -> None:
     table = table_of(sample_of(f"First name:\tCountry name\n{rows}".encode()), kind="tsv")
     assert table is not None
     assert (table.header, table.rows) == (True, 53)
+
+
+@requirement("notice:figures-true")
+@pytest.mark.parametrize("width", range(1, 13))
+@pytest.mark.parametrize("window", [None, 200_000])
+def test_of_a_sample_no_row_is_cut(width: int, window: int | None) -> None:
+    """A window ends anywhere, also inside of the last of the rows that are wanted."""
+    rows = [f"{100_000 + at},{'abc'[at % 3] * width}" for at in range(70_000)]
+    data = ("id,word\n" + "\n".join(rows) + "\n").encode()
+    records, is_all = columns._sampled_records(sample_of(data, window), ",")  # pyright: ignore[reportPrivateUsage]
+    assert not is_all
+    assert len(records) > 100
+    assert {",".join(one) for one in records[1:]} <= set(rows)

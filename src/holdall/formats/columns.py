@@ -588,9 +588,9 @@ def _sampled_records(sample: Sample, sign: str) -> tuple[list[list[str]], bool]:
             return records, True
     pieces = _pieces(sample, min(1.0, most / max(1, sample.lines)))
     share = max(20, most // max(1, len(pieces)))
-    found = records_of(_text(pieces[0][1]), sign, share)
-    if found and len(found) < share and len(pieces) > 1:
-        found.pop()  # it may be cut
+    found = records_of(_text(pieces[0][1]), sign, share + 1)
+    if len(found) > share or len(pieces) > 1:
+        found = found[:-1]  # it may be cut
     width = len(found[0]) if found else 0
     for start, data in pieces[1:]:
         found += _window(data, sign, width, share, is_last=start + len(data) == sample.size)
@@ -609,11 +609,11 @@ def _pieces(sample: Sample, keep: float) -> list[tuple[int, bytes]]:
 def _window(data: bytes, sign: str, width: int, most: int, *, is_last: bool) -> list[list[str]]:
     """The records of a window, which may begin inside of a cell in quotes: the reading that fits more of them."""
     text = _text(data[data.find(b"\n") + 1 :])
-    best = records_of(text, sign, most)
+    best = records_of(text, sign, most + 1)
     if '"' in text and (hits := _hits(best, width)) * 10 < len(best) * 9:
-        other = records_of('"' + text, sign, most)[1:]
+        other = records_of('"' + text, sign, most + 2)[1:]
         best = other if _hits(other, width) > hits else best
-    best = best if is_last or len(best) == most else best[:-1]
+    best = best if is_last and len(best) <= most else best[:-1]  # it may be cut
     return [cells for cells in best if len(cells) == width]  # others may only be cut
 
 
