@@ -365,13 +365,11 @@ async def test_what_a_run_did_before_it_was_killed_in_a_call_is_in_its_tree(tmp_
         before = bag.records.tree().to_json()
         assert before["totals"]["model_calls"] == 2
         assert "inline · 8 chars" in next(line for line in drawn(bag) if "tool look" in line)
-        assert any("tool pay · at least 1.0 s · interrupted · no answer" in line for line in drawn(bag)) == (
-            seconds > 1
-        )
+        assert any("tool pay · at least " in line for line in drawn(bag)) == (seconds > 1)
         await run_agent(one, bag, "", resume=True)
         (paid,) = [line for line in drawn(bag) if "tool pay" in line]
         assert "interrupted · no answer" in paid
-        assert ("at least 1.0 s" in paid) == (seconds > 1)
+        assert ("at least " in paid) == (seconds > 1)
         assert bag.records.tree().to_json()["totals"]["model_calls"] == 3
 
 

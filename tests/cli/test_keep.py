@@ -342,15 +342,38 @@ def test_a_full_disk_names_the_handle_under_which_a_part_is_kept(holdall: Progra
     assert told.startswith("holdall: no space left while ")
     begin = re.search(
         f" What had been written until then is kept as {facts['handle']}, which counts as interrupted. "
-        r"From byte ([\d,]+) on, the output is on standard output instead. The command ended: exit code 6.$",
+        r"From byte ([\d,]+) on, the output is on standard output instead. The command ended: exit code 6. "
+        r"What comes before it: holdall read (\w+) --bytes 0:(\d+).$",
         told,
     )
     assert begin
+    assert (begin[2], begin[3]) == (facts["handle"], begin[1].replace(",", ""))
     data, at = (tmp_path / "big").read_bytes(), int(begin[1].replace(",", ""))
     assert (tmp_path / "big.rest").read_bytes() == data[at:]
     assert hashlib.sha256(data[: facts["bytes"]]).hexdigest() == facts["sha256"]
     assert facts["bytes"] >= at > 0
     assert checked.endswith(" checked: every byte is as it came")
+
+
+@requirement("cli:exec-streams")
+@pytest.mark.parametrize("flags", [(), ("--background",)], ids=str)
+def test_on_a_full_disk_no_command_is_started(holdall: Program, tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """One that is ended halfway has done half of its work."""
+    way = way_in()
+    if way is None:
+        pytest.skip("no mount namespace is permitted here (Linux only)")
+    disk, began = tmp_path / "disk", tmp_path / "began"
+    disk.mkdir()
+    script = (
+        'mount -t tmpfs -o size=1m,mode=700 tmpfs "$1" && echo hi | "$2" put --home "$1" >/dev/null 2>&1;'
+        'head -c 2000000 /dev/zero > "$1/filled" 2>/dev/null;'
+        f'"$2" exec --home "$1" {" ".join(flags)} -- sh -c \'echo >> "$0"; sleep 1; echo >> "$0"\' "$3"; echo $?'
+    )
+    words = [*way, "sh", "-c", script, "sh", str(disk), PROGRAM, str(began)]
+    ran = subprocess.run(words, env=holdall.environment(), capture_output=True, text=True, check=False, timeout=60)
+    assert ran.stdout.splitlines()[-1] == "3"
+    assert "no space left" in ran.stderr
+    assert not began.exists()
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_fence_tag, new_tag
 from holdall.store.protocol import OutputReader, Progress
 from holdall.store.sources import (
+    CHANGED,
     MUCH,
     Pump,
     Source,
@@ -448,7 +449,6 @@ class Prepared:
 
 
 _T = TypeVar("_T")
-_CHANGED = "changed size during iteration"
 
 
 async def prepare(core: Core, output: object, origin: Origin, told: str | None = None) -> Prepared:
@@ -492,7 +492,7 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
     async def measured(value: object, origin: Origin, told: str | None = None) -> Prepared:
         measure = partial(_measured, core, value, origin, limits, started, told)
         found = await _done(measure, elsewhere=elsewhere)
-        if elsewhere and any(_CHANGED in note for note in found.notes):
+        if elsewhere and any(CHANGED in note for note in found.notes):
             found = measure()
         return replace(found, broken=broken)
 

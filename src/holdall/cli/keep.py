@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import math
 import os
@@ -241,23 +242,18 @@ async def _execute(
     tool, call_id, kind = origin
     name = tool or os.path.basename(command[0])
     async with options.open_bag() as bag:
+        if (missing := _missing(command[0])) is not None:
+            return _cannot_start(options, command[0], missing)
+        # First its place, then the command: one that was cut off has done a part of its work.
+        writer = await bag.jobs.begin(
+            tool=name, arguments={"command": command}, call_id=call_id, terminal=True, process=os.getpid(), kind=kind
+        )
         try:
             process = await asyncio.to_thread(_start, command, report is not None)
         except (OSError, ValueError) as problem:
+            await asyncio.to_thread(writer.finish, "failed", error="it could not be started")
+            await bag.forget(writer.handle)
             return _cannot_start(options, command[0], problem)
-        try:
-            writer = await bag.jobs.begin(
-                tool=name,
-                arguments={"command": command},
-                call_id=call_id,
-                terminal=True,
-                process=os.getpid(),
-                kind=kind,
-            )
-        except StoreFault:
-            process.kill()
-            process.wait()
-            raise
         began = time.monotonic()
         about: dict[str, Any] = {"handle": writer.handle, "tool": name, "call_id": call_id}
         if report is not None:
@@ -284,7 +280,10 @@ async def _execute(
             code = await asyncio.to_thread(process.wait)
         rest = f" From byte {written[0]:,} on, the output is on standard output instead." if copied.passed_on else ""
         rest += f" The command ended: {_ended(code)}."
-        how = (code, copied.fault, stopped.is_set(), rest)
+        joint = (
+            f" What comes before it: holdall read {writer.handle} --bytes 0:{written[0]}." if copied.passed_on else ""
+        )
+        how = (code, copied.fault, stopped.is_set(), f"{rest}{joint}")
         facts = await asyncio.to_thread(_finish, writer.handle, writer.finish, *how)
         sizes: dict[str, Any] = {"bytes": facts.measure.bytes, "tokens": facts.measure.tokens}
         if report is not None:
@@ -310,6 +309,13 @@ def _code_after(options: Options, copied: _Copied, code: int, facts: Facts, rest
         print_error(copied.fault, as_json=options.as_json)
         return FAULT
     return code if code >= 0 else _BY_SIGNAL - code
+
+
+def _missing(command: str) -> OSError | None:
+    if shutil.which(command) is not None:
+        return None
+    why = errno.EACCES if os.path.exists(command) else errno.ENOENT
+    return OSError(why, os.strerror(why))
 
 
 def _start(command: list[str], alone: bool) -> subprocess.Popen[bytes]:

@@ -357,6 +357,7 @@ def _slices_encoded(
 
 
 MUCH = 20_000  # values
+CHANGED = "changed size during iteration"  # as Python says it of what is changed meanwhile
 _DEEPEST_PIECE, _DEEPEST_LOOK = 8, 64
 
 
