@@ -98,6 +98,12 @@ class Origin:
         return self.server if self.tool and self.server not in self.tool else ""
 
 
+def why_interrupted(origin: Origin) -> str:
+    """Of an output whose writer is gone. A command is a process of its own: nobody has ended it."""
+    goes_on = "; its command may still run, or have done its work" if origin.terminal else ""
+    return f"its writer ended before it did; what had been written is kept{goes_on}"
+
+
 @record
 class Measure:
     """What one pass over the bytes tells. `tokens` is an estimate unless `tokens_exact`."""

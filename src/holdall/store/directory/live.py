@@ -16,7 +16,7 @@ from holdall.store.directory.folder import SessionFolder
 from holdall.store.totals import Room
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import OutputDamaged, OutputMissing, UsageError
-from holdall.values.outputs import Facts, State
+from holdall.values.outputs import Facts, State, why_interrupted
 from holdall.values.spans import BLOCK, BlockTable
 
 _SYNC_BYTES = 8 * 1024 * 1024
@@ -157,6 +157,6 @@ def interrupted(folder: SessionFolder, facts: Facts, tokenizer: Tokenizer, now: 
     finally:
         files.close(descriptor)
     measure, table = measurer.finish(digest.hexdigest())
-    why = "its writer ended before it did; what had been written is kept"
+    why = why_interrupted(facts.origin)
     measure = of_origin(measure, facts.origin)
     return replace(facts, state="interrupted", measure=measure, ended=now, error=why), table

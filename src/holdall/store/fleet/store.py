@@ -59,7 +59,7 @@ from holdall.values.errors import (
     UnknownHandle,
 )
 from holdall.values.handles import Foreign, Long, Short, is_short, is_uuid, parse
-from holdall.values.outputs import Facts, Origin
+from holdall.values.outputs import Facts, Origin, why_interrupted
 from holdall.values.spans import BlockTable
 
 _HANDLES = 64  # tries
@@ -491,7 +491,7 @@ class FleetStore(FleetRows):
             measurer.feed(data)
             digest.update(data)
         measure, table = measurer.finish(digest.hexdigest())
-        why = "its writer ended before it did; what had been written is kept"
+        why = why_interrupted(facts.origin)
         measure = of_origin(measure, facts.origin)
         final = replace(facts, state="interrupted", measure=measure, ended=self.clock(), error=why)
 
