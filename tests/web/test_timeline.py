@@ -125,19 +125,17 @@ async def test_every_operation_is_there_and_leads_somewhere(home: Path) -> None:
     assert "in the context" in rows
 
 
-async def test_the_number_of_calls_is_that_of_their_rows_and_says_how_many_were_refused(home: Path) -> None:
+async def test_the_number_of_calls_is_that_of_their_rows_and_says_how_many_failed(home: Path) -> None:
     async with Holdall.open(home=str(home), session="one") as bag:
         bag.journal.record("turn", number=1, final=False, tokens=10, why="")
         for id, outcome in (("a", "inline"), ("b", "refused"), ("c", "inline")):
-            bag.journal.record(
-                "called", tool="look", call_id=id, outcome=outcome, is_error=outcome == "refused", chars=1
-            )
+            bag.journal.record("called", tool="look", call_id=id, outcome=outcome, is_error=id != "a", chars=1)
         bag.journal.record("asked", seconds=0.1, purpose="turn", model="m", input_tokens=1, output_tokens=1, why="")
         session = bag.session.id
     with client(home) as browser:
         page = browser.get(f"/s/{session}").text
     assert page.count("op is-tool") == 3
-    assert "<dt>tool calls</dt><dd>3, 1 refused</dd>" in page
+    assert "<dt>tool calls</dt><dd>3, 2 failed</dd>" in page
 
 
 async def test_the_calls_of_a_turn_begin_when_the_model_has_asked_for_them(home: Path) -> None:

@@ -177,14 +177,19 @@ def _root(tree: Node) -> str:
 
 def _tool_calls(tree: Node, totals: Node) -> str:
     """Those that were refused did not run and are in no total, but each has a line."""
-    refused = _refused(tree)
+    from holdall.policy.folds import has_failed
+
+    calls = list(_calls(tree))
+    refused, failed = sum(one.get("outcome") == "refused" for one in calls), sum(map(has_failed, calls))
     ran = whole(totals.get("tool_calls"))
-    return plural(ran + refused, "tool call") + (f", {grouped(refused)} refused" if refused else "")
+    return plural(ran + refused, "tool call") + (f", {grouped(failed)} failed" if failed else "")
 
 
-def _refused(node: Node) -> int:
-    children = cast("Sequence[Node]", node.get("children", ()))
-    return sum((one["op"] == "tool" and one.get("outcome") == "refused") + _refused(one) for one in children)
+def _calls(node: Node) -> Iterator[Node]:
+    for one in cast("Sequence[Node]", node.get("children", ())):
+        if one["op"] == "tool":
+            yield one
+        yield from _calls(one)
 
 
 def _told(node: Node) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 from holdall.text.numbers import number, whole
 from holdall.values.events import Event
 from holdall.values.handles import MEMBER
+from holdall.values.outputs import FAILED
 from holdall.values.record import record
 from holdall.values.spans import Span
 
@@ -339,6 +340,11 @@ class Operation:
         if self.children:
             flat["children"] = [child.to_json() for child in self.children]
         return flat
+
+
+def has_failed(data: Mapping[str, Any]) -> bool:
+    """Whether a call of a tool was refused, or ended badly."""
+    return bool(data.get("is_error")) or data.get("outcome") == "refused" or data.get("state") in FAILED
 
 
 @record(frozen=False)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, cast
 from urllib.parse import quote
 
-from holdall.policy.folds import APART, Operation, unpriced_calls
+from holdall.policy.folds import APART, Operation, has_failed, unpriced_calls
 from holdall.text.escape import named, one_line
 from holdall.text.numbers import grouped, money, number, plural, roughly, size, whole
 from holdall.values.chat import Assistant, Message, User
@@ -116,10 +116,10 @@ class Known:
 
 
 def own_totals(root: Operation) -> dict[str, int]:
-    """The calls of models and of tools that the session made itself, without those of its agents; `refused` are among
-    them: each has a row.
+    """The calls of models and of tools that the session made itself, without those of its agents. Those that `failed`
+    or were refused are among them: each has a row.
     """
-    found, waiting = {"model_calls": 0, "tool_calls": 0, "refused": 0}, [root]
+    found, waiting = {"model_calls": 0, "tool_calls": 0, "failed": 0}, [root]
     while waiting:
         one = waiting.pop()
         if one.data.get(APART):
@@ -127,8 +127,7 @@ def own_totals(root: Operation) -> dict[str, int]:
         waiting += one.children
         if one.kind in ("model", "tool"):
             found[f"{one.kind}_calls"] += 1
-        if one.kind == "tool" and one.data.get("outcome") == "refused":
-            found["refused"] += 1
+        found["failed"] += one.kind == "tool" and has_failed(one.data)
     return found
 
 
