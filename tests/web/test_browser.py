@@ -233,6 +233,8 @@ def test_back_leads_to_the_search_of_the_calls_before(served: tuple[Viewer, Told
     at, told = served
     window.visit(at.address)
     window.visit(f"{at.base}/s/{told.session}/calls")
+    from playwright.sync_api import expect
+
     page, field = window.page, window.page.get_by_label("Search the calls")
     for words, shown in (("helper", "q=helper"), ("grep", "q=grep")):
         field.fill(words[:3])
@@ -242,10 +244,10 @@ def test_back_leads_to_the_search_of_the_calls_before(served: tuple[Viewer, Told
         field.press("Enter")
     page.go_back()
     page.wait_for_url("**/calls?q=helper")
-    page.wait_for_function("document.getElementById('calls-q').value === 'helper'")
+    expect(field).to_have_value("helper", timeout=60_000)
     page.go_back()
     page.wait_for_url(re.compile("/calls$"))
-    page.wait_for_function("document.getElementById('calls-q').value === ''")
+    expect(field).to_have_value("", timeout=60_000)
     page.wait_for_load_state("networkidle")
     window.is_calm()
 

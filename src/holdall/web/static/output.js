@@ -24,6 +24,7 @@ const WITH_LEVELS = new Set(["log", "text", "ndjson"]);
 const isGone = page.dataset.gone !== undefined; // expired, or removed by hand
 let landing = null; // {view, at, end, line, kind}: where somebody landed last
 
+let lost = ""; // why it is not followed any more: rows that cannot be read then have the same reason
 const say = (words, isWrong = false) => {
   status.textContent = words;
   status.classList.remove("is-looking");
@@ -126,7 +127,7 @@ const text = new TextView(one("text"), api, {
     landing = { view: "text", at: mark.from, end: mark.to, line, kind: mark.kind };
   },
   switched: (by) => markWay(by),
-  failed: (error) => say(error.message, true),
+  failed: (error) => say(lost || error.message, true),
 });
 
 function tellPlace() {
@@ -434,7 +435,8 @@ const follow = new Follow(api, {
   failed: (error) => {
     setFollowing(false);
     followButton.hidden = true;
-    say(`It is not followed any more: ${error.message}`, true);
+    lost = `It is not followed any more: ${error.message}`;
+    say(lost, true);
   },
 });
 
