@@ -555,6 +555,6 @@ async function begin() {
 }
 
 begin().catch((error) => {
-  say(error.message, true);
+  say(lost || error.message, true);
   besides();
 });
