@@ -126,6 +126,31 @@ def test_a_tab_whose_viewer_does_not_answer_says_so_and_asks_no_more(home: Path,
 
 
 @requirement("viewer:ended")
+@pytest.mark.parametrize("size", [(1280, 800), (375, 700)])
+def test_an_output_that_was_followed_says_that_it_is_not_and_still_fits_its_window(
+    home: Path, watched: Watched, size: tuple[int, int]
+) -> None:
+    page, (width, height) = watched.page, size
+    page.set_viewport_size({"width": width, "height": height})
+    with viewer(home, fork=False) as at, BlockingHoldall.open(home=str(home), session="live") as bag:
+        writer = bag.begin(tool="slow")
+        writer.write(b"x\n")
+        with page.expect_response(lambda answer: "/changes" in answer.url):  # the next question stays open
+            page.goto(f"{at.base}/s/{writer.facts.session}/o/{writer.handle}?token={at.token}")
+        page.locator("[data-part=follow][aria-pressed=true]").wait_for(state="attached")
+        at.end(signal.SIGKILL)
+        _ended(page)
+        page.locator("[data-part=status]", has_text="It is not followed any more").wait_for()
+        follow = page.locator("[data-part=follow]")
+        assert (follow.get_attribute("aria-pressed"), follow.is_visible()) == ("false", False)
+        footer = page.locator(".output-status").bounding_box()
+        assert footer is not None
+        assert footer["y"] + footer["height"] <= height
+        assert page.evaluate("document.documentElement.scrollHeight") <= height
+        writer.finish("ready")
+
+
+@requirement("viewer:ended")
 @pytest.mark.parametrize("event", ["visibilitychange", "focus"])
 @pytest.mark.parametrize("has_neighbour", [True, False])
 def test_a_page_on_which_nothing_runs_says_so_when_somebody_comes_back_to_it(

@@ -230,7 +230,9 @@ def test_a_needle_in_one_long_line_is_found_and_its_bytes_are_marked(site: Site,
     assert "".join(marked.all_inner_texts()) == "needle"  # it may go over the end of a row
     assert _is_in_sight(page, marked.first)
     assert page.locator("[data-part=search-status]").inner_text() == "1 of 1"
-    found = re.search(r"byte=(\d+)&to=(\d+)", page.url)
+    address = re.compile(r"byte=(\d+)&to=(\d+)")
+    page.wait_for_url(address)
+    found = address.search(page.url)
     assert found is not None
     data = page.evaluate(
         "async ([base, from, to]) => (await fetch(`${base}/raw`, {headers: {Range: `bytes=${from}-${to - 1}`}})).text()",
@@ -1282,6 +1284,7 @@ def test_the_address_leads_to_the_view_that_is_looked_at(site: Site, watched: Wa
     page.get_by_label("Path of a value").fill("$.items[7]")
     page.get_by_role("button", name="Go").last.click()
     page.locator(".tree-found").wait_for()
+    page.wait_for_url(re.compile(r"\?view=tree&byte="))  # it is marked before its line is known
     watched.visit(page.url)
     page.locator(".tree-found").wait_for()
     assert page.get_by_role("tab", name="Tree").get_attribute("aria-selected") == "true"
