@@ -41,6 +41,7 @@ from holdall.wire.tool import Ask
 
 MOST_TOLD = 20  # calls, of those that have ended and of those that run
 _MOST_S3_TOLD = 50  # the same in S3's words, which say less of each
+_NOTHING_RUNS = "No async tools running."  # S3's words for a wait that has nothing to wait for
 
 
 @record
@@ -74,7 +75,7 @@ class Waited:
 def s3_wait(waited: Waited) -> str:
     """S3's words."""
     if not waited.ended and not waited.running:
-        return "No async tools running."
+        return _NOTHING_RUNS
     lines: list[str] = []
     if waited.ended:
         told = [f"- {_s3_line(facts, waited)}" for facts in waited.ended[:_MOST_S3_TOLD]]
@@ -90,7 +91,7 @@ def our_wait(waited: Waited) -> str:
         handle = waited.shown(waited.matched)
         return f'The pattern is in what {handle} has written.\nNext: context_tail(handle="{handle}")'
     if not waited.ended and not waited.running:
-        return "No async tools running."
+        return _NOTHING_RUNS
     lines: list[str] = []
     if waited.ended:
         lines.append("Ended:")
@@ -234,9 +235,6 @@ def s0_refusal(error: HoldallError, ask: Ask) -> str:
     if isinstance(error, TooCostly):  # one of the modes asks none
         message = f'{message} mode="truncate" asks no model: it shows the beginning and the end.'
     return f"TOOL_OUTPUT FAILED FOR {tool} WITH HANDLE {shown_handle(ask.handle)}, STRATEGY:{mode}:\n\n{message}"
-
-
-NOTHING_RUNS = "No async tools running."  # S3's words for a wait that has nothing to wait for
 
 
 def no_such_tool(name: str, known: Sequence[str]) -> str:

@@ -139,12 +139,6 @@ _surrogates = lazy_pattern("[\ud800-\udfff]")
 _END: Any = object()
 
 
-def shorten_json(text: str, max_bytes: int) -> str | None:
-    """A shorter document; None where `text` is none, or is too large to be read, or where nothing of it fits."""
-    value = _parsed(text)
-    return None if value is None else _fit(value, max_bytes, 0)
-
-
 def _parsed(text: str) -> "Json":
     return None if len(text) > _MOST or not _begins.match(text) else parse(text)
 
@@ -349,7 +343,7 @@ def _quoted(text: str) -> str:
     return encode_basestring(text)
 
 
-# A JSON document stays one (see `shorten_json`). Any other text keeps its two ends, half of the room for each. Nothing
+# A JSON document stays one (see `_fit`). Any other text keeps its two ends, half of the room for each. Nothing
 # is stored: what is cut is gone, and the marker is all that tells of it.
 
 
