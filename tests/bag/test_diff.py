@@ -27,6 +27,21 @@ async def two(bag: Holdall) -> None:
     await bag.keep("\n".join(OTHER), tool="fetch", arguments={"a": 1})
 
 
+@requirement("diff:counted-and-bounded")
+async def test_a_question_about_several_outputs_is_one_call_in_the_tree(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        await two(bag)
+        kept = [one.handle for one in await bag.outputs()]
+        await bag.call("context_diff", {"handle": kept[0], "other": kept[1]})
+        await bag.diff(*kept)
+        sql = f"SELECT count(*) FROM t, {kept[1]}"
+        assert not (await bag.call("context_query", {"handle": kept[0], "sql": sql, "also": [kept[1]]})).is_error
+        tree = bag.records.tree().to_json(with_outputs=True)
+        asked = ["context_diff", "diff", "context_query"]
+        assert [one["name"] for one in tree["children"] if one["outcome"] == "about"] == asked
+        assert tree["totals"]["tool_calls"] == len(asked)
+
+
 @requirement("diff:lines", "diff:counted-and-bounded", "diff:last-of-the-same")
 async def test_the_words_that_a_model_reads(tmp_path: Path, fixed: None) -> None:
     async with opened(tmp_path) as bag:

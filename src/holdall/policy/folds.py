@@ -342,6 +342,16 @@ class Operation:
         return flat
 
 
+def is_of_call(event: Event) -> bool:
+    """Whether what was retrieved is told of in another event, too: of a diff there is one for each of its outputs, of
+    a wait one for each that it shows. What a program shows its model once more was no call of the model.
+    """
+    verb = event.data.get("verb")
+    return event.kind == "retrieved" and bool(
+        event.data.get("part") or verb == "shown" or (verb == "wait" and event.handle)
+    )
+
+
 def has_failed(data: Mapping[str, Any]) -> bool:
     """Whether a call of a tool was refused, or ended badly."""
     return bool(data.get("is_error")) or data.get("outcome") == "refused" or data.get("state") in FAILED
@@ -490,7 +500,7 @@ class Tree:
                     call.data |= data
                     call.seconds = event.seconds
                 return
-            case "retrieved" if not (event.data.get("verb") == "wait" and event.handle):  # one wait may tell of many
+            case "retrieved" if not is_of_call(event):
                 name = str(event.data.get("name") or event.data.get("verb") or "")
                 data["outcome"] = "about" if event.handle else ""
             case "refused":

@@ -24,6 +24,7 @@ from holdall.bag import Holdall
 from holdall.bag.journal import events_in
 from holdall.bag.overview import Mention, Summary
 from holdall.bag.records import is_alive
+from holdall.policy.folds import is_of_call
 from holdall.text.escape import as_written, one_line
 from holdall.text.numbers import number, whole
 from holdall.values.chat import Assistant
@@ -127,8 +128,7 @@ def row_of(event: Event) -> Row | None:
     """The call that an event tells of; None if it is about something else."""
     data = event.data
     verdict = _VERDICT.get(str(data.get("outcome")) if event.kind == "called" else event.kind)
-    # One wait has an event of its own, and one for each output that it shows; a second output is a part of a call.
-    if verdict is None or data.get("part") or (data.get("verb") == "wait" and event.handle) or data.get("op"):
+    if verdict is None or is_of_call(event) or data.get("op"):
         return None
     is_ours = event.kind in ("retrieved", "refused")
     name = str(data.get("name") or data.get("verb") or "") if is_ours else event.tool
