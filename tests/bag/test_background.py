@@ -1027,6 +1027,50 @@ async def test_a_call_of_another_process_that_has_ended_is_not_listed_as_running
             assert '"ticker" · 5 bytes · 1 line (text)' in other.system_notice(turn=1, kept=True)
 
 
+@requirement("watch:outputs-kept", "async:handle-from-the-start")
+@pytest.mark.parametrize("queued", [False, True])
+async def test_what_a_program_shows_of_a_running_call_is_its_notice_and_the_call_is_counted_once(
+    tmp_path: Path, queued: bool
+) -> None:
+    before = Slow()
+    async with fast_clock(tmp_path, max_background_calls=1 if queued else 8) as bag:
+        await bag.run(before, tool="before")
+        slow = Slow(LOG)
+        running = await bag.run(slow, tool="crawl")
+        shown = await bag.fetch.shown(_handle(running))
+        assert shown == running
+        assert ("queued" in shown.text) == queued
+        before.end.set()
+        slow.end.set()
+        await bag.wait(all=True)
+        told = await bag.counters()
+        assert (told.background, told.kept, told.kept_bytes) == (2, 2, len(LOG) + len(SMALL))
+        tree = bag.records.tree().to_json(with_outputs=True)
+        assert [one["name"] for one in tree["children"]] == ["before", "crawl"], "to show it again is no call"
+        assert tree["totals"]["tool_calls"] == 2
+        assert isinstance(await bag.fetch.shown(_handle(running)), Kept)
+
+
+@requirement("async:handle-from-the-start")
+async def test_what_is_known_of_a_running_call_has_what_it_has_written_so_far(tmp_path: Path) -> None:
+    written, end = asyncio.Event(), asyncio.Event()
+
+    async def crawl(writer: Writer) -> None:
+        writer.write("one\ntwo ä\n")
+        written.set()
+        await end.wait()
+
+    async with fast_clock(tmp_path) as bag:
+        handle = _handle(await bag.run(crawl, tool="crawl"))
+        await written.wait()
+        for facts in (await bag.show(handle), *await bag.outputs()):
+            measure = facts.measure
+            assert (facts.state, measure.bytes, measure.chars, measure.lines) == ("running", 11, 10, 2)
+        end.set()
+        await bag.wait(handle)
+        assert [one.state for one in (await bag.show(handle), *await bag.outputs())] == ["ready"] * 2
+
+
 @requirement("async:retrieval-count")
 async def test_the_system_notice_lists_what_runs_what_is_ready_and_what_failed(tmp_path: Path) -> None:
     slow, done, broken = Slow(), Slow(LOG), Slow(ValueError("no"))

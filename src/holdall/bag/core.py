@@ -332,6 +332,7 @@ class Core:
         self._is_alone = parts.shared is None
         self.models = Models(parts.settings, parts.model, self.shared.models)
         self.messages: dict[str, Messages] = {}  # of calls that run in the background here, by handle
+        self.is_queued: Callable[[str], bool] = lambda _: False  # a call here that waits for a slot
         self.is_left = False  # nobody may use it any more; its calls continue
         self.is_closed = False
         self._process = os.getpid()

@@ -14,14 +14,14 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload
 
 from holdall.bag.core import Core
-from holdall.bag.take import earlier_of, kept_earlier, settle
+from holdall.bag.take import earlier_of, kept_earlier, settle, shown_running
 from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader, Watch
 from holdall.store.reader import FileReader
 from holdall.store.sources import CHUNK
 from holdall.text.utf8 import with_surrogates
 from holdall.values.answers import Difference, Fetched, Found, Nodes, Passage, Table, scanned_by, shown_by
-from holdall.values.errors import AnchorNotFound, BadQuery, OutputDamaged, UnknownHandle, UsageError
+from holdall.values.errors import AnchorNotFound, BadQuery, HoldallError, OutputDamaged, UnknownHandle, UsageError
 from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts, Taken
 from holdall.values.settings import Settings
@@ -217,7 +217,13 @@ class Fetch:
     # What is there
 
     async def show(self, handle: str) -> Facts:
-        """What is known of an output, or of a member of it: its tool, measures, state."""
+        """What is known of an output, or of a member of it: its tool, measures, state. While its call runs, what there
+        is so far is measured.
+        """
+        return await self._so_far(await self.recorded(handle))
+
+    async def recorded(self, handle: str) -> Facts:
+        """The same as its record has it: there the measures of a running call are none."""
         try:
             return await asyncio.to_thread(self._core.resolve, handle)
         except UnknownHandle:
@@ -227,7 +233,7 @@ class Fetch:
 
     async def outputs(self) -> Sequence[Facts]:
         """Everything that the session has kept, tombstones too, oldest first."""
-        return await asyncio.to_thread(self._core.outputs)
+        return [await self._so_far(facts) for facts in await asyncio.to_thread(self._core.outputs)]
 
     async def find(
         self, handle: str, *, lines: Range | None = None, bytes: Range | None = None, chars: Range | None = None
@@ -253,8 +259,12 @@ class Fetch:
             at += len(chunk)
 
     async def shown(self, handle: str) -> Taken:
-        """A kept output as the model would get it: whole where it fits, else its notice. This is an event."""
+        """A kept output as the model would get it: whole where it fits, else its notice; while its call runs, the
+        notice of that. This is an event.
+        """
         facts = await self._core.on(handle, lambda reader: reader.facts)
+        if facts.state == "running":
+            return shown_running(self._core, facts)
         return await settle(self._core, await kept_earlier(self._core, facts))
 
     async def original_text(self, handle: str) -> str:
@@ -273,7 +283,7 @@ class Fetch:
 
     async def follow(self, handle: str, lines: int = DEFAULT_LINES) -> AsyncIterator[bytes]:
         """The end of an output, then what is written to it, until it has ended."""
-        if MEMBER in handle and (await self.show(handle)).packed is not None:
+        if MEMBER in handle and (await self.recorded(handle)).packed is not None:
             yield (await self.tail(handle, lines, bounded=False)).data
             return
         watch = await self.watch(handle)
@@ -284,7 +294,7 @@ class Fetch:
                 yield last.data
                 at = last.bytes.end
             while True:
-                running = (await self.show(handle)).state == "running"
+                running = (await self.recorded(handle)).state == "running"
                 async for chunk in self.stream(handle, Span(at, 1 << 62)):
                     at += len(chunk)
                     yield chunk
@@ -301,6 +311,19 @@ class Fetch:
         return await asyncio.to_thread(lambda: core.store.watch(core.resolve(handle)))
 
     # Inside
+
+    async def _so_far(self, facts: Facts) -> Facts:
+        """With what there is of one that is being written."""
+
+        def look(reader: OutputReader) -> Facts:
+            totals, now = reader.totals, reader.facts
+            so_far = replace(now.measure, bytes=totals.bytes, chars=totals.chars, lines=totals.lines)
+            return replace(now, measure=so_far) if now.state == "running" else now
+
+        if facts.state == "running":
+            with contextlib.suppress(HoldallError, OSError):  # its record is all that can be read
+                return await self._core.on(facts.handle, look)
+        return facts
 
     async def _verb(self, verb: str, handle: str, bounded: bool, **options: Any) -> Fetched:
         bounds = self._core.bounds() if bounded else replace(self._core.bounds(bounded=False), whole=True)

@@ -33,9 +33,9 @@ from holdall.bag.take import (
     asked_with,
     flattened,
     kept_fields,
-    marked_view,
     note_announced,
     prepare,
+    running_notice,
     stored,
     text_and_notes,
     value_as_text,
@@ -68,7 +68,6 @@ from holdall.values.spans import Span
 from holdall.verbs.read import locate, passage
 from holdall.wire.answers import NOT_AN_OBJECT, json_arguments, not_offered, plain_refusal, with_handles
 from holdall.wire.clamp import clamp_error, traceback_of
-from holdall.wire.dialect import View
 from holdall.wire.notes import CANCELLED_BY_CALLER, not_all_kept, unreadable
 from holdall.wire.reference import PREFIX, Named, json_advice, references_in, replaced
 from holdall.wire.results import is_known_block, plain_text, take_apart
@@ -802,6 +801,7 @@ class Dispatch:
         self.keeps_all = False  # nobody may be left who reads a result: small ones are kept, too
         self.cut_off = ""  # why all calls were cancelled, where that is to be recorded
         self._numbers = itertools.count()  # of those that are logged while they last
+        core.is_queued = self._is_queued
 
     def dispatch(  # noqa: PLR0913 - what is known of a call
         self,
@@ -950,14 +950,9 @@ class Dispatch:
             "running", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id,
             seconds=self.jobs.age(one.job), **asked_with(self._core, one.origin),
         )  # fmt: skip
-        state: State = "queued" if one.job.state == "queued" else "running"
-        view = marked_view(
-            self._core,
-            View(replace(facts, state=state), b"", b"", "", long_handle=self._core.dialect.long_handles),
-        )
-        told = self._core.issue(self._core.running(view))
-        await asyncio.to_thread(note_announced, self._core, facts, told)
-        return Running(told, one.handle)
+        running = running_notice(self._core, facts)
+        await asyncio.to_thread(note_announced, self._core, facts, running.content)
+        return running
 
     async def _raced_and_logged(self, one: Dispatched, patience: float | None) -> bool:
         """Whether it has ended before the clock. Of one that lasts the log says that it was called, while it is waited
@@ -977,6 +972,10 @@ class Dispatch:
             self._core.journal.record("over", tool=tool, call_id=call_id, number=number)
 
     # Inside
+
+    def _is_queued(self, handle: str) -> bool:
+        one = self.background.get(handle)
+        return one is not None and one.job.state == "queued"
 
     def _patience(self, one: Dispatched) -> float | None:
         """Seconds before a call goes to the background; None if it never does."""

@@ -51,7 +51,7 @@ from holdall.values.errors import (
     StoreFault,
     ToolRaised,
 )
-from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, RawResult, Taken, Unkept
+from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, RawResult, Running, State, Taken, Unkept
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -525,6 +525,23 @@ def stored(core: Core, facts: Facts, origin: Origin) -> Prepared:
     """An output that went to the store while it came, because it was too large to be held."""
     core.kept[facts.handle] = facts
     return Prepared("", origin, core.limits_for(origin.tool), Keep("bytes"), "", b"", stored=facts)
+
+
+def running_notice(core: Core, facts: Facts) -> Running:
+    """What a model gets of a call that goes on in the background."""
+    state: State = "queued" if core.is_queued(facts.handle) else "running"
+    view = View(replace(facts, state=state), b"", b"", "", long_handle=core.dialect.long_handles)
+    return Running(core.issue(core.running(marked_view(core, view))), facts.handle)
+
+
+def shown_running(core: Core, facts: Facts) -> Running:
+    """The same once more; its output is counted when it has ended."""
+    running = running_notice(core, facts)
+    origin, tokens = facts.origin, core.count(running.content)
+    core.journal.record(
+        "retrieved", handle=facts.handle, tool=origin.tool, call_id=origin.call_id, verb="shown", tokens=tokens
+    )
+    return running
 
 
 async def kept_earlier(core: Core, facts: Facts) -> Prepared:

@@ -131,7 +131,7 @@ class ToolCalls:
             rest = sign + member
         with contextlib.suppress(HoldallError):
             if known:
-                facts = await self._fetch.show(known)
+                facts = await self._fetch.recorded(known)
                 named = {facts.handle: self._core.handle_of(facts)}  # one that has expired is not among those kept
                 ask = replace(ask, handle=named[facts.handle] + rest, tool=facts.origin.tool)
         return self._core.dialect.refuse(
@@ -306,7 +306,7 @@ class ToolCalls:
         again = bool(spans) and all(coverage.shown.covers(span) for span in spans)
         seen = Seen(coverage.share(total, plus=spans), again=again, is_written=facts.state == "running")
         told = None if isinstance(found, Passage | Found) and (found.of_messages or not total) else seen
-        if isinstance(found, Passage | Found) and self._background.is_queued(facts.handle):
+        if isinstance(found, Passage | Found) and self._core.is_queued(facts.handle):
             found = not_started(found)
         shown = repr(found) + facts.error
         frame = Frame(self._core.handle_of(facts), tag_for(shown, new_fence_tag), self._core.dialect.go_on)
@@ -326,11 +326,9 @@ class ToolCalls:
         """What is kept, newest first; `lines` are those of this list."""
         if other := ask.options.keys() - {"lines"}:
             raise UsageError(f"the argument '{min(other)}' needs a handle; without one, lines are those of the list.")
-        queued = self._background.is_queued
+        queued = self._core.is_queued
         kept = [facts for facts in await self._fetch.outputs() if facts.state != "expired"]
-        outputs = [
-            replace(facts, state="queued") if queued(facts.handle) else await self._so_far(facts) for facts in kept
-        ]
+        outputs = [replace(facts, state="queued") if queued(facts.handle) else facts for facts in kept]
         shares = [(facts, (self._core.journal.coverage(facts.handle)).share(facts.measure.bytes)) for facts in outputs]
         part = resolve_lines(range_asked(ask.options.get("lines", ":"), unit="lines"), len(shares)) or Span(1, 0)
 
@@ -346,15 +344,6 @@ class ToolCalls:
             return Draft(Answer(text))
 
         return tell
-
-    async def _so_far(self, facts: Facts) -> Facts:
-        """With the bytes that are there of one which is being written."""
-        if facts.state != "running":
-            return facts
-        with contextlib.suppress(HoldallError, OSError):
-            totals = await self._core.on(facts.handle, lambda reader: reader.totals)
-            return replace(facts, measure=replace(facts.measure, bytes=totals.bytes))
-        return facts
 
     async def _waited(self, ask: Ask, started: float) -> "Tell":
         waited = await self._background.wait_for_model(ask.handle, **ask.options)

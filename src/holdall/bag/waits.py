@@ -308,7 +308,7 @@ class Background:
         if one is not None:
             one.cut_off = one.cut_off or why
             await self._abort([] if one.job.has_ended else [one.job])
-        elif (facts := await self._fetch.show(handle)).state == "running":
+        elif (facts := await self._fetch.recorded(handle)).state == "running":
             raise UsageError(f"output {facts.handle} is no call of this process: only who started it can end it.")
 
     async def _abort(self, jobs: Sequence[Job]) -> None:
@@ -388,15 +388,10 @@ class Background:
 
     async def _one(self, handle: str) -> Dispatched | None:
         """None for an output that no call of ours writes."""
-        return self.calls.get((await self._fetch.show(handle)).handle)
+        return self.calls.get((await self._fetch.recorded(handle)).handle)
 
     def _unreported(self, chosen: list[Dispatched | None] | list[Dispatched]) -> list[Dispatched]:
         return [one for one in chosen if one is not None and one.job.has_ended and not one.told]
-
-    def is_queued(self, handle: str) -> bool:
-        """Whether it is a call of ours that waits for a slot; its record says that it runs."""
-        one = self.calls.get(handle)
-        return one is not None and one.job.state == "queued"
 
     def _running(self, one: Dispatched) -> StillRunning:
         return StillRunning(one.origin.tool, one.handle, self.table.age(one.job), one.job.state == "queued")
@@ -413,7 +408,7 @@ class Background:
             if handle in self._told:
                 continue
             with contextlib.suppress(HoldallError):  # removed, or unreadable
-                facts = await self._fetch.show(handle)
+                facts = await self._fetch.recorded(handle)
                 if facts.state == "running" or (facts.state != "expired" and (facts.ended or 0.0) >= self._opened):
                     found.append(facts)
                     continue
@@ -443,7 +438,7 @@ class Background:
         watch = await self._fetch.watch(handle)
 
         async def look() -> Waited:
-            facts = await self._fetch.show(handle)
+            facts = await self._fetch.recorded(handle)
             if pattern_watch is not None and await self._core.on(handle, pattern_watch.found):
                 return Waited(matched=facts.handle)
             if facts.state != "running":
