@@ -1,5 +1,6 @@
 """A call that comes again: a retry, a step that a graph repeats, a transcript that is guarded before every request."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,17 @@ async def test_the_same_call_with_the_same_output_has_the_same_handle_and_notice
         assert (await bag.counters()).kept == 1
     async with Holdall.open(home=str(tmp_path), session="s") as bag:  # after a restart
         assert (await bag.take(LOG, tool="fetch", call_id="c1")).content == first.content
+
+
+@requirement("api:take-again")
+async def test_the_same_call_taken_several_times_at_once_has_one_handle_and_notice(tmp_path: Path) -> None:
+    async with Holdall.open(home=str(tmp_path)) as bag:
+        taken = await asyncio.gather(*(bag.take(LOG, tool="fetch", call_id="c1") for _ in range(5)))
+        assert len({one.text for one in taken}) == len(bag.core.kept) == (await bag.counters()).kept == 1
+        kept = await asyncio.gather(*(bag.keep(LOG, tool="other", call_id="c1") for _ in range(5)))
+        assert len({one.handle for one in kept}) == 1
+        others = await asyncio.gather(*(bag.take(LOG, tool="fetch", call_id=f"d{n}") for n in range(3)))
+        assert len({one.handle for one in others}) == 3
 
 
 @requirement("api:take-again")

@@ -12,6 +12,7 @@ import os
 import re
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -343,6 +344,7 @@ class Core:
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
         self._counted = functools.lru_cache(maxsize=16)(functools.partial(count_in_pieces, parts.tokenizer))
         self._turns = Turns(_AT_ONCE)
+        self._calls = weakref.WeakValueDictionary[tuple[str, ...], Turns]()  # those whose outputs are taken now
         self._mark = parts.session.mark
         self._issued: deque[str] = deque(maxlen=_REMEMBERED_NOTICES)  # real notices, as they were written
         self.given: deque[int] = deque(maxlen=_REMEMBERED_NOTICES)  # hashes of texts in place of outputs
@@ -382,6 +384,17 @@ class Core:
             except asyncio.CancelledError:
                 deadline.cancel()
                 raise
+
+    @contextlib.asynccontextmanager
+    async def call_alone(self, origin: Origin) -> AsyncGenerator[None]:
+        """What is taken of the same call at once is taken one after the other: then the second is known."""
+        if not origin.call_id or self.has_new_calls:
+            yield
+            return
+        with self._looking:
+            turns = self._calls.setdefault((origin.call_id, origin.tool, origin.server), Turns(1))
+        async with turns.turn():
+            yield
 
     def at(self, handle: str, verb: Callable[[OutputReader], Answer], facts: Facts | None = None) -> Answer:
         """The same in this thread. `facts` are those of an output that was looked up a moment ago."""

@@ -8,6 +8,7 @@ Everything above uses this class: no adapter, command or page touches a store, a
 """
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import time
@@ -379,7 +380,9 @@ class Holdall(KeptNames):
         origin = self._origin(tool, server, arguments, call_id)
         if kind:
             origin = replace(origin, read_as=checked_kind(kind))
-        return await keep(self.core, output, origin, progress=progress)
+        waits = isinstance(output, str | bytes)
+        async with self.core.call_alone(origin) if waits else contextlib.nullcontext():
+            return await keep(self.core, output, origin, progress=progress)
 
     async def forget(self, handle: str) -> Removal:
         """Remove an output for good; a tombstone stays. Who still has the same bytes is in `still_held`.

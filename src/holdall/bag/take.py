@@ -1268,7 +1268,10 @@ _MIN_BYTES = 256  # are shown, however few tokens there is room for
 async def settle(core: Core, prepared: Prepared, *, room: int | None = None, notice_room: int | None = None) -> Taken:
     """`room` is what this output may take of its turn; `notice_room` what a notice in its place may."""
     notes: dict[int, str] = {}
-    taken = await _settled(core, prepared, room, notice_room, notes)
+    # Of a stream it is not known before its end whether it came before, and nobody waits for that.
+    waits = not prepared.is_part and prepared.stored is None
+    async with core.call_alone(prepared.origin) if waits else contextlib.nullcontext():
+        taken = await _settled(core, prepared, room, notice_room, notes)
     if not taken.as_text and (not isinstance(taken.content, str) or encode(taken.content)[1]):
         said = content_as_text(taken.content, notes)
         if prepared.masked and prepared.parts is None:  # a value has no place for it
