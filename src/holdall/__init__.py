@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from holdall.llm.scripted import ScriptedModel
     from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
     from holdall.policy.folds import Counters, Coverage
-    from holdall.policy.retention import Retention
     from holdall.policy.route import Ceiling, Forecast
     from holdall.store.memory import MemoryStore
     from holdall.store.protocol import OutputStore, Quota, Removal
@@ -93,6 +92,7 @@ if TYPE_CHECKING:
     from holdall.values.events import Event
     from holdall.values.extraction import Extraction, FailedChunk, Snippet
     from holdall.values.outputs import Ended, Facts, Inline, Kept, Measure, Origin, Running, Taken, Unkept
+    from holdall.values.retention import Retention
     from holdall.values.settings import Settings, ToolPolicy
     from holdall.values.spans import Span, Totals
     from holdall.wire.answers import Waited
@@ -111,7 +111,7 @@ _HOMES = {
     "holdall.policy.route": ("Ceiling", "Forecast"),
     "holdall.policy.decide": ("Decision", "Fits", "Keep", "Limits", "decide"),
     "holdall.policy.folds": ("Counters", "Coverage"),
-    "holdall.policy.retention": ("Retention",),
+    "holdall.values.retention": ("Retention",),
     "holdall.store.memory": ("MemoryStore",),
     "holdall.store.protocol": ("OutputStore", "Quota", "Removal"),
     "holdall.text.tokens": ("Tokenizer",),

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from holdall import Holdall, MemoryStore, OutputExpired, OutputStore, Settings, Table, UnknownHandle
-from holdall.policy.retention import Retention
 from holdall.store.memory_files import SMALL
 from holdall.values.outputs import Facts, Inline, Kept
+from holdall.values.retention import Retention
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio

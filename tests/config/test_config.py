@@ -11,8 +11,8 @@ from holdall import Kept, Unkept, config
 from holdall.blocking import Holdall
 from holdall.config import load_settings
 from holdall.policy.decide import Limits, limits_of
-from holdall.policy.retention import Retention, retention_of
 from holdall.values.errors import BadSetting, UsageError
+from holdall.values.retention import Retention
 from holdall.values.settings import Settings
 from holdall.wire.dialects import DIALECTS
 from tests.config.conftest import Load
@@ -112,7 +112,7 @@ def test_the_defaults_are_those_of_the_dialect_and_of_the_spec() -> None:
         bytes=16 * 1024, chars=4000, lines=7
     )
     assert (Settings().answer_max_bytes, Settings().answer_max_tokens) == (16384, 4000)
-    assert retention_of(Settings()) == Retention(days=30.0)
+    assert Retention.of(None) == Retention(days=30.0)
 
 
 @requirement("settings:store-dir")

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from holdall.policy.retention import Retention
 from holdall.store import files
 from holdall.store.bundle.restore import import_bundle
 from holdall.store.bundle.stream import open_bundle
@@ -24,6 +23,7 @@ from holdall.store.directory.store import DirectoryStore
 from holdall.store.ids import new_uuid
 from holdall.store.protocol import SessionInfo
 from holdall.values.errors import SessionExists, StoreFault
+from holdall.values.retention import Retention
 from tests.faults.conftest import FIRED
 from tests.faults.errors import Errors, descriptors, failing
 from tests.faults.harness import KILLED, Event, ended, share, started

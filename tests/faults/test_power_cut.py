@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from holdall.policy.retention import Retention
 from holdall.store.directory.live import LiveWriter
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.values.outputs import Origin
+from holdall.values.retention import Retention
 from tests.faults.checker import complaints
 from tests.faults.conftest import FIRED
 from tests.faults.harness import KILLED, Event, Writers, share

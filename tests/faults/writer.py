@@ -19,7 +19,6 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from holdall import Command, Kept
 from holdall.blocking import Holdall
-from holdall.policy.retention import Retention
 from holdall.store.bundle.export import export_session
 from holdall.store.bundle.restore import import_bundle
 from holdall.store.bundle.stream import new_file, open_bundle
@@ -29,6 +28,7 @@ from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputStore, OutputWriter, SessionInfo
 from holdall.values.errors import HoldallError
 from holdall.values.outputs import Facts, Origin
+from holdall.values.retention import Retention
 from tests.faults import broken
 from tests.faults.hooks import Fault, Hooks, say
 

@@ -22,7 +22,6 @@ from psycopg import errors
 from holdall import Holdall, Settings
 from holdall.bag import Care
 from holdall.bag.bundles import copy_session
-from holdall.policy.retention import Retention
 from holdall.store import deadline
 from holdall.store.fleet import cache, database, objects, schema, upkeep
 from holdall.store.fleet import writer as writers
@@ -40,6 +39,7 @@ from holdall.values.errors import (
     UnknownHandle,
 )
 from holdall.values.outputs import Facts, Kept, Origin, Unkept
+from holdall.values.retention import Retention
 from holdall.values.spans import BLOCK
 from tests.fleet.fixtures import Place, new_place
 from tests.requirements import requirement

@@ -20,7 +20,6 @@ from holdall.formats.registry import kind_of, outline
 from holdall.mcp.client import codec, plain_http
 from holdall.mcp.install.documents import JsonDocument
 from holdall.mcp.install.yaml_document import YamlDocument
-from holdall.policy import retention
 from holdall.policy.measure import Measurer
 from holdall.search.pattern import read_pattern
 from holdall.store import records
@@ -30,7 +29,7 @@ from holdall.text import ranges
 from holdall.text.json.find import find
 from holdall.text.json.path import parse_path
 from holdall.text.tokens import Estimate
-from holdall.values import handles
+from holdall.values import handles, retention
 from holdall.values.errors import HoldallError
 from holdall.values.outputs import Facts
 from holdall.wire.arguments import coerced, schema_problem

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.policy.retention import DAY, Retention, parse, retention_of
 from holdall.values.errors import BadSetting
+from holdall.values.retention import DAY, Retention, parse
 from holdall.values.settings import Settings, by_name
 from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
@@ -98,6 +98,14 @@ def test_what_is_no_rule_is_refused(value: Any) -> None:
     )
 
 
+@requirement("settings:bad-value")
+@pytest.mark.parametrize("value", ["forever", "30 days ago", "", 30])
+def test_settings_refuse_it_where_they_are_made(value: Any) -> None:
+    with pytest.raises(BadSetting, match="'session', 'keep', a number of days from 0 to 36500, or a time such as 12h"):
+        Settings(retention=value)
+    assert Settings(retention="30").retention == "30"
+
+
 def test_a_refusal_names_the_key_the_place_and_the_value() -> None:
     with pytest.raises(BadSetting) as refused:
         parse("1 month", key="asyncToolTTL", where="config.toml")
@@ -116,9 +124,9 @@ def test_only_a_number_of_days_ever_expires(rule: Retention, created: float) -> 
 
 @requirement("settings:retention", "store:retention-session-extract", "store:retention-session-async")
 def test_outputs_are_kept_for_30_days_unless_set_or_for_their_session_in_two_dialects() -> None:
-    assert retention_of(Settings()) == Retention() == Retention(days=30.0)
-    assert retention_of(Settings(retention="7 days")) == Retention(days=7.0)
+    assert Retention.of(None) == Retention() == Retention(days=30.0)
+    assert Retention.of("7 days") == Retention(days=7.0)
     assert {name for name, dialect in DIALECTS.items() if dialect.keeps_for_session} == {"extract", "async"}
-    assert retention_of(Settings(), session=True) == Retention(days=None, session=True)
-    assert retention_of(Settings(retention="keep"), session=True) == Retention(days=None)
+    assert Retention.of(None, session=True) == Retention(days=None, session=True)
+    assert Retention.of("keep", session=True) == Retention(days=None)
     assert by_name()["asyncToolTTL"].name == "retention"

@@ -10,10 +10,10 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from holdall.policy.retention import DAY
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.store.sources import Source
 from holdall.values.outputs import Facts, Origin
+from holdall.values.retention import DAY
 
 # One store for all examples of a test: what one example keeps does not change what the next gets. Fewer of them,
 # because each is synced to the disk.

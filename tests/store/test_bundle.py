@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall.bag.journal import events_in
-from holdall.policy.retention import Retention
 from holdall.store.bundle import restore
 from holdall.store.bundle.export import SessionChanged, export_session
 from holdall.store.bundle.stream import new_file, open_bundle
@@ -32,6 +31,7 @@ from holdall.values.errors import (
     UsageError,
 )
 from holdall.values.outputs import Origin
+from holdall.values.retention import Retention
 from tests.requirements import requirement
 from tests.store.bundles import everything, exported, filled, imported, taken_apart
 from tests.store.support import keep, tree

@@ -3,9 +3,9 @@
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.policy.retention import Retention
 from holdall.store.protocol import OutputStore, session_by
 from holdall.values.errors import UsageError
+from holdall.values.retention import Retention
 from tests.requirements import requirement
 from tests.store.support import Clock, StoreMaker, keep, read_back
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from holdall.policy.retention import Retention, parse
 from holdall.store.bundle.restore import import_bundle
 from holdall.store.protocol import OutputStore, SavedSummary, SessionInfo, Sweep
 from holdall.store.read_only import read_only
 from holdall.values.errors import NothingFound, OutputExpired, SessionExists, UnknownHandle, UsageError
 from holdall.values.handles import SHORTEST
 from holdall.values.outputs import Facts, Origin
+from holdall.values.retention import Retention, parse
 from holdall.values.spans import BlockTable
 from tests.requirements import requirement
 from tests.store.bundles import everything, exported, filled

@@ -21,7 +21,6 @@ from typing import Any
 
 import pytest
 
-from holdall.policy.retention import Retention
 from holdall.store import files
 from holdall.store.bundle.restore import import_bundle
 from holdall.store.directory import folder as record
@@ -32,6 +31,7 @@ from holdall.store.reader import FileReader
 from holdall.store.records import decode_session
 from holdall.values.errors import OutputMissing, SessionLocked, StoreFault, StoreGone, UnknownHandle
 from holdall.values.outputs import Facts, Origin
+from holdall.values.retention import Retention
 from holdall.values.spans import BlockTable
 from tests.requirements import requirement
 from tests.store.bundles import exported

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.policy.retention import DAY, Retention
 from holdall.store.directory import folder
 from holdall.store.memory import MemoryStore
 from holdall.store.memory_files import SMALL
@@ -29,6 +28,7 @@ from holdall.values.errors import (
     UsageError,
 )
 from holdall.values.outputs import Facts, Origin
+from holdall.values.retention import DAY, Retention
 from tests.requirements import requirement
 from tests.store.support import Clock, keep, read_back
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from holdall.policy.retention import Retention
 from holdall.store.opening import checked, default_home, empty_store, has_sessions, is_store, open_store
 from holdall.store.protocol import Quota
 from holdall.text.tokens import Estimate
 from holdall.values.errors import BadSetting, NothingFound
+from holdall.values.retention import Retention
 from holdall.values.settings import Settings
 from tests.store.support import Clock
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.policy.retention import Retention
 from holdall.store.protocol import SessionInfo
 from holdall.store.records import (
     check_name,
@@ -32,6 +31,7 @@ from holdall.store.records import (
 )
 from holdall.values.errors import OutputDamaged, StoreFault, UsageError
 from holdall.values.outputs import Facts, Origin
+from holdall.values.retention import Retention
 from holdall.values.spans import BlockTable
 
 UUID = "00000000-0000-4000-8000-000000000001"

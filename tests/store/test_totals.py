@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.policy.retention import DAY, Retention
 from holdall.store.memory import MemoryStore
 from holdall.store.protocol import BadLine, Log, LogLines, Quota, SessionInfo, Stats, Verdict
 from holdall.store.totals import (
@@ -25,6 +24,7 @@ from holdall.store.totals import (
 )
 from holdall.values.errors import REMOVED, OutputDamaged, QuotaReached
 from holdall.values.outputs import Facts, Measure, Origin
+from holdall.values.retention import DAY, Retention
 from holdall.values.spans import BLOCK
 from tests.store.support import Clock, keep
 from tests.support import reader_of

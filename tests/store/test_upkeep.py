@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from holdall.policy.retention import DAY, Retention
 from holdall.store import files
 from holdall.store.directory import disk, session_files, summaries, upkeep
 from holdall.store.directory import folder as record
@@ -24,6 +23,7 @@ from holdall.store.protocol import Quota, SessionInfo, Sweep
 from holdall.store.records import encode_session
 from holdall.values.errors import OutputExpired, QuotaReached, StoreFault, StoreFull, UnknownHandle
 from holdall.values.outputs import Facts, Origin
+from holdall.values.retention import DAY, Retention
 from tests.requirements import requirement
 from tests.store.support import Clock, folder_of, held, keep, payload, read_back, tree
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from holdall.policy.retention import Retention
 from holdall.store.bundle.export import export_session
 from holdall.store.bundle.restore import import_bundle
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.values.errors import StoreFault
+from holdall.values.retention import Retention
 from tests.requirements import requirement
 from tests.store.bundles import everything, taken_apart, unpacked
 from tests.store.support import folder_of, keep, read_back

@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Generator
 from typing import BinaryIO, TypeVar, cast
 
-from holdall.policy.retention import Retention
 from holdall.store.bundle import stream
 from holdall.store.bundle.export import SessionChanged
 from holdall.store.bundle.export import export_session as write_bundle
@@ -28,6 +27,7 @@ from holdall.text.escape import one_line
 from holdall.text.tokens import tokenizer_named
 from holdall.values.bundles import MAX_RATIO, Bundle, Exported, Imported
 from holdall.values.errors import UsageError
+from holdall.values.retention import Retention
 from holdall.values.settings import Settings
 
 Listed = Callable[[Bundle], None]

@@ -23,7 +23,6 @@ from holdall.bag.journal import Journal, watchers
 from holdall.bag.messages import Messages, stored_messages
 from holdall.formats.kinds import PACKED_STREAMS
 from holdall.policy.decide import Limits, limits_of
-from holdall.policy.retention import retention_of
 from holdall.store.deadline import within
 from holdall.store.ids import new_mark, new_uuid
 from holdall.store.open_outputs import Readers
@@ -48,6 +47,7 @@ from holdall.values.errors import (
 from holdall.values.handles import MEMBER, Foreign, Long, Short, parse
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
+from holdall.values.retention import Retention
 from holdall.values.settings import Settings, ToolPolicy
 from holdall.values.spans import Span
 from holdall.verbs.read import UNBOUNDED, Bounds
@@ -837,7 +837,7 @@ def open_session(store: OutputStore, name: str, settings: Settings, dialect: Dia
     if settings.retention is not None or dialect.keeps_for_session:
         before = store.find_session(name)
         if settings.retention is not None or before is None:
-            rule = retention_of(settings, session=dialect.keeps_for_session)
+            rule = Retention.of(settings.retention, session=dialect.keeps_for_session)
     info = store.open_session(name, retention=rule, parent=parent)
     if rule is not None and before is not None and before.retention != info.retention:
         _LOG.warning(
@@ -857,7 +857,7 @@ def store_of(
     return open_store(
         os.fspath(home or settings.store_dir or default_home()),  # a Path does as well
         tokenizer=tokenizer,
-        retention=retention_of(settings, session=dialect.keeps_for_session),
+        retention=Retention.of(settings.retention, session=dialect.keeps_for_session),
         quota=_quota_of(settings),
         clock=clock,
         settings=settings,

@@ -62,7 +62,7 @@ async def show(options: Options) -> int:
     \b
     Example:  holdall config show --json
     """
-    from holdall.policy.retention import retention_of
+    from holdall.values.retention import Retention
     from holdall.values.settings import Settings
 
     try:
@@ -74,7 +74,7 @@ async def show(options: Options) -> int:
             _print(_rows(Settings(), {}))
             screen.about("These are the defaults. Nothing runs until what is wrong is mended.")
         return WRONG_USE
-    kept_for = retention_of(found.settings).told  # in a session that a command makes
+    kept_for = Retention.of(found.settings.retention).told  # in a session that a command makes
     rows = _rows(replace(found.settings, retention=kept_for), found.sources)
     if options.as_json:
         screen.as_json(_as_json(found, rows))

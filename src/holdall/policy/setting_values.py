@@ -9,8 +9,8 @@ from dataclasses import Field, fields, replace
 from math import inf
 from typing import Any, cast
 
-from holdall.policy import retention
 from holdall.text.numbers import parse_size
+from holdall.values import retention
 from holdall.values.errors import BadRange, BadSetting
 from holdall.values.settings import CEILING, FIXED, LESS, ToolPolicy, by_name, check
 

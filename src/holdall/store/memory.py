@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Callable
 
-from holdall.policy.retention import Retention
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.index import IN_MEMORY
 from holdall.store.directory.root import Root
@@ -19,6 +18,7 @@ from holdall.store.protocol import Quota, SessionInfo
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import StoreGone
 from holdall.values.outputs import Facts
+from holdall.values.retention import Retention
 from holdall.values.spans import BlockTable
 
 

@@ -7,13 +7,13 @@ import os
 import time
 from collections.abc import Callable
 
-from holdall.policy.retention import Retention
 from holdall.store.addresses import is_fleet, shown
 from holdall.store.protocol import OutputStore, Quota
 from holdall.store.read_only import read_only as read_only_store
 from holdall.store.records import PREFIX
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import BadSetting
+from holdall.values.retention import Retention
 from holdall.values.settings import Settings
 
 __all__ = [

@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Any, Literal, NamedTuple, Protocol
 
-from holdall.policy.retention import Retention
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import StoreFault, UsageError
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts, Origin, State
 from holdall.values.record import record
+from holdall.values.retention import Retention
 from holdall.values.spans import BlockTable, Totals
 
 Progress = Callable[[int], None]  # called with the bytes done so far, from any thread does the work

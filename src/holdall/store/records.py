@@ -22,16 +22,16 @@ from typing import Any, cast
 
 from xxhash import xxh3_64_hexdigest
 
-from holdall.policy import retention as rules
 from holdall.policy.measure import checksum
-from holdall.policy.retention import Retention
 from holdall.store.protocol import BadLine, Log, LogLines, SessionInfo
 from holdall.text.escape import one_line
+from holdall.values import retention as rules
 from holdall.values.errors import REMOVED, BadSetting, OutputDamaged, StoreFault, UsageError
 from holdall.values.events import Event
 from holdall.values.handles import is_mark, is_uuid
 from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
+from holdall.values.retention import Retention
 from holdall.values.spans import BlockTable
 
 PREFIX = "session-"  # a session can be asked for by this and its id, whatever it is called

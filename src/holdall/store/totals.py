@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Protocol
 
 from holdall.policy.measure import checksum
-from holdall.policy.retention import Retention
 from holdall.store.protocol import (
     BadLine,
     Log,
@@ -26,6 +25,7 @@ from holdall.store.records import LOGS
 from holdall.text.numbers import size
 from holdall.values.errors import MAKE_ROOM, HoldallError, OutputDamaged, QuotaReached
 from holdall.values.outputs import Facts, Measure
+from holdall.values.retention import Retention
 from holdall.values.spans import BLOCK, BlockTable, Totals
 
 Listing = Callable[[SessionInfo], Sequence[Facts]]  # of a store that knows of what is past its time, but still there

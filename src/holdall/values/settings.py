@@ -5,10 +5,11 @@ it means is up to its reader.
 """
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
 
+from holdall.values import retention
 from holdall.values.errors import BadSetting
 from holdall.values.record import record
 
@@ -49,13 +50,17 @@ def _setting(
     also: tuple[str, ...] = (),
     choices: Iterable[str] = (),
     stricter: Any = None,
+    read: Callable[..., object] | None = None,
+    rule: str = "text",
 ) -> Any:
     """What it is for is the text below it, for editors and the reference page alike. A number has a range; what else a
     value may be follows from the annotation, or from `choices`.
 
-    `stricter` says what an agent's file may make of it.
+    `stricter` says what an agent's file may make of it. `read` refuses what a text must not be, `rule` says what it is.
     """
-    told = {"least": least, "most": most, "also": also, "choices": choices, "stricter": stricter}
+    told = {
+        "least": least, "most": most, "also": also, "choices": choices, "stricter": stricter, "read": read, "rule": rule,
+    }  # fmt: skip
     if default is dict:
         return field(default_factory=dict[str, Any], hash=False, metadata=told)
     return field(default=default, metadata=told)
@@ -154,7 +159,9 @@ class Settings:
     """The most bytes that one argument holdall:HANDLE may bring in."""
     tools: Mapping[str, ToolPolicy] = _setting(dict)
     """A table for each tool that is treated differently."""
-    retention: str | None = _setting(None, also=("asyncToolTTL",), stricter=LESS)
+    retention: str | None = _setting(
+        None, also=("asyncToolTTL",), stricter=LESS, read=retention.parse, rule=f"text: {retention.RULE}"
+    )
     """How long outputs are kept: a number of days, 'session' or 'keep'; 30 days by default, in the dialects extract and
     async for the session.
     """
@@ -306,7 +313,7 @@ def rule_of(one: "Field[Any]") -> str:
     elif kind is Mapping:
         rule = "a table with a table (in Python, a ToolPolicy) for each tool"
     elif kind in (bool, str):
-        rule = "true or false" if kind is bool else "text"
+        rule = "true or false" if kind is bool else one.metadata["rule"]
     else:
         rule = "one of " + ", ".join(kind)
     return f"it must be {rule}{', or left out' if one.default is None else ''}"
@@ -329,6 +336,8 @@ def check(one: "Field[Any]", value: object, *, key: str, where: str = "") -> Non
         allowed = isinstance(value, str) and value in kind
     if not allowed:
         raise BadSetting(key, value, rule_of(one), where=where)
+    if (read := one.metadata["read"]) is not None:
+        read(value, key=key, where=where)
 
 
 def _is_tables(value: object) -> bool:

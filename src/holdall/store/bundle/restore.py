@@ -12,7 +12,6 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 from holdall.policy.measure import Measurer
-from holdall.policy.retention import Retention
 from holdall.store import records
 from holdall.store.bundle import stream as form
 from holdall.store.bundle.stream import BundleReader, Entry
@@ -40,6 +39,7 @@ from holdall.values.errors import BundleRefused, SessionExists, StoreFault, Stor
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts, Measure, Origin
 from holdall.values.patterns import lazy_pattern
+from holdall.values.retention import Retention
 from holdall.values.spans import BlockTable
 
 # Records that came from outside: looked at field by field, and compared with the bytes that came with them.

@@ -12,7 +12,6 @@ import json
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from holdall.policy.retention import Retention
 from holdall.store import files, records
 from holdall.store.directory import disk
 from holdall.store.directory.sessions import NAMES, Sessions
@@ -25,6 +24,7 @@ from holdall.store.totals import taken
 from holdall.values.errors import SessionExists, StoreFault
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts
+from holdall.values.retention import Retention
 from holdall.values.spans import BlockTable
 
 STAGING = ".import-"

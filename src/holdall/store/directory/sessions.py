@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
-from holdall.policy.retention import Retention
 from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.ids import new_mark, new_tag, new_uuid
@@ -32,6 +31,7 @@ from holdall.store.records import (
 )
 from holdall.values.errors import StoreFault
 from holdall.values.handles import is_uuid
+from holdall.values.retention import Retention
 
 NAMES = "names"
 _FILE = "session.json"

@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from holdall.policy.retention import Retention
 from holdall.store import files
 from holdall.store.directory import disk, placement, publish, upkeep
 from holdall.store.directory.folder import SessionFolder
@@ -54,6 +53,7 @@ from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.errors import AmbiguousCallId, OutputExpired, StoreFault, StoreGone, UnknownHandle
 from holdall.values.handles import Foreign, Long, Short, parse
 from holdall.values.outputs import Facts, Origin
+from holdall.values.retention import Retention
 from holdall.values.spans import BlockTable
 
 

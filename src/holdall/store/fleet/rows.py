@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any, LiteralString, NamedTuple
 
 from holdall.policy.measure import checksum
-from holdall.policy.retention import Retention
 from holdall.store import records
 from holdall.store.fleet.cache import BlockCache
 from holdall.store.fleet.database import Connection, Database, Row
@@ -29,6 +28,7 @@ from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.errors import OutputDamaged, StoreFault, StoreGone
 from holdall.values.handles import is_short, is_uuid
 from holdall.values.outputs import Facts
+from holdall.values.retention import Retention
 from holdall.values.spans import BLOCK, BlockTable
 
 _HANDLES = 64  # tries

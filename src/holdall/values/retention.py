@@ -2,12 +2,14 @@
 
 import math
 import re
+from typing import TYPE_CHECKING
 
 from holdall.values.errors import BadSetting
-from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
-from holdall.values.settings import Settings
+
+if TYPE_CHECKING:
+    from holdall.values.outputs import Facts
 
 DAY = 86_400.0
 _UNITS = {"day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0, "week": 7 * DAY}
@@ -15,6 +17,7 @@ _TIME = lazy_pattern(
     r"(?P<number>[0-9]{1,10}(?:\.[0-9]{1,25})?(?:e-[0-9]{1,3})?)\s*(?P<unit>(?:day|hour|minute|second|week)s?|[dhmsw])?",
     re.ASCII,
 )
+RULE = "'session', 'keep', a number of days from 0 to 36500, or a time such as 12h or 2 weeks"
 
 
 @record
@@ -39,7 +42,12 @@ class Retention:
                 return text
         return str(self)
 
-    def is_over(self, facts: Facts, now: float) -> bool:
+    @staticmethod
+    def of(setting: str | None, *, session: bool = False) -> "Retention":
+        """What the setting says; without one 30 days, or with `session` as long as the session (a dialect's choice)."""
+        return parse(setting) if setting is not None else parse("session") if session else Retention()
+
+    def is_over(self, facts: "Facts", now: float) -> bool:
         """Whether its time has come: it counts from the end of a call."""
         return facts.state not in ("expired", "running") and self.expires_at(facts.ended or facts.created) <= now
 
@@ -47,14 +55,8 @@ class Retention:
         return math.inf if self.session or self.days is None else created + self.days * DAY
 
 
-def retention_of(settings: Settings, *, session: bool = False) -> Retention:
-    """What the setting says; without one 30 days, or with `session` as long as the session (a dialect's choice)."""
-    return parse(settings.retention) if settings.retention is not None else parse("session") if session else Retention()
-
-
 def parse(value: object, *, key: str = "retention", where: str = "") -> Retention:
     """`session`, `keep`, `30`, `30 days`, `2 hours`, `12h`; a number alone is one of days."""
-    rule = "it must be 'session', 'keep', a number of days from 0 to 36500, or a time such as 12h or 2 weeks"
     if value == "session":
         return Retention(days=None, session=True)
     if value == "keep":
@@ -64,5 +66,5 @@ def parse(value: object, *, key: str = "retention", where: str = "") -> Retentio
         number = float(match["number"])
         value = number / (DAY / seconds) if seconds < DAY else number * (seconds / DAY)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 36_500:
-        raise BadSetting(key, value, rule, where=where)
+        raise BadSetting(key, value, f"it must be {RULE}", where=where)
     return Retention(days=float(value))
