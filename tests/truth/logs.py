@@ -261,6 +261,13 @@ def commits_one_a_line(found: re.Match[str], output: Output) -> None:
     agrees(found["refs"] or "0", refs, "names", exact=small(output))
 
 
+@claim("git log", rf"L(?P<n>{NUMBER}) (?P<subject>.*?)(?: … \+{NUMBER} bytes| …|…)?")
+def a_subject_is_where_it_is_said_to_be(found: re.Match[str], output: Output) -> None:
+    line = output.lines[int(found["n"].replace(",", "")) - 1]
+    if " ".join(found["subject"].split()) not in " ".join(line.split()):
+        raise FalseClaim(f"that line is {line[:200]!r}")
+
+
 @claim("git log", rf"… (?P<more>{FIGURE}) more commits?")
 def more_commits(found: re.Match[str], output: Output) -> None:
     number = max(len(output.once(_commits)), len(output.once(_one_line_commits)))

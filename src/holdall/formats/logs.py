@@ -353,7 +353,7 @@ def _is_begun(start: int, data: bytes) -> bool:
 
 def _subjects(found: list[tuple[int, re.Match[bytes]]]) -> list[tuple[int, bytes]]:
     """The first lines of messages; a commit may have none."""
-    return [(at, match["subject"]) for at, match in found if match["subject"]][:_SUBJECTS]
+    return [(_subject_at(at, match), match["subject"]) for at, match in found if match["subject"]][:_SUBJECTS]
 
 
 def _told_history(number: int, days: tuple[str, str] | None, authors: Counter[bytes], *, exact: bool) -> list[str]:
@@ -441,6 +441,11 @@ def _history(
 
 def _commits(start: int, data: bytes) -> Iterator[tuple[int, re.Match[bytes]]]:
     return _lines_of(_COMMIT, start, data)
+
+
+def _subject_at(at: int, match: re.Match[bytes]) -> int:
+    """Where the subject of a commit is, which begins at this byte."""
+    return at + match.start("subject") - match.start() - 1
 
 
 def _lines_of(pattern: re.Pattern[bytes], start: int, data: bytes) -> Iterator[tuple[int, re.Match[bytes]]]:

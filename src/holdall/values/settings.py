@@ -59,7 +59,8 @@ def _setting(
     `stricter` says what an agent's file may make of it. `read` refuses what a text must not be, `rule` says what it is.
     """
     told = {
-        "least": least, "most": most, "also": also, "choices": choices, "stricter": stricter, "read": read, "rule": rule,
+        "least": least, "most": most, "also": also, "choices": choices, "stricter": stricter, "read": read,
+        "rule": rule,
     }  # fmt: skip
     if default is dict:
         return field(default_factory=dict[str, Any], hash=False, metadata=told)
