@@ -554,6 +554,32 @@ def test_the_times_of_a_log_are_the_earliest_and_the_latest_whatever_their_order
     )
 
 
+@requirement("notice:figures-true")
+@pytest.mark.parametrize(
+    ("date", "told", "next_step"),
+    [
+        ("Mon Nov {} 10:00:00 2026 +0100", True, r"^Date: +(\w+ \w+ \d+)"),
+        ("Mon Nov {} 10:00:00 2026", True, r"^Date: +(\w+ \w+ \d+)"),
+        ("2026-11-{} 10:00:00 +0100", True, r"^Date: +(\d+-\d+-\d+)"),
+        ("2026-11-{}T10:00:00Z", True, r"^Date: +(\d+-\d+-\d+)"),
+        ("2026-11-{}", True, r"^Date: +(\d+-\d+-\d+)"),
+        ("Mon, {} Nov 2026 10:00:00 -0730", True, r"^Date: +(\w+, \d+ \w+ \d+)"),
+        ("17950{} +0100", False, "^Author: ([^<]+)"),
+        ("{} weeks ago", False, "^Author: ([^<]+)"),
+    ],
+)
+def test_the_dates_of_a_history_are_read_in_every_form_of_git(date: str, told: bool, next_step: str) -> None:
+    for count in (40, 12_000):  # of the second the lines are counted
+        text = "".join(
+            f"commit {n:040x}\nAuthor: A <a@x.y>\nDate:   {date.format(10 + n % 9)}\n\n    Message {n}\n\n"
+            for n in range(count)
+        )
+        found = outlined(text)
+        assert found.lines[0] == f"{count:,} commits · {'2026-11-10 → 2026-11-18 · ' * told}1 author: A {count:,}"
+        assert [lead.arguments["pattern"] for lead in found.leads] == [next_step]
+        assert re.search(next_step, text, re.MULTILINE)
+
+
 def test_a_byte_order_mark_takes_nothing_away() -> None:
     outputs = {
         "ndjson": "".join(json.dumps({"a": n}) + "\n" for n in range(400)),

@@ -221,9 +221,17 @@ def _commits(output: Output) -> list[tuple[str, datetime]]:
         line = drawn.lstrip("|*\\/ ") if output.lines[0].startswith("*") and "    " not in drawn else drawn
         if line.startswith("Author: "):
             author = line.removeprefix("Author: ").split("<")[0].strip()
-        elif line.startswith("Date: "):
-            commits.append((author, datetime.strptime(line.removeprefix("Date: ").strip(), "%a %b %d %H:%M:%S %Y %z")))
+        elif found := re.match("(?:Author)?Date: +(.*)", line):
+            commits.append((author, _git_date(found[1].strip())))
     return commits
+
+
+def _git_date(text: str) -> datetime:
+    if text[:4].isdigit():
+        return datetime.fromisoformat(text)
+    if "," in text:
+        return datetime.strptime(text, "%a, %d %b %Y %H:%M:%S %z")
+    return datetime.strptime(text, "%a %b %d %H:%M:%S %Y %z")
 
 
 @claim(

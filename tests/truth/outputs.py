@@ -373,16 +373,24 @@ def gradle(rng: random.Random) -> bytes:
     return ("\n".join([*lines, "7 actionable tasks: 7 executed"]) + "\n").encode()
 
 
+_GIT_DATES = ("%a %b %-d %H:%M:%S %Y %z", "%Y-%m-%d %H:%M:%S %z", "iso", "%a, %-d %b %Y %H:%M:%S %z")
+
+
 def history(rng: random.Random) -> bytes:
     """Of git, with dates that are not in order and zones that differ."""
     parts: list[str] = []
+    form, dated = rng.choice(_GIT_DATES), rng.choice(["Date", "AuthorDate"])
     for n in range(rng.randrange(3, 200)):
-        zone = rng.choice(["+0000", "+0200", "-0730"])
-        at = f"{rng.choice(_MONTHS)} {rng.randrange(1, 29)} {rng.randrange(24):02}:{n % 60:02}:07 {rng.randrange(2019, 2027)}"
+        zone = rng.choice([timedelta(0), timedelta(hours=2), -timedelta(hours=7, minutes=30)])
+        at = datetime(
+            rng.randrange(2019, 2027), rng.randrange(1, 13), rng.randrange(1, 29), rng.randrange(24), n % 60, 7,
+            tzinfo=timezone(zone),
+        )  # fmt: skip
         merge = "Merge: 1234567 89abcde\n" if rng.random() < 0.1 else ""
         parts.append(
             f"commit {rng.getrandbits(160):040x}{rng.choice(['', ' (tag: v1)'])}\n{merge}Author: {rng.choice(['Ann Lee', 'Bob', 'Ćiril'])} <a@b.c>\n"
-            f"Date:   Mon {at} {zone}\n" + (f"\n    {_say(rng)}\n\n    Date: none\n" if n % 7 else "")
+            f"{dated}:   {at.isoformat() if form == 'iso' else at.strftime(form)}\n"
+            + (f"\n    {_say(rng)}\n\n    Date: none\n" if n % 7 else "")
         )
     return "\n".join(parts).encode()
 

@@ -301,18 +301,25 @@ def access_log_outline(sample: Sample, room: Room) -> Outline:
 _COMMIT = lazy_pattern(
     rb"\ncommit (?P<id>[0-9a-f]{7,64})\b[^\n]{0,400}(?:\n(?!Author:)\w[^\n]{0,400}){0,6}"
     rb"\nAuthor: +(?P<author>[^\n<]{0,200}?) *(?:<[^\n]{0,200})?(?:\n(?!Date:|AuthorDate:)\w[^\n]{0,400}){0,6}"
-    rb"\n(?:Author)?Date: +(?P<date>[^\n]{1,60})(?:\n(?!commit )\w[^\n]{0,400}){0,4}"
+    rb"\n(?P<dated>(?:Author)?Date): +(?P<date>[^\n]{1,60})(?:\n(?!commit )\w[^\n]{0,400}){0,4}"
     rb"(?:\n\r?\n {4}(?P<subject>[^\n]{0,300}))?"  # a commit may have no message
 )
 _BEGUN = lazy_pattern(rb"\ncommit [0-9a-f]{7}")
-_DATE = lazy_pattern(r"\w{3} (\w{3}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4}) ([+-])(\d\d)(\d\d)", re.ASCII)
+_HOURS, _ZONE = r"(?P<clock>\d\d:\d\d:\d\d)", r"(?:Z|(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d))"
+# As --date has them: default, iso and short, rfc. And what of each is its day; of others there is none.
+_DATES = (
+    (rf"\w{{3}} (?P<named>\w{{3}}) +(?P<day>\d{{1,2}}) {_HOURS} (?P<year>\d{{4}})(?: {_ZONE})?", r"\w+ \w+ \d+"),
+    (rf"(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)(?:[ T]{_HOURS} ?{_ZONE}?)?", r"\d+-\d+-\d+"),
+    (rf"\w{{3}}, (?P<day>\d{{1,2}}) (?P<named>\w{{3}}) (?P<year>\d{{4}}) {_HOURS} {_ZONE}", r"\w+, \d+ \w+ \d+"),
+)
+_READ_DATES = tuple(lazy_pattern(form, re.ASCII) for form, _ in _DATES)
 _DRAWN = lazy_pattern(rb"^(?:[*|\\/_] ?)++", re.MULTILINE)
 _ONE_LINE = lazy_pattern(
     rb"\n(?:[*|\\/_ .-]{0,60} )?(?:[0-9a-f]{7,14}|[0-9a-f]{40}|[0-9a-f]{64}) (?:\((?P<refs>[^()\n]{1,400})\) )?"
     rb"(?P<subject>\S[^\n]{0,300})"
 )
 _SIGNED = lazy_pattern(rb"\nAuthor: +([^\n<]{0,200})[^\n]{0,300}\n(?:Author)?Date: +([^\n]{1,60})")
-_CLOCK = lazy_pattern(rb" \d\d:\d\d:\d\d")
+_CLOCK = lazy_pattern(rb"\d\d:\d\d:\d\d")
 _AUTHORS = 4
 _SUBJECTS = 40
 _ALL_STATUSES = lazy_pattern("(?:^|· )status [^…·]*(?:·|$)")  # in a summary: counted, and none left out
@@ -330,9 +337,10 @@ def git_log_outline(sample: Sample, room: Room) -> Outline | None:
         sample = replace(sample, pieces=pieces, line_at=None)
     if sample.whole and sample.size > _HISTORY and (counted := _counted(sample.head)):
         number, dates, authors = counted
-        shown = _subjects(list(_commits(0, sample.head[:_FIRST_COMMITS])))
+        first = list(_commits(0, sample.head[:_FIRST_COMMITS]))
+        shown = _subjects(first)
         told = _told_history(number, _days(dates), authors, exact=True)
-        return _history(" · ".join(told), shown, number, sample, room, _history_leads(is_drawn, authors))
+        return _history(" · ".join(told), shown, number, sample, room, _history_leads(is_drawn, authors, first))
     looked = sample if sample.size <= _HISTORY else thinned(sample, _HISTORY / sample.size)
     found = [found for start, data in looked.pieces for found in _commits(start, data)]
     if not found:
@@ -342,7 +350,7 @@ def git_log_outline(sample: Sample, room: Room) -> Outline | None:
     exact = looked.whole and len(found) == begun  # else some are written in a way that is not known here
     told = _told_history(len(found), _days([match["date"] for _, match in found]), authors, exact=exact)
     shown = [(at, subject) for at, subject in _subjects(found) if at < len(looked.head)]
-    leads = _history_leads(is_drawn, authors, exact=exact)
+    leads = _history_leads(is_drawn, authors, found, exact=exact)
     return _history(" · ".join(told), shown, len(found), looked, room, leads, exact=exact)
 
 
@@ -382,10 +390,8 @@ def _days(dates: list[bytes]) -> tuple[str, str] | None:
 
     Days are read, and of those that may be the first or the last the times: zones shift a date by less than a day.
     """
-    days = _CLOCK.sub(b"", b"\n".join(dates)).split(b"\n")
-    noons = {
-        day: _date(" ".join([*(words := _plain_text(day).split())[:3], "12:00:00", *words[3:]])) for day in set(days)
-    }
+    days = _CLOCK.sub(b"12:00:00", b"\n".join(dates)).split(b"\n")
+    noons = {day: _date(_plain_text(day).strip()) for day in set(days)}
     read = [noon[0][0] for noon in noons.values() if noon is not None]
     if not read or len(read) < len(noons):
         return None
@@ -401,10 +407,15 @@ def _days(dates: list[bytes]) -> tuple[str, str] | None:
     return (known[0][1], known[-1][1]) if len(known) == len(found) else None
 
 
-def _history_leads(is_drawn: bool, authors: Counter[bytes], *, exact: bool = True) -> tuple[Lead, ...]:
+def _history_leads(
+    is_drawn: bool, authors: Counter[bytes], found: list[tuple[int, re.Match[bytes]]], *, exact: bool = True
+) -> tuple[Lead, ...]:
     """How much each author did or, where all of them are told, what was done on each day."""
-    all_told = exact and len(authors) <= _AUTHORS
-    pattern = r"Date: +(\w+ \w+ \d+)" if all_told else "Author: ([^<]+)"
+    all_told, pattern = exact and len(authors) <= _AUTHORS, "Author: ([^<]+)"
+    for _, first in found[:1] if all_told else ():
+        date = _plain_text(first["date"]).strip()
+        for form, (_, day) in zip(_READ_DATES, _DATES, strict=True):
+            pattern = f"{_plain_text(first['dated'])}: +({day})" if form.fullmatch(date) else pattern
     return (Lead("grep", {"pattern": f"^{'[| ]*' if is_drawn else ''}{pattern}", "group": True}),)
 
 
@@ -458,12 +469,16 @@ def _lines_of(pattern: re.Pattern[bytes], start: int, data: bytes) -> Iterator[t
 
 def _date(text: str) -> tuple[tuple[int, ...], str] | None:
     """A date of git as something that can be compared, and the day where it was written."""
-    found = _DATE.fullmatch(text)
-    if not found or found[1] not in MONTHS:
+    found = next((match for form in _READ_DATES if (match := form.fullmatch(text))), None)
+    if found is None:
         return None
-    hour, minute, second = map(int, found[3].split(":"))
-    ahead = (int(found[6]) * 60 + int(found[7])) * (1 if found[5] == "+" else -1)
-    year, month, day = int(found[4]), MONTHS.index(found[1]) + 1, int(found[2])
+    parts = found.groupdict()
+    month = MONTHS.index(named) + 1 if (named := parts.get("named")) in MONTHS else int(parts.get("month") or 0)
+    if not 0 < month <= len(MONTHS):
+        return None
+    hour, minute, second = map(int, (parts["clock"] or "12:00:00").split(":"))
+    ahead = (int(parts["hours"] or 0) * 60 + int(parts["minutes"] or 0)) * (-1 if parts["sign"] == "-" else 1)
+    year, day = int(parts["year"]), int(parts["day"])
     days = day_number(year, month, day)
     return (days * 1440 + hour * 60 + minute - ahead, second), f"{year}-{month:02}-{day:02}"
 
