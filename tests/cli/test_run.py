@@ -407,6 +407,22 @@ session s1 · 2 turns · 5 model calls · 3 tool calls · N tokens · $COST · T
     assert agent["input_tokens"] < tree["totals"]["input_tokens"]
 
 
+@requirement("runtime:operation-tree", "runtime:totals-to-root")
+def test_a_run_and_its_tree_count_the_same_calls_those_of_agents_and_refused_ones_too(
+    holdall: Program, agents: Agents
+) -> None:
+    wrong = ("context_read", {"handle": "zzzz"})
+    agents.agent(FETCH, calls(wrong), report("nothing"), name="child")
+    file = agents.agent(
+        calls(wrong), calls(("spawn_agent", {"agent": "child", "task": "go"})), report_when("nothing", "none"),
+        more="agents: [child.md]",
+    )  # fmt: skip
+    ran = holdall("run", file, "x", "--session", "s1")
+    told = re.compile(r"\d+ tool calls[^·]*")
+    counts = [told.findall(text)[0].strip() for text in (ran.err, holdall("show", "--tree").text)]
+    assert counts == ["4 tool calls, 2 failed"] * 2
+
+
 def test_the_number_of_agents_is_bounded_by_the_settings(holdall: Program, agents: Agents) -> None:
     agents.agent(report("child"), name="child")
     spawn = ("spawn_agent", {"agent": "child", "task": "go"})

@@ -38,7 +38,7 @@ def test_every_kind_of_operation_has_its_line() -> None:
             tokens=900,
         ),
         op("turn", "2", op("model", "openai:gpt-5", why="429: slow down"), tokens=2000, why="30 turns are over"),
-        totals={"model_calls": 4, "tool_calls": 2, "input_tokens": 3600, "output_tokens": 102, "cost": 0.5123},
+        totals={"model_calls": 4, "tool_calls": 2, "failed": 1, "input_tokens": 3600, "output_tokens": 102, "cost": 0.5123},
         reported={"status": "failure", "synthetic": True, "why": "30 turns are over"}, recovered={"round": 1},
     )  # fmt: skip
     assert "\n".join(drawn_tree(tree)) == snapshot("""\

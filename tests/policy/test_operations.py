@@ -40,6 +40,8 @@ def test_what_happened_stands_under_its_turn_with_totals_at_the_root() -> None:
         "cost": 2.5,
         "unpriced_calls": 0,
         "tool_calls": 1,
+        "refused": 0,
+        "failed": 0,
     }
     assert (tree["op"], tree["name"], tree["seconds"], tree["reported"]) == (
         "session",
@@ -180,6 +182,31 @@ def test_a_question_takes_no_place_of_the_calls_around_it() -> None:
     tree = Tree.of("s", events).to_json(with_outputs=True)
     assert [one["op"] for one in tree["children"]] == ["tool", "extraction", "tool"]
     assert (tree["totals"]["tool_calls"], tree["totals"]["model_calls"]) == (3, 1)
+
+
+@requirement("runtime:operation-tree")
+def test_calls_that_were_refused_or_failed_are_counted_with_those_of_agents_or_without() -> None:
+    calls = {"tool_calls": 3, "refused": 1, "failed": 2}
+    events = [
+        Event(100.0, "turn", data={"number": 1}),
+        Event(101.0, "spawned", tool="reader", data={"session": "child"}),
+        Event(102.0, "joined", tool="reader", data={"session": "child", "calls": 2} | calls),
+        *(
+            Event(103.0, "called", tool="look", data={"outcome": outcome, "is_error": outcome == "refused"})
+            for outcome in ("inline", "refused", "kept")
+        ),
+        Event(104.0, "called", tool="look", call_id="d", data={"outcome": "inline", "is_error": True}),
+    ]
+    root = Tree.of("s", events).root
+    told = [{name: totals[name] for name in calls} for totals in (root.totals(), root.totals(agents=False))]
+    own = {"tool_calls": 3, "refused": 1, "failed": 2}
+    assert told == [{name: own[name] + calls[name] for name in calls}, own]
+    assert root.totals(agents=False)["model_calls"] == 0
+    outputs = [Event(100.0 + n, kind, tool="t") for n, kind in enumerate(("inline", "refused", "inline", "refused"))]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(folds, "MOST_OPERATIONS", 2)
+        totals = Tree.of("s", outputs).to_json(with_outputs=True)["totals"]
+    assert {name: totals[name] for name in calls} == {"tool_calls": 2, "refused": 2, "failed": 2}
 
 
 @requirement("runtime:operation-tree")

@@ -33,6 +33,7 @@ from holdall.guard.recovery import (
 from holdall.llm.converse import Turn
 from holdall.llm.protocol import Model, Request
 from holdall.llm.wrappers import ModelWrapper, Retrying, with_tools
+from holdall.policy.folds import OF_TOOL_CALLS
 from holdall.policy.lifecycle import Response, may_run
 from holdall.text.escape import foreign, one_line
 from holdall.values.answers import Answer
@@ -571,12 +572,12 @@ class AgentSession:
                 return found.text if found.synthetic else child_report(found.text, found.status)
             finally:
                 self.children.pop(session, None)
-                usage = child.usage
+                usage, totals = child.usage, child.bag.records.tree().totals()
                 self.bag.journal.record(
                     "joined", tool=agent.name, session=bag.session.id, input_tokens=usage.input_tokens,
                     output_tokens=usage.output_tokens, cached_tokens=usage.cached_tokens, cost=usage.cost,
                     unpriced_calls=usage.unpriced_calls, calls=child.calls, turns=child.turn,
-                    tool_calls=child.bag.records.tree().totals()["tool_calls"],
+                    **{name: totals[name] for name in OF_TOOL_CALLS},
                 )  # fmt: skip
 
     # The end

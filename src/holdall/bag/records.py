@@ -13,7 +13,7 @@ from typing import Any
 
 from holdall.bag.core import Core
 from holdall.bag.journal import believed, logged_events
-from holdall.policy.folds import MOST_OPERATIONS, Counters, Coverage, Operation, Tree
+from holdall.policy.folds import MOST_OPERATIONS, OF_TOOL_CALLS, Counters, Coverage, Operation, Tree
 from holdall.store.owners import process_mark
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.store.records import sealed, unsealed
@@ -221,4 +221,4 @@ def _count_unended(store: OutputStore, session: SessionInfo, root: Operation, co
                 one.data |= {name: used[name] for name in _USED} | {"calls": used["model_calls"]}
 
 
-_USED = ("input_tokens", "output_tokens", "cost", "unpriced_calls", "tool_calls")
+_USED = ("input_tokens", "output_tokens", "cost", "unpriced_calls", *OF_TOOL_CALLS)

@@ -152,12 +152,12 @@ def _root(tree: Node) -> str:
     turns = sum(1 for one in tree.get("children", ()) if one["op"] == "turn")
     name, reported = f"session {one_line(str(tree.get('name', '')), 100)}", _node(tree.get("reported"))
     if not turns and not totals.get("model_calls") and not reported:  # no agent of ours
-        return " · ".join((name, _tool_calls(tree, totals), _seconds(tree)))
+        return " · ".join((name, _tool_calls(totals), _seconds(tree)))
     parts = [
         name,
         plural(turns, "turn"),
         plural(whole(totals.get("model_calls")), "model call"),
-        _tool_calls(tree, totals),
+        _tool_calls(totals),
         f"{grouped(whole(totals.get('input_tokens')) + whole(totals.get('output_tokens')))} tokens",
         *_cost(totals),
         _seconds(tree),
@@ -175,21 +175,10 @@ def _root(tree: Node) -> str:
     return " · ".join(parts)
 
 
-def _tool_calls(tree: Node, totals: Node) -> str:
-    """Those that were refused did not run and are in no total, but each has a line."""
-    from holdall.policy.folds import has_failed
-
-    calls = list(_calls(tree))
-    refused, failed = sum(one.get("outcome") == "refused" for one in calls), sum(map(has_failed, calls))
-    ran = whole(totals.get("tool_calls"))
-    return plural(ran + refused, "tool call") + (f", {grouped(failed)} failed" if failed else "")
-
-
-def _calls(node: Node) -> Iterator[Node]:
-    for one in cast("Sequence[Node]", node.get("children", ())):
-        if one["op"] == "tool":
-            yield one
-        yield from _calls(one)
+def _tool_calls(totals: Node) -> str:
+    """Of the session and its agents. Those that were refused did not run, but each was made and has a line."""
+    made, failed = whole(totals.get("tool_calls")) + whole(totals.get("refused")), whole(totals.get("failed"))
+    return plural(made, "tool call") + (f", {grouped(failed)} failed" if failed else "")
 
 
 def _told(node: Node) -> str:
@@ -449,7 +438,7 @@ def took(report: Report, bag: Holdall, seconds: float) -> str:
         f"session {one_line(bag.session.name, 100)}",
         plural(report.turns, "turn"),
         plural(totals["model_calls"], "model call"),
-        plural(totals["tool_calls"], "tool call"),
+        _tool_calls(totals),
         f"{grouped(totals['input_tokens'] + totals['output_tokens'])} tokens",
         money(totals["cost"], totals["unpriced_calls"]),
         f"{seconds:.1f} s",

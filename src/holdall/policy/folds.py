@@ -289,9 +289,11 @@ def unpriced_calls(kind: str, data: Mapping[str, Any]) -> int:
 VERSION = 1
 MOST_OPERATIONS = 200_000  # in a tree; a log from elsewhere may have millions. The totals are of all of them
 OperationKind = Literal["session", "turn", "model", "tool", "agent", "extraction"]
+OF_TOOL_CALLS = ("tool_calls", "refused", "failed")
 _NUMBERS = ("input_tokens", "output_tokens", "bytes", "calls")
 _NOTHING: Mapping[str, Any] = {
     "model_calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0, "unpriced_calls": 0, "tool_calls": 0,
+    "refused": 0, "failed": 0,
 }  # fmt: skip
 
 
@@ -306,13 +308,16 @@ class Operation:
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     children: list["Operation"] = field(default_factory=list["Operation"])
 
-    def totals(self, left_out: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Model calls, tokens, cost and bytes of this operation and all below it, and of what was `left_out`."""
+    def totals(self, left_out: Mapping[str, Any] | None = None, *, agents: bool = True) -> dict[str, Any]:
+        """Calls, tokens and cost of this operation and all below it, and of what was `left_out`; those of agents, too.
+
+        `tool_calls` are those that ran; `refused` are those that did not, and `failed` those of both that went wrong.
+        """
         found: dict[str, Any] = dict(left_out or _NOTHING)
         waiting = [self]
         while waiting:
             one = waiting.pop()
-            if not one.data.get(APART):
+            if not one.data.get(APART) and (agents or one.kind != "agent"):
                 waiting += one.children
                 one.add_to(found)
         found["cost"] = round(found["cost"], 6)
@@ -322,8 +327,9 @@ class Operation:
         """What this operation took by itself."""
         if self.kind == "model":
             found["model_calls"] += 1
-        elif self.kind == "tool" and self.data.get("outcome") != "refused":  # those ran
-            found["tool_calls"] += 1
+        elif self.kind == "tool":
+            found["refused" if self.data.get("outcome") == "refused" else "tool_calls"] += 1
+            found["failed"] += has_failed(self.data)
         if self.kind in ("model", "agent"):
             found["input_tokens"] += _number_in(self.data.get("input_tokens"))
             found["output_tokens"] += _number_in(self.data.get("output_tokens"))
@@ -331,7 +337,8 @@ class Operation:
             found["unpriced_calls"] += unpriced_calls(self.kind, self.data)
         if self.kind == "agent":
             found["model_calls"] += _number_in(self.data.get("calls"))
-            found["tool_calls"] += _number_in(self.data.get("tool_calls"))
+            for name in OF_TOOL_CALLS:
+                found[name] += _number_in(self.data.get(name))
 
     def to_json(self) -> dict[str, Any]:
         flat: dict[str, Any] = {"op": self.kind, "name": self.name, "at": self.at, "seconds": round(self.seconds, 6)}
@@ -382,7 +389,7 @@ class Tree:
     # Where no agent of ours runs, nobody records calls: then they are those whose outputs came here, and those of ours.
     _outputs: list[Operation] | None = field(default_factory=list[Operation])
     _outputs_left_out: int = 0
-    _refused_left_out: int = 0  # of these: they are no calls that ran
+    _totals_of_outputs: dict[str, Any] = field(default_factory=lambda: dict(_NOTHING))  # of those
     _running: dict[str, Operation] = field(default_factory=dict[str, Operation])  # by handle, of these
 
     @staticmethod
@@ -469,7 +476,8 @@ class Tree:
         if with_outputs and self._outputs is not None:
             self.root.children = sorted([*self.root.children, *self._outputs], key=lambda one: one.at)
             self.left_out += self._outputs_left_out
-            self._totals_left_out["tool_calls"] += self._outputs_left_out - self._refused_left_out
+            for name in OF_TOOL_CALLS:
+                self._totals_left_out[name] += self._totals_of_outputs[name]
             self._outputs = None
         more = {"left_out": self.left_out} if self.left_out else {}
         return {"version": VERSION, "totals": self.totals(), **more, **self.root.to_json()}
@@ -508,11 +516,12 @@ class Tree:
                 data["outcome"] = "refused"
             case _:
                 return
+        operation = Operation("tool", name, event.at - event.seconds, event.seconds, data)
         if len(outputs) >= MOST_OPERATIONS:
             self._outputs_left_out += 1
-            self._refused_left_out += event.kind == "refused"
+            operation.add_to(self._totals_of_outputs)
             return
-        outputs.append(Operation("tool", name, event.at - event.seconds, event.seconds, data))
+        outputs.append(operation)
         if event.kind == "running":
             self._running[event.handle] = outputs[-1]
 

@@ -232,7 +232,7 @@ def _session_values_now(
     told = [f"The log is long: its first {size(left_out)} are not drawn."] if left_out else []
     return {
         "session": bag.session, "summary": summary, "root": root, "totals": root.totals(),
-        "own": timeline_rows.own_totals(root),
+        "own": root.totals(agents=False),
         "rows": rows[first_row : first_row + TIMELINE_PAGE], "first_row": first_row, "row_count": len(rows),
         "shown_outputs": outputs[first_output : first_output + TIMELINE_PAGE], "ledger": ledger, "took": took(events),
         "first_output": first_output, "output_count": len(outputs), "page_size": TIMELINE_PAGE,

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, cast
 from urllib.parse import quote
 
-from holdall.policy.folds import APART, Operation, has_failed, unpriced_calls
+from holdall.policy.folds import APART, Operation, unpriced_calls
 from holdall.text.escape import named, one_line
 from holdall.text.numbers import grouped, money, number, plural, roughly, size, whole
 from holdall.values.chat import Assistant, Message, User
@@ -113,22 +113,6 @@ class Known:
         for looks in shown.values():
             looks.sort()
         return Known(session, kept, ended, shown, arguments, counted)
-
-
-def own_totals(root: Operation) -> dict[str, int]:
-    """The calls of models and of tools that the session made itself, without those of its agents. Those that `failed`
-    or were refused are among them: each has a row.
-    """
-    found, waiting = {"model_calls": 0, "tool_calls": 0, "failed": 0}, [root]
-    while waiting:
-        one = waiting.pop()
-        if one.data.get(APART):
-            continue
-        waiting += one.children
-        if one.kind in ("model", "tool"):
-            found[f"{one.kind}_calls"] += 1
-        found["failed"] += one.kind == "tool" and has_failed(one.data)
-    return found
 
 
 def rows_of(root: Operation, known: Known, *, now: float, is_running: bool) -> list[Row]:
