@@ -15,19 +15,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.agent.loop import run_agent
 from holdall.bag import Holdall
 from holdall.cli.agents import drawn_tree
+from holdall.llm.protocol import Request
+from holdall.llm.scripted import ScriptedModel
 from holdall.policy.folds import Coverage
 from holdall.text.numbers import roughly
 from holdall.text.tokens import Estimate
+from holdall.values.chat import Reply, ToolCall
+from holdall.values.errors import ModelFault
 from holdall.values.events import Event
 from holdall.values.outputs import Kept
 from holdall.values.spans import Span, Totals
 from holdall.web.figures import ContextChart, Turn, context_chart, coverage_bar
 from holdall.web.output_page import Seen, Took
 from holdall.web.timeline import Proof, Quote, Reported, linked
+from tests.agent.shapes import agent
 from tests.requirements import requirement
-from tests.web.stories import FALSE_QUOTE, LOG, NEEDLE, REAL_QUOTE, investigation, plain
+from tests.web.stories import FALSE_QUOTE, LOG, NEEDLE, REAL_QUOTE, investigation, model_that_quotes, plain
 from tests.web.support import client
 
 pytestmark = pytest.mark.anyio
@@ -217,6 +223,81 @@ async def test_costs_in_the_list_and_on_the_page_are_the_same_and_those_of_sub_a
     assert "Why do the requests fail?" in listed
     assert "scripted:test" in listed
     assert page.index('id="outputs-title"') < page.index('id="timeline-title"')
+
+
+@requirement("cli:run-resume", "runtime:operation-tree")
+async def test_each_task_of_a_continued_session_has_its_own_report_and_quotes_and_idle_time_is_not_counted(
+    home: Path,
+) -> None:
+    now, quoting = 1000.0, model_that_quotes()
+
+    async def run(task: str, said: str, seconds: float) -> None:
+        """As `holdall run --resume` does it, a day after the run before."""
+        nonlocal now
+
+        def answer(_request: Request) -> Reply:
+            nonlocal now
+            now += seconds
+            if not said:
+                raise ModelFault("the provider is away")
+            return Reply(calls=(ToolCall(f"c{now}", "final_report", {"report": said}),))
+
+        model = ScriptedModel(answer, window=400_000)
+        async with Holdall.open(home=str(home), session="s", model=quoting, clock=lambda: now) as bag:
+            with contextlib.suppress(ModelFault):
+                await run_agent(agent(home.parent, model), bag, task, resume=True)
+        now += 86_400.0
+
+    await run("Why is it red?", "It is the wine.", 2.0)
+    await run("Why is it blue?", "", 1.0)
+    with client(home) as browser:
+        listed = browser.get("/sessions/rows").text
+        (session,) = re.findall(r'id="session-([^"]+)"', listed)
+        page = browser.get(f"/s/{session}").text
+        assert "interrupted</span>" in page[: page.index("Why is it blue?")]
+        assert page.index("Why is it blue?") < page.index("Why is it red?") < page.index("It is the wine.")
+        assert "at least <span>3.0 s</span> in 2 runs" in page
+    async with Holdall.open(home=str(home), session="s", model=quoting, clock=lambda: now) as bag:
+        tree = bag.records.tree().to_json()
+        assert next(drawn_tree(tree | {"interrupted": True})).endswith(" · 3.0 s in 2 runs · interrupted, no report")
+    await run("", "It is the sky.", 2.0)
+    async with Holdall.open(home=str(home), session="s", model=quoting, clock=lambda: now) as bag:
+        await bag.keep("a day later\n", tool="put")
+    with client(home) as browser:
+        listed, page = browser.get("/sessions/rows").text, browser.get(f"/s/{session}").text
+    words = ["Why is it blue?", "It is the sky.", "Why is it red?", "It is the wine."]
+    places = [page.index(word) for word in words]
+    assert places == sorted(places), "the newest task first, each before its own report"
+    assert page.count('<p class="task">') == 2, "who goes on with a task asks nothing new"
+    for shown in (page, listed):
+        assert "at least <span>5.0 s</span> in 3 runs" in shown
+    assert "Task 2: Why is it blue?" in listed
+
+
+async def test_a_quote_stands_with_the_task_that_it_was_found_for(home: Path) -> None:
+    now = time.time()
+    async with Holdall.open(home=str(home), session="s", clock=lambda: now) as bag:
+        text = f"{LOG[:50_000]}{NEEDLE}"
+        kept = await bag.keep(text, tool="fetch_log")
+        for at, words in enumerate((REAL_QUOTE, LOG[:30])):
+            now += 10.0
+            bag.journal.record("turn", number=at + 1, tokens=10)
+            now += 1.0
+            start = text.index(words)
+            quote = [start, start + len(words), "exact"]
+            bag.journal.record("extracted", handle=kept.handle, tool="fetch_log", strategy="grep", quotes=[quote])
+            bag.journal.record("reported", status="success", synthetic=False, why="", seen={})
+        lines = [f'{{"role":"system","text":"{at}"}}\n{{"role":"user","text":"task {at}"}}\n' for at in (1, 2)]
+        replied = '{"role":"request","notice":""}\n{"role":"assistant","text":"done","calls":[]}\n'
+        bag.append_transcript(f'{lines[0]}{replied}{{"again":true}}\n{lines[1]}{replied}'.encode())
+        session = bag.session.id
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}").text
+    newer, older = page[page.index("task 2") : page.index("task 1")], page[page.index("task 1") : page.index("Outputs")]
+    assert LOG[:30] in newer
+    assert REAL_QUOTE not in newer
+    assert REAL_QUOTE in older
+    assert LOG[:30] not in older
 
 
 def test_a_small_context_is_seen_beside_a_large_one() -> None:

@@ -16,10 +16,11 @@ from itertools import islice
 from typing import Any, cast
 
 from holdall.bag.journal import logged_events
-from holdall.policy.folds import PERSON, Counters
+from holdall.policy.folds import PERSON, Counters, Runs, Tasks
 from holdall.store.opening import open_store
 from holdall.store.protocol import Log, OutputStore, SavedSummary, SessionInfo, Stamp
 from holdall.text.escape import as_written
+from holdall.text.numbers import number
 from holdall.values.errors import StoreFault, StoreGone
 from holdall.values.outputs import Facts
 from holdall.values.record import record
@@ -28,6 +29,7 @@ from holdall.values.settings import Settings
 _MAX_TOOLS = 6  # named in a summary
 _MAX_TASK = 300  # characters
 _FIRST_MESSAGES = 8
+_NOT_ASKED = (b'{"role":"assistant"', b'{"role":"tool"')
 _MAX_DEPTH = 8  # agents of agents; a session that claims to be its own ancestor ends there too
 _FEW = 4  # sessions that are looked at before others get their turn
 
@@ -58,14 +60,27 @@ class Summary:
     running: int = 0  # outputs that are being written
     is_open: bool = False  # an agent ran, and has not reported since
     is_led: bool = False  # an agent runs
-    task: str = ""  # what its agent was asked first, the beginning
+    task: str = ""  # what its agent was asked last, the beginning
+    tasks: int = 0
     model: str = ""  # that was asked last
-    seconds: float = 0.0  # from its first event to its last
+    runs: int = 0  # of its agent: one that has ended may be continued
+    unreported: int = 0  # of these, with the one that runs
+    seconds: float = 0.0  # that they took; where there is none, from the first event to the last
+    since: float = 0.0  # when it would have begun, had there been no time between its runs
     expires: float = 0.0  # when the next of its outputs does, which changes no file; 0 if none will
 
     @property
     def is_running(self) -> bool:
         return self.is_led or self.running > 0
+
+    @property
+    def at_least(self) -> bool:
+        """A run was killed: no more is known of how long it took."""
+        return self.unreported > self.is_timed
+
+    @property
+    def is_timed(self) -> bool:
+        return self.is_open and self.is_running
 
 
 @record
@@ -354,7 +369,7 @@ def _families(sessions: Mapping[str, Summary]) -> list[Summary]:
 def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     every = store.outputs(info)
     outputs = [facts for facts in every if facts.state != "expired"]
-    counters, people = Counters(), Counters()
+    counters, people, runs = Counters(), Counters(), Runs()
     status, model, is_open, first, last = "", "", False, math.inf, -math.inf
     for event in logged_events(store, info):
         if counters.turns and event.data.get("reader") == PERSON:
@@ -365,6 +380,7 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
             counters.add(event)
         if math.isfinite(event.at) and event.kind != "removed":
             first, last = min(first, event.at - max(0.0, event.seconds)), max(last, event.at)
+            runs.add(event)
         if event.kind == "asked" and event.data.get("purpose") == "turn":
             model = str(event.data.get("model") or "")[:100]
         # How the last run reported, and whether one has begun since and has not.
@@ -374,6 +390,8 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
             status, is_open = str(event.data.get("status", "")), False
     running = sum(facts.state == "running" for facts in outputs)
     cost, of_people = (one.model_cost if math.isfinite(one.model_cost) else 0.0 for one in (counters, people))
+    seconds = runs.seconds if runs.all else last - first if math.isfinite(last - first) else 0.0
+    tasks = _tasks(store, info, is_continued=len(runs.all) > 1)
     return Summary(
         info.id, info.name, info.created, info.parent, is_known=True,
         outputs=len(outputs), bytes=sum(facts.measure.bytes for facts in outputs),
@@ -381,8 +399,9 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
         cost=cost, unpriced=counters.unpriced_calls, people_cost=of_people, people_unpriced=people.unpriced_calls,
         turns=counters.turns, agents=counters.agents, tools=_tools(outputs), running=running,
         last=last if math.isfinite(last) else info.created,
-        status=status, is_open=is_open, model=model, task=_task(store, info),
-        seconds=last - first if math.isfinite(last - first) else 0.0, expires=_expires(info, outputs),
+        status=status, is_open=is_open, model=model, task=tasks[-1] if tasks else "", tasks=len(tasks),
+        runs=len(runs.all), unreported=sum(one.reported is None for one in runs.all), seconds=seconds,
+        since=number(runs.all[-1].last) - seconds if runs.all else 0.0, expires=_expires(info, outputs),
     )  # fmt: skip
 
 
@@ -392,16 +411,23 @@ def _expires(info: SessionInfo, outputs: Sequence[Facts]) -> float:
     return first if math.isfinite(first) else 0.0
 
 
-def _task(store: OutputStore, info: SessionInfo) -> str:
-    """It is among the first messages; no more of the transcript is read."""
+def _tasks(store: OutputStore, info: SessionInfo, *, is_continued: bool) -> list[str]:
+    """What was asked, in order. The first is among the first messages: no more is read where it is the only one."""
+    found = Tasks()
     for piece in store.log_lines(info, "transcript"):
-        for line in piece.lines.split(b"\n")[:_FIRST_MESSAGES]:
+        for line in piece.lines.split(b"\n")[: None if is_continued else _FIRST_MESSAGES]:
+            if line.startswith(_NOT_ASKED):  # nearly all, and the long ones
+                found.add("assistant", "")
+                continue
             with contextlib.suppress(ValueError, RecursionError):
                 flat: object = json.loads(line)
-                if isinstance(flat, dict) and cast("dict[str, Any]", flat).get("role") == "user":
-                    return str(cast("dict[str, Any]", flat).get("text", ""))[:_MAX_TASK]
-        break
-    return ""
+                if isinstance(flat, dict):
+                    said = cast("dict[str, Any]", flat)
+                    found.add("again" if "again" in said else str(said.get("role")), str(said.get("text")))
+        if not is_continued:
+            break
+    found.settle()
+    return [run.task[:_MAX_TASK] for run in found.runs if run.task]
 
 
 def _tools(outputs: Sequence[Facts]) -> tuple[str, ...]:

@@ -153,6 +153,7 @@ def _root(tree: Node) -> str:
     name, reported = f"session {one_line(str(tree.get('name', '')), 100)}", _node(tree.get("reported"))
     if not turns and not totals.get("model_calls") and not reported:  # no agent of ours
         return " · ".join((name, _tool_calls(totals), _seconds(tree)))
+    runs = whole(tree.get("runs"))
     parts = [
         name,
         plural(turns, "turn"),
@@ -160,7 +161,8 @@ def _root(tree: Node) -> str:
         _tool_calls(totals),
         f"{grouped(whole(totals.get('input_tokens')) + whole(totals.get('output_tokens')))} tokens",
         *_cost(totals),
-        _seconds(tree),
+        _seconds({"seconds": tree.get("run_seconds", tree.get("seconds"))})
+        + (f" in {plural(runs, 'run')}" if runs > 1 else ""),
     ]
     if "recovered" in tree:
         parts.append("was made shorter for its model")

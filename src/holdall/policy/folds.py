@@ -280,6 +280,102 @@ def unpriced_calls(kind: str, data: Mapping[str, Any]) -> int:
     return unknown
 
 
+# The runs of an agent in one session: what was asked, and how long it took. Who resumes it may do so days later.
+
+
+MOST_RUNS = 1000  # a log from elsewhere may have millions; what is beyond is part of the last one
+
+
+@record(frozen=False)
+class Run:
+    """One run as the log has it. `answered`: its model has replied; `reported` is the data of its end, if any."""
+
+    began: float
+    last: float  # when it did something last
+    by: str
+    answered: bool = False
+    reported: Mapping[str, Any] | None = None
+
+
+@record(frozen=False)
+class Runs:
+    """A fold over the log. What is before the first run, between two and after the last one is no part of any.
+
+    A killed run has no end in the log: what another process writes is not part of it, and its next turn begins another
+    run.
+    """
+
+    all: list[Run] = field(default_factory=list[Run])
+
+    def add(self, event: Event) -> None:
+        run = self.all[-1] if self.all else None
+        is_its = run is not None and run.reported is None and run.by == event.by
+        if event.kind == "turn" and not is_its and len(self.all) < MOST_RUNS:
+            self.all.append(Run(event.at, event.at, event.by))
+        elif run is not None and (is_its or event.kind == "turn"):
+            run.last = max(run.last, event.at)
+            if event.kind == "asked" and event.data.get("purpose") == "turn":
+                run.answered = run.answered or not event.data.get("why")
+            elif event.kind == "reported":
+                run.reported = event.data
+                run.answered = run.answered or not event.data.get("synthetic")
+
+    @property
+    def seconds(self) -> float:
+        return number(sum(number(one.last) - number(one.began) for one in self.all))
+
+
+@record(frozen=False)
+class RunSaid:
+    """One run as the transcript has it. `task` is empty where it went on with that of the run before."""
+
+    task: str = ""
+    replied: bool = False
+
+
+@record(frozen=False)
+class Tasks:
+    """A fold over the lines of a transcript, each as its role and its text: `again` for what says that all before was
+    replaced, `request` for what a request had beside its messages.
+
+    A run that goes on writes the conversation anew, with a system prompt of its own, and at its end what it is asked.
+    What is between that and its first request was said before, as is what a shorter conversation begins with.
+    """
+
+    runs: list[RunSaid] = field(default_factory=lambda: [RunSaid()])
+    was_said: bool = False  # what comes now
+    left_out: int = 0  # runs, the first ones
+    _system: str = ""
+    _last: tuple[str, str] = ("", "")
+    _ended: tuple[str, str] = ("", "")  # what the run before said last
+    _begins: bool = False
+
+    def add(self, role: str, text: str) -> None:
+        match role:
+            case "again" | "request":
+                self.settle()
+                self._ended, self.was_said = self._last, role == "again"
+            case "system":
+                self._begins = self.was_said and text != self._system
+                self._system = text
+            case _:
+                self._last = role, text
+                if not self.was_said and role == "assistant":
+                    self.runs[-1].replied = True
+                elif not self.was_said and role == "user" and len(self.runs) == 1 and not self.left_out:
+                    self.runs[0].task = self.runs[0].task or text
+
+    def settle(self) -> None:
+        """At the end of the transcript, too: a run may have been killed before it asked its model."""
+        if self._begins:
+            is_new = self._last[0] == "user" and self._last != self._ended
+            self.runs.append(RunSaid(self._last[1] if is_new else ""))
+            if len(self.runs) > MOST_RUNS:
+                self.left_out += 1
+                del self.runs[0]
+        self._begins = False
+
+
 # The operation tree: session, turns, and in them model calls, tool calls, sub-agents and extractions.
 #
 # A fold over the events of a session, and nothing else: the log is all that is needed. It holds sizes, counts and short
@@ -373,6 +469,7 @@ class Tree:
 
     root: Operation
     left_out: int = 0
+    runs: Runs = field(default_factory=Runs)
     _room: int = field(default_factory=lambda: MOST_OPERATIONS)
     _totals_left_out: dict[str, Any] = field(default_factory=lambda: dict(_NOTHING))
     _turn: Operation | None = None
@@ -407,8 +504,10 @@ class Tree:
         # What a person removes or asks, perhaps days later, is no part of an agent's run and does not make it longer.
         is_apart = event.kind == "removed" or (data.get("reader") == PERSON and self._turn is not None)
         self.root.seconds = max(self.root.seconds, 0.0 if is_apart else event.at - self.root.at)
+        self.runs.add(event)
         match "" if self._waits(event) else event.kind:
             case "turn":
+                self.root.data.pop("reported", None)  # of the run before
                 self._end_turn(event.at)
                 self._turn = Operation("turn", str(data.pop("number", "")), event.at, 0.0, data)
                 self._place_under(self.root.children, self._turn)
@@ -479,7 +578,9 @@ class Tree:
             for name in OF_TOOL_CALLS:
                 self._totals_left_out[name] += self._totals_of_outputs[name]
             self._outputs = None
-        more = {"left_out": self.left_out} if self.left_out else {}
+        more: dict[str, Any] = {"left_out": self.left_out} if self.left_out else {}
+        if self.runs.all:
+            more |= {"runs": len(self.runs.all), "run_seconds": round(self.runs.seconds, 6)}
         return {"version": VERSION, "totals": self.totals(), **more, **self.root.to_json()}
 
     @property

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from holdall.agent.transcript import each_message
+from holdall.agent.transcript import entry_in
 from holdall.bag import Holdall
 from holdall.bag.overview import Listed, Summary, added_up
 from holdall.policy.folds import Ledger, Operation, Tree
@@ -21,6 +21,7 @@ from holdall.text.numbers import size
 from holdall.values.errors import HoldallError, UsageError
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 from holdall.values.spans import Totals
 from holdall.web import figures
 from holdall.web import output_data as asking
@@ -38,8 +39,10 @@ from holdall.web.timeline import (
     Reported,
     Row,
     Said,
+    Task,
     linked,
     output_address,
+    tasks_of,
 )
 
 # The first page: every session, newest first, a page at a time, with what it kept and what it took.
@@ -133,6 +136,7 @@ sessions_routes = [
 
 _LONGEST_QUOTE = 600  # bytes
 _MAX_QUOTES = 200
+_MOST_TASKS = 50  # of a session that was continued, the newest
 _MOST_AGENTS = 50  # that run at once, whose changes a page follows
 
 
@@ -178,9 +182,8 @@ async def _timeline_values(request: Request) -> dict[str, Any]:
         ],
         "stamp": stamp,
         "proofs": proofs,
-        "own_proofs": [proofs[one] for one in dict.fromkeys(values.pop("own_quotes")) if one in proofs],
         "rows": [timeline_rows.counted(row, proofs) for row in values["rows"]],
-        "report": _report(values, proofs, session),
+        "tasks": _told_tasks(values, proofs, session),
         "parent": await asyncio.to_thread(viewer.overview.one, summary.parent) if summary.parent else None,
         "children": [one for one in agents if one.parent == summary.id],
         "followed": " ".join([one.id for one in agents if one.is_running][:_MOST_AGENTS]),
@@ -219,8 +222,9 @@ def _session_values_now(
     left_out = max(0, bag.records.log_bytes() - DRAWN_BYTES)
     events = list(bag.records.with_lost_ends(bag.records.events(DRAWN_BYTES)))
     wanted = {event.call_id for event in events if event.call_id}
-    said = Said.of(each_message(bag.records.transcript_lines()), wanted)
-    root = Tree.of(bag.session.name, events).root
+    said = Said.of(map(entry_in, bag.records.transcript_lines()), wanted)
+    tree = Tree.of(bag.session.name, events)
+    root = tree.root
     _count_agents(root, agents)
     outputs = list(bag.store.outputs(bag.session))[::-1]
     counted = {one.handle for one in outputs if one.measure.tokens_exact}
@@ -237,9 +241,8 @@ def _session_values_now(
         "shown_outputs": outputs[first_output : first_output + TIMELINE_PAGE], "ledger": ledger, "took": took(events),
         "first_output": first_output, "output_count": len(outputs), "page_size": TIMELINE_PAGE,
         "tool_of": {one.handle: one.origin.tool for one in outputs}, "chart": figures.context_chart(events),
-        "task": said.task, "report_text": said.report,
-        "reported": Reported.of(root.data.get("reported")), "quotes": _quotes(rows),
-        "own_quotes": _quotes([row for row in rows if not row.is_apart]),
+        "tasks": tasks_of(said, tree.runs.all), "reported": Reported.of(root.data.get("reported")),
+        "quotes": _quotes(rows), "own_rows": [row for row in rows if row.quotes and not row.is_apart],
         "bad_lines": [*told, *bag.care.bad_lines()],
     }  # fmt: skip
 
@@ -262,11 +265,30 @@ async def _proofs(bag: Holdall, quotes: Sequence[Quote]) -> dict[Quote, Proof]:
     return found
 
 
-def _report(values: dict[str, Any], proofs: dict[Quote, Proof], session: str) -> list[Piece]:
-    reported: Reported | None = values["reported"]
-    if reported is None or reported.synthetic:
-        return []
-    return linked(values["report_text"], session, values["tool_of"], proofs.values())
+@record
+class ToldTask:
+    """A task with its report, each handle and quote in that a link, and the quotes that were found meanwhile."""
+
+    task: Task
+    number: int
+    report: Sequence[Piece]
+    proofs: Sequence[Proof]
+
+
+def _told_tasks(values: dict[str, Any], proofs: dict[Quote, Proof], session: str) -> list[ToldTask]:
+    """The newest first."""
+    tasks: list[Task] = values["tasks"]
+    rows: list[Row] = values.pop("own_rows")
+    told, end = list[ToldTask](), math.inf
+    for number, task in list(enumerate(tasks, 1))[: -_MOST_TASKS - 1 : -1]:
+        began = task.began - values["root"].at if number > 1 else -math.inf
+        quotes = dict.fromkeys(quote for row in rows if began <= row.began < end for quote in row.quotes)
+        own = [proofs[quote] for quote in quotes if quote in proofs]
+        is_told = task.reported is not None and not task.reported.synthetic
+        pieces = linked(task.report, session, values["tool_of"], proofs.values()) if is_told else []
+        told.append(ToldTask(task, number, pieces, own))
+        end = min(end, began) if math.isfinite(began) else end
+    return told
 
 
 def _start(request: Request, name: str) -> int:

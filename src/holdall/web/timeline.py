@@ -10,10 +10,11 @@ from itertools import islice
 from typing import Any, cast
 from urllib.parse import quote
 
-from holdall.policy.folds import APART, Operation, unpriced_calls
+from holdall.agent.transcript import Beside, Replaced
+from holdall.policy.folds import APART, Operation, Run, RunSaid, Tasks, unpriced_calls
 from holdall.text.escape import named, one_line
 from holdall.text.numbers import grouped, money, number, plural, roughly, size, whole
-from holdall.values.chat import Assistant, Message, User
+from holdall.values.chat import Assistant, Message, System, ToolResult, User
 from holdall.values.events import Event
 from holdall.values.handles import MEMBER, is_uuid
 from holdall.values.outputs import FAILED
@@ -393,23 +394,69 @@ def counted(row: Row, proofs: Mapping[Quote, Proof]) -> Row:
 class Said:
     """What a page shows of a transcript. The rest is passed over as it is read, however long it is."""
 
-    task: str = ""
-    report: str = ""  # the newest one; a model without tools reports in plain text
+    runs: Sequence[RunSaid] = ()
+    reports: Mapping[int, str] = field(default_factory=dict[int, str])  # by run; the newest one of each
     arguments: Mapping[str, str] = field(default_factory=dict[str, str])  # by call id
 
     @staticmethod
-    def of(messages: Iterable[Message | None], wanted: Collection[str]) -> "Said":
-        """None among the messages: what came before was replaced. `wanted` are the calls whose arguments are shown."""
-        task, report, arguments = "", "", dict[str, str]()
-        for one in messages:
-            if one is None:
-                task, report = "", ""
-            elif isinstance(one, User):
-                task = task or one.text[:LONGEST_TEXT]
-            elif isinstance(one, Assistant):
-                report = _reported(one)[:LONGEST_TEXT] or report
-                arguments |= {call.id: _arguments(call.arguments) for call in one.calls if call.id in wanted}
-        return Said(task, report, arguments)
+    def of(entries: Iterable[Message | Beside | Replaced | None], wanted: Collection[str]) -> "Said":
+        """`wanted` are the calls whose arguments are shown."""
+        tasks, reports, arguments = Tasks(), dict[int, str](), dict[str, str]()
+        for one in entries:
+            match one:
+                case None:
+                    continue
+                case Replaced():
+                    tasks.add("again", "")
+                case Beside():
+                    tasks.add("request", "")
+                case System(text):
+                    tasks.add("system", text)
+                case User(text):
+                    tasks.add("user", text[:LONGEST_TEXT])
+                case ToolResult():
+                    tasks.add("tool", "")
+                case Assistant():
+                    tasks.add("assistant", "")
+                    # A model without tools reports in plain text.
+                    if not tasks.was_said and (report := _reported(one)[:LONGEST_TEXT]):
+                        reports[tasks.left_out + len(tasks.runs) - 1] = report
+                    arguments |= {call.id: _arguments(call.arguments) for call in one.calls if call.id in wanted}
+        tasks.settle()
+        return Said(
+            tasks.runs, {at - tasks.left_out: text for at, text in reports.items()}, arguments,
+        )  # fmt: skip
+
+
+@record
+class Task:
+    """What was asked, and what came of it in one run, or in several that went on with the same."""
+
+    text: str = ""
+    report: str = ""
+    reported: Reported | None = None  # how its last run ended; None where that was killed, or runs
+    began: float = -math.inf
+
+
+def tasks_of(said: Said, runs: Sequence[Run]) -> list[Task]:
+    """In the order in which they were asked. A long log has only its newest runs, and of a run that was killed before
+    its model replied the log or the transcript may have nothing: both are gone through from their ends.
+    """
+    pairs, at, of = list[tuple[int, Run | None]](), len(said.runs) - 1, len(runs) - 1
+    while at >= 0 or of >= 0:
+        replied, answered = at >= 0 and said.runs[at].replied, of >= 0 and runs[of].answered
+        takes_run = of >= 0 and (at < 0 or replied == answered or not answered)
+        takes_said = at >= 0 and (of < 0 or replied == answered or answered)
+        pairs.append((at if takes_said else -1, runs[of] if takes_run else None))
+        at, of = at - takes_said, of - takes_run
+    found = list[Task]()
+    for place, run in reversed(pairs):
+        text, report = (said.runs[place].task, said.reports.get(place, "")) if place >= 0 else ("", "")
+        before = found.pop() if found and not text else Task(text)
+        began = before.began if math.isfinite(before.began) or run is None else number(run.began)
+        reported = Reported.of(run.reported) if run is not None else None
+        found.append(replace(before, report=report, reported=reported, began=began))
+    return [one for one in found if one.text or one.report or one.reported]
 
 
 def _reported(one: Assistant) -> str:
