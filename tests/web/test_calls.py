@@ -389,6 +389,7 @@ async def test_a_call_in_the_background_says_whether_it_has_ended_and_how_it_fai
         with client(home) as browser:
             page = browser.get(f"/s/{bag.session.id}/calls").text
             filtered = browser.get(f"/s/{bag.session.id}/calls?verdict=in+the+background", headers=_PART).text
+            kept = browser.get(f"/s/{bag.session.id}/calls?verdict=kept", headers=_PART).text
         writers["going"].finish()
     marks = {
         name: re.findall(r'class="(pill[^"]*|muted)"[^>]*>([^<]*)<', row)
@@ -402,6 +403,8 @@ async def test_a_call_in_the_background_says_whether_it_has_ended_and_how_it_fai
         "going": [("pill is-running", "running")],
     }
     assert len(_rows(filtered)) == 3
+    (row,) = _rows(kept)
+    assert ">good " in row
 
 
 async def test_what_became_of_calls_is_explained_where_it_is_chosen_and_where_it_is_told(home: Path) -> None:
@@ -646,6 +649,13 @@ async def test_a_call_of_ours_that_names_no_output_has_its_arguments_or_says_why
     ]
     rows, _ = rows_of(events, {"w": '{"all": true}'}, "", "", None)
     assert [(row.arguments, row.seconds) for row in rows] == [('{"all": true}', 0.5)]
+    refused = Event(2.0, "refused", data={"verb": "read", "name": "context_read", "asked": {"handle": "zzzz"}})
+    rows, _ = rows_of([refused], {}, "", "", None)
+    assert [(row.arguments, row.why) for row in rows] == [('{"handle": "zzzz"}', "it named no output that is kept")]
+    late = Event(2.0, "refused", data={"verb": "read", "name": "context_read"})
+    called = Event(2.0, "called", tool="context_read", call_id="r", data={"outcome": "answer", "is_error": True})
+    rows, _ = rows_of([late, called], {"r": '{"handle": "zzzz"}'}, "", "", None)
+    assert [(row.arguments, row.why) for row in rows] == [('{"handle": "zzzz"}', "it named no output that is kept")]
     async with Holdall.open(home=str(home), session="gateway") as bag:
         await bag.call("context_read", {"handle": "zzzz"})
     with client(home) as browser:

@@ -61,7 +61,8 @@ _CHARS_OF_TOKEN = 4  # about
 _SPAWN = "spawn_agent"
 _WAIT = "wait_for_tool_output"
 # Its words may be from an output that is gone: they are in no log.
-_OF_NO_OUTPUT = "it named no output that is kept; which one, and what it asked, is not recorded"
+_OF_NO_OUTPUT = "it named no output that is kept"
+_UNASKED = "; which one, and what it asked, is not recorded"
 _NO_ANSWER = "its process ended before it answered, or runs on another machine; what it gave is not kept"
 SORTS = ("newest", "longest", "largest")
 _VERDICT = {
@@ -114,7 +115,7 @@ class Row:
 
     def has(self, text: str, verdict: str) -> bool:
         """Whether it is among those that are asked for; `text` is in lower case."""
-        if verdict and verdict != self.verdict and not (self.failed and verdict == self.ended):
+        if verdict and verdict not in (self.verdict, *self.told.split(", "), self.failed and self.ended):
             return False
         ended = self.ended if self.failed else ""
         said = (self.tool, self.server, self.arguments, self.why, self.handle, self.told, ended)
@@ -132,10 +133,12 @@ def row_of(event: Event) -> Row | None:
         return None
     is_ours = event.kind in ("retrieved", "refused")
     name = str(data.get("name") or data.get("verb") or "") if is_ours else event.tool
-    why = str(data.get("why") or "") or (_OF_NO_OUTPUT if event.kind == "refused" and not event.handle else "")
+    why, arguments = str(data.get("why") or ""), _arguments(data)
+    if event.kind == "refused" and not event.handle and not why:
+        why = _OF_NO_OUTPUT + ("" if arguments else _UNASKED)
     ended = _ended(data.get("state"))
     return Row(
-        event.at - event.seconds, name[:200], verdict, str(data.get("server") or "")[:200], _arguments(data),
+        event.at - event.seconds, name[:200], verdict, str(data.get("server") or "")[:200], arguments,
         number(event.seconds), whole(data.get("bytes")), whole(data.get("chars")), whole(data.get("tokens")),
         event.handle, event.call_id[:200], why[:_SHORT], data.get("is_error") is True, ended=ended,
         opens=_opens(event),
@@ -250,7 +253,8 @@ def _with_waited(row: Row, event: Event) -> Row:
 
 
 def _with_arguments(row: Row, said: Mapping[str, str]) -> Row:
-    return row if row.arguments else replace(row, arguments=said.get(row.call_id, ""))
+    given = said.get(row.call_id, "")
+    return replace(row, arguments=given, why=row.why.removesuffix(_UNASKED)) if given and not row.arguments else row
 
 
 def _is_of(event: Event, row: Row) -> bool:
