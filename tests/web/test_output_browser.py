@@ -251,8 +251,13 @@ def test_matches_are_listed_and_stepped_through_both_ways(site: Site, watched: W
     page.press("[data-search]", "Enter")
     page.locator("[data-part=matches] button").nth(9).wait_for()
     assert page.locator("[data-part=search-status]").inner_text() == "1 of 10"
-    page.locator("[data-part=text]").focus()
+    page.locator("mark.current", has_text="line 10").wait_for()
+    page.locator("[data-part=text] :focus").wait_for()  # nothing has to be left before the keys go to the matches
     page.keyboard.press("n")
+    page.locator("mark.current", has_text="line 11").wait_for()
+    page.keyboard.press("Enter")
+    page.locator("mark.current", has_text="line 12").wait_for()
+    page.keyboard.press("Shift+Enter")
     page.locator("mark.current", has_text="line 11").wait_for()
     page.keyboard.press("N")
     page.keyboard.press("N")

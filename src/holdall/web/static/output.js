@@ -302,6 +302,7 @@ async function goTo(match, options) {
       landing = { ...match, line, view: "", kind: options?.kind }; // who does not wait finds it in the text
       if (view === "tree") why = await lookInTree(match, options);
       else if (table.showLine(line)) why = "";
+      if (view === "table" && why === "" && options?.focus) table.box.focus({ preventScroll: true });
       if (why === "") tellLanding({ ...landing, view });
       if (why === "" || why === null) return;
     } catch (error) {
@@ -344,7 +345,7 @@ const search = new Search(
   { form: one("search"), field: one("search-field"), status: one("search-status"), error: one("search-error"), list: one("matches"), more: one("more-matches") },
   api,
   {
-    land: (match) => goTo(match, { kind: "current", focus: document.activeElement !== one("search-field") }),
+    land: (match) => goTo(match, { kind: "current", focus: document.activeElement !== one("search-field") || search.isAsked }),
     matches: (now) => {
       text.setMatches(now.matches, now.current);
       strip.showMatches(now.spread, now.searched / Math.max(1, total.bytes));

@@ -20,6 +20,7 @@ export function listenToKeys({ page, text, table, search, goToJump, stopFollowin
   const sheet = () => Math.max(1, scroller().visible - 2);
   const always = { n: () => search.step(1), N: () => search.step(-1), ":": goToJump, s: toggleSide };
   const inRows = {
+    Enter: (event) => search.step(event.shiftKey ? -1 : 1), // as in the field, which it came from
     ArrowDown: () => down(1),
     ArrowUp: () => up(1),
     PageDown: () => down(sheet()),

@@ -15,14 +15,14 @@ export class Search {
     this.clear();
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
-      if (this.asked === this.question() && this.matches.length) this.step(event.submitter?.dataset.step === "-1" ? -1 : 1);
+      if (this.isAsked && this.matches.length) this.step(event.submitter?.dataset.step === "-1" ? -1 : 1);
       else this.start();
     });
     this.field.addEventListener("keydown", (event) => {
       if (event.key === "Escape") event.preventDefault(); // a browser empties the field, and what is listed would have no name
       if (event.key !== "Enter" || !event.shiftKey) return;
       event.preventDefault();
-      if (this.asked === this.question()) this.step(-1);
+      if (this.isAsked) this.step(-1);
       else this.start();
     });
     this.form.addEventListener("change", (event) => {
@@ -43,6 +43,11 @@ export class Search {
   question() {
     const values = new FormData(this.form);
     return JSON.stringify([this.field.value, values.has("case"), values.has("pattern")]);
+  }
+
+  // What stands in the field was searched for: nobody is typing something else.
+  get isAsked() {
+    return this.asked === this.question();
   }
 
   // What loading an address with it searches for again.
