@@ -312,7 +312,7 @@ def test_a_small_context_is_seen_beside_a_large_one() -> None:
 # While it runs
 
 
-async def test_a_running_session_asks_for_what_is_new_and_an_ended_one_does_not(home: Path) -> None:
+async def test_a_running_session_asks_for_what_is_new_and_an_ended_one_asks_less_often(home: Path) -> None:
     async with Holdall.open(home=str(home), session="runs") as bag:
         with bag.lease("a test"), client(home) as browser:
             bag.journal.record("turn", number=1, final=False, tokens=10, why="")
@@ -333,8 +333,20 @@ async def test_a_running_session_asks_for_what_is_new_and_an_ended_one_does_not(
         with client(home) as browser:
             ended = browser.get(address)
     assert ended.status_code == 200
-    assert "every 1s" not in ended.text
+    assert 'hx-trigger="every 2s"' in ended.text, "it may be continued"
     assert "success" in ended.text
+
+
+async def test_of_an_output_of_which_nothing_is_kept_yet_no_size_is_told(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="writes") as bag:
+        writer = await bag.jobs.begin(tool="slow")
+        with client(home) as browser:
+            pages = [browser.get(f"/s/{bag.session.id}").text, browser.get("/sessions/rows").text]
+            assert all("0 B and" not in page and ">what is being written<" in page for page in pages)
+            await bag.keep("x" * 1000)
+            pages = [browser.get(f"/s/{bag.session.id}").text, browser.get("/sessions/rows").text]
+            assert all(">1.0 kB and what is being written<" in page for page in pages)
+        writer.finish()
 
 
 async def test_the_page_counts_what_running_agents_have_used_so_far_and_follows_them(home: Path) -> None:
