@@ -407,6 +407,18 @@ async def test_a_call_in_the_background_says_whether_it_has_ended_and_how_it_fai
     assert ">good " in row
 
 
+@requirement("async:crash-interrupted")
+async def test_how_long_a_killed_command_took_is_said_to_be_unknown(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="killed") as bag:
+        writer = await bag.jobs.begin(tool="make")
+        writer.finish("interrupted", error="its process was killed")
+        session = f"/s/{bag.session.id}"
+    with client(home) as browser:
+        pages = [browser.get(f"{session}{of}").text for of in ("", "/calls", f"/o/{writer.handle}")]
+    assert ['class="num">unknown: killed</td>' in page for page in pages] == [True, True, False]
+    assert "<dt>took</dt><dd>unknown: killed</dd>" in pages[2]
+
+
 async def test_what_became_of_calls_is_explained_where_it_is_chosen_and_where_it_is_told(home: Path) -> None:
     session = await _some_calls(home)
     with client(home) as browser:
