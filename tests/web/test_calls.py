@@ -136,6 +136,8 @@ async def test_the_list_is_searched_and_filtered(home: Path) -> None:
             5, 1, 3, 1, 1, 0,
         ]  # fmt: skip
         assert (found("q=c1"), found("q=c")) == (1, 5), "a call id only as a whole: it is not shown"
+        told = [browser.get(f"/s/{session}/calls{asked}").text for asked in ("", "?q=TICKETS", "?q=pay-417")]
+        assert [re.findall(r'found-count">(\d+ calls?)<', page) for page in told] == [["5 calls"], ["3 calls"], ["1 call"]]
         assert browser.get(f"/s/{session}/calls?verdict=x").status_code == 400
         assert browser.get(f"/s/{session}/calls?before=-1").status_code == 400
 
@@ -415,6 +417,7 @@ async def test_how_long_a_killed_command_took_is_said_to_be_unknown(home: Path) 
         session = f"/s/{bag.session.id}"
     with client(home) as browser:
         pages = [browser.get(f"{session}{of}").text for of in ("", "/calls", f"/o/{writer.handle}")]
+        assert '<span class="pill is-bad">1 failed</span>' in browser.get("/sessions/rows").text
     assert ['class="num">unknown: killed</td>' in page for page in pages] == [True, True, False]
     assert "<dt>took</dt><dd>unknown: killed</dd>" in pages[2]
 

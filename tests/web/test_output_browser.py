@@ -400,7 +400,8 @@ def test_an_output_that_is_gone_says_so(site: Site, watched: Watched) -> None:
     watched.visit(site.address("gone"))
     assert "expired" in page.locator(".output-gone").inner_text()
     page.locator("#panel-notice", has_text="The output is gone, and with it").wait_for()
-    assert not page.locator("[data-part=search]").is_visible()
+    for part in ("search", "copy", "jump"):
+        assert not page.locator(f"[data-part={part}]").is_visible()
     watched.is_calm()
 
 

@@ -22,7 +22,7 @@ from holdall.store.protocol import Log, OutputStore, SavedSummary, SessionInfo, 
 from holdall.text.escape import as_written
 from holdall.text.numbers import number
 from holdall.values.errors import StoreFault, StoreGone
-from holdall.values.outputs import Facts
+from holdall.values.outputs import FAILED, Facts
 from holdall.values.record import record
 from holdall.values.settings import Settings
 
@@ -45,6 +45,7 @@ class Summary:
     is_known: bool = False
     outputs: int = 0
     bytes: int = 0
+    failed: int = 0  # outputs that are errors, or whose call ended badly
     gone: int = 0  # outputs that were removed or have expired
     tokens_kept_out: int = 0
     model_tokens: int = 0
@@ -395,6 +396,7 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     return Summary(
         info.id, info.name, info.created, info.parent, is_known=True,
         outputs=len(outputs), bytes=sum(facts.measure.bytes for facts in outputs),
+        failed=sum(facts.origin.is_error or facts.state in FAILED for facts in outputs),
         gone=len(every) - len(outputs), tokens_kept_out=counters.tokens_kept_out, model_tokens=counters.model_tokens,
         cost=cost, unpriced=counters.unpriced_calls, people_cost=of_people, people_unpriced=people.unpriced_calls,
         turns=counters.turns, agents=counters.agents, tools=_tools(outputs), running=running,

@@ -4,10 +4,12 @@ document.body.addEventListener("htmx:afterSwap", (event) => {
   event.detail.target.querySelector(".said mark")?.scrollIntoView({ block: "nearest" });
 });
 
-// The address may name one of them: it is opened. htmx listens from when the document is there.
+// The address may name one of them: it is opened, as is the only one. htmx listens from when the document is there.
 addEventListener("load", () => {
   const anchor = location.hash.slice(1);
-  const row = anchor && Array.from(document.querySelectorAll("[data-said]")).find((one) => one.dataset.said === anchor);
+  const rows = Array.from(document.querySelectorAll("[data-said]"));
+  const row = anchor && rows.find((one) => one.dataset.said === anchor);
+  if (rows.length === 1) rows[0].open = true;
   if (!row) return;
   row.open = true;
   row.querySelector("summary").focus();
