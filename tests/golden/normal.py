@@ -24,7 +24,9 @@ _MARK_OF_SESSION = re.compile(r"\bsession-[0-9a-f]{8}(?![0-9a-f-])")
 _TAG = re.compile(r"(?m)((?:(?:^|n)(?:<|\\+u003c))/?(?:<(?:handle|uuid)-\d+>:)?)\d{3,}(?=(?:>|\\+u003e)(?:\\|\"|$))")
 _CLOSING_TAG = re.compile(r"(</?[a-z]+-)[0-9a-f]{8}(?=>)")
 _WRAPPER = re.compile(r"(ai-agent-)[0-9a-f]{8,}(-FINAL)")
-_TIMES = re.compile(r'("(?:created|ended|at|(?:run_)?seconds|last|began|started)": ?)-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?=[,}\]\s])')
+_TIMES = re.compile(
+    r'("(?:created|ended|at|(?:run_)?seconds|last|began|started)": ?)-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?=[,}\]\s])'
+)
 _REMOVED = re.compile(r"(removed on )\d{4}-\d\d-\d\d\b")  # today
 _DISK = re.compile(r'("disk_bytes": )\d+')  # events and records have times in them, which differ in length
 _SECONDS = re.compile(r"\b\d+(?:\.\d+)? ?s\b(?!\w)")

@@ -93,6 +93,7 @@ def window(_one_window: Watched) -> Generator[Watched]:
     yield _one_window
     if _one_window.page.url.startswith("http"):
         _one_window.page.evaluate("localStorage.clear()")
+        _one_window.page.goto("about:blank")  # a page of a session asks on, and its viewer may be gone
     _one_window.context.clear_permissions()
 
 

@@ -298,6 +298,9 @@ def test_a_word_that_was_said_is_found_from_the_first_page_and_its_message_opens
         assert box is not None
         assert around is not None
         assert around["y"] <= box["y"] < around["y"] + around["height"]
+        page.get_by_role("searchbox").fill("another kind")
+        page.keyboard.press("Enter")
+        page.locator("details[open] .said mark", has_text="another kind").wait_for()  # the only one
         page.keyboard.press("u")
         page.get_by_role("heading", name="long talk").wait_for()
         watched.is_calm()
@@ -320,6 +323,25 @@ def test_pages_fit_their_window_and_can_be_read(
     assert window.troubles == [
         "console: Failed to load resource: the server responded with a status of 404 (Not Found)"
     ]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_list_of_calls_fits_its_window_whatever_they_are_called(home: Path, window: Watched, width: int) -> None:
+    async def fill() -> str:
+        async with Holdall.open(home=str(home), session="s" * 80) as bag:
+            writer = await bag.jobs.begin(tool="make" * 20, arguments={"path": "/" + "z" * 200})
+            writer.finish("interrupted", error="q" * 150)
+            return bag.session.id
+
+    session = done(fill)
+    window.page.set_viewport_size({"width": width, "height": 800})
+    with viewer(home) as at:
+        for path in ("", "/calls"):
+            window.page.goto(f"{at.base}/s/{session}{path}?token={at.token}", wait_until="load")
+            window.page.get_by_text("unknown: killed").last.wait_for()
+            window.page.get_by_text("q" * 150).last.wait_for()
+            assert window.page.evaluate("document.documentElement.scrollWidth") <= width, path
+        window.is_calm()
 
 
 # Every text on the page against the ground that it stands on, as WCAG 2 counts it.

@@ -137,7 +137,11 @@ async def test_the_list_is_searched_and_filtered(home: Path) -> None:
         ]  # fmt: skip
         assert (found("q=c1"), found("q=c")) == (1, 5), "a call id only as a whole: it is not shown"
         told = [browser.get(f"/s/{session}/calls{asked}").text for asked in ("", "?q=TICKETS", "?q=pay-417")]
-        assert [re.findall(r'found-count">(\d+ calls?)<', page) for page in told] == [["5 calls"], ["3 calls"], ["1 call"]]
+        assert [re.findall(r'found-count">(\d+ calls?)<', page) for page in told] == [
+            ["5 calls"],
+            ["3 calls"],
+            ["1 call"],
+        ]
         assert browser.get(f"/s/{session}/calls?verdict=x").status_code == 400
         assert browser.get(f"/s/{session}/calls?before=-1").status_code == 400
 
