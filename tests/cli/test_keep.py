@@ -1,6 +1,7 @@
 """put and exec, run for real."""
 
 import asyncio
+import base64
 import hashlib
 import json
 import os
@@ -21,6 +22,8 @@ from tests.cli.program import PROGRAM, Program, in_a_shell, started_as, until
 from tests.faults.namespaces import way_in
 from tests.requirements import requirement
 
+FROM = r"From byte ([\d,]+) on, the output is"
+ENDED = r"\. The command ended: exit code 6\."
 LOG = b"".join(b"2026-01-01 00:00:00 INFO job %d done\n" % number for number in range(4_000))
 
 
@@ -460,13 +463,61 @@ def test_what_is_masked_in_a_small_output_is_said_beside_it(
 def test_what_exec_cannot_keep_is_on_standard_output_and_it_says_from_where(holdall: Program) -> None:
     whole = b"a" * 1000 + b"b" * 3_000_000
     code = "import os; os.write(1, b'a' * 1000); os.write(1, b'b' * 3_000_000); raise SystemExit(6)"
+    ran = holdall("--set", "session_quota_bytes=1000000", "exec", "--", sys.executable, "-c", code)
+    begin = re.search(f"{FROM} on standard output instead{ENDED}", ran.err)
+    assert begin
+    assert ran.code == 3
+    assert ran.out.startswith(whole[int(begin[1].replace(",", "")) :] + b"\n")
+
+
+@requirement("cli:exec-streams", "cli:json-everywhere", "way:nothing-lost-silently")
+@pytest.mark.parametrize("last", [b"b", b"bb", b"\xff\n\x00"])
+def test_as_json_what_exec_cannot_keep_is_in_the_one_object(holdall: Program, last: bytes) -> None:
+    whole = b"a" * 1000 + b"b" * 3_000_000 + last
+    code = f"import os; os.write(1, b'a' * 1000); os.write(1, b'b' * 3_000_000 + {last!r}); raise SystemExit(6)"
     ran = holdall("--set", "session_quota_bytes=1000000", "exec", "--json", "--", sys.executable, "-c", code)
     told = json.loads(ran.err)
-    end = r" From byte ([\d,]+) on, the output is on standard output instead\. The command ended: exit code 6\.$"
-    begin = re.search(end, told["message"])
+    begin = re.search(f"{FROM} in not_kept of the JSON{ENDED}", told["message"])
     assert begin
     assert (ran.code, told["error"]) == (3, "QuotaReached")
-    assert ran.out.startswith(whole[int(begin[1].replace(",", "")) :] + b"\n{")
+    rest = base64.b64decode(ran.json["not_kept"]["base64"])
+    assert ran.json["not_kept"]["bytes"] == len(rest)
+    assert rest == whole[int(begin[1].replace(",", "")) :]
+    assert ran.json["facts"]["state"] == "interrupted"
+
+
+@requirement("cli:exec-streams", "cli:exit-3", "way:nothing-lost-silently")
+@pytest.mark.parametrize("flags", ["", "--json"])
+@pytest.mark.parametrize(
+    ("into", "why"),
+    [("| head -c 1", "its reader has closed it."), ("> /dev/full", "standard output cannot be written: No space left on device.")],
+)  # fmt: skip
+def test_what_neither_the_store_nor_standard_output_takes_is_said_to_be_lost(
+    holdall: Program, flags: str, into: str, why: str
+) -> None:
+    words = in_a_shell("--set", "session_quota_bytes=1000000", "exec")
+    script = f"{{ {words} {flags} -- head -c 3000000 /dev/zero; echo $? >&2; }} {into}"
+    ran = subprocess.run(["sh", "-c", script], env=holdall.environment(), capture_output=True, check=False, timeout=100)
+    *_, told, code = ran.stderr.decode().splitlines()
+    (facts,) = holdall("ls", "--json").json["outputs"]
+    assert code == "3"
+    assert re.search(
+        rf"From byte [\d,]+ on, the output went to standard output instead, and {why} Of these [\d,]+ bytes, those that "
+        rf"had not been taken are lost\. The command ended: exit code 0\. Of the output, the first {facts['bytes']:,} "
+        rf"bytes are kept as {facts['handle']}, and no more\.",
+        told,
+    )
+
+
+@requirement("cli:exec-exit-code")
+def test_exec_has_the_exit_code_of_its_command_also_where_nobody_reads_on(holdall: Program) -> None:
+    words = in_a_shell("exec", "--", "sh", "-c", "seq 100000; exit 5")
+    ran = subprocess.run(
+        ["sh", "-c", f"{{ {words}; echo $? >&2; }} | true"],
+        env=holdall.environment(), capture_output=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert ran.stderr == b"5\n"
+    assert holdall("ls", "--json").json["outputs"][0]["lines"] == 100_000
 
 
 @requirement("cli:put")

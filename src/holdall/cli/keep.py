@@ -13,8 +13,9 @@ import subprocess
 import sys
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
@@ -275,15 +276,11 @@ async def _execute(
 
         quiet = options.as_json or report is not None
         shown = contextlib.nullcontext() if live else progress.reported(text, quiet=quiet)
+        passed = _PassedOn(live=live, masks=masks, as_json=options.as_json)
         with _staying_at_interrupts(stopped), shown:
-            copied = await asyncio.to_thread(_copy, process, keep, live, masks)
+            await asyncio.to_thread(_copy, process, keep, passed)
             code = await asyncio.to_thread(process.wait)
-        rest = f" From byte {written[0]:,} on, the output is on standard output instead." if copied.passed_on else ""
-        rest += f" The command ended: {_ended(code)}."
-        joint = (
-            f" What comes before it: holdall read {writer.handle} --bytes 0:{written[0]}." if copied.passed_on else ""
-        )
-        how = (code, copied.fault, stopped.is_set(), f"{rest}{joint}")
+        how = (code, passed, stopped.is_set(), written[0])
         facts = await asyncio.to_thread(_finish, writer.handle, writer.finish, *how)
         sizes: dict[str, Any] = {"bytes": facts.measure.bytes, "tokens": facts.measure.tokens}
         if report is not None:
@@ -294,20 +291,23 @@ async def _execute(
             bag.journal.record("kept", **about, reason="command", content_tokens=0, replaced=False, **sizes)
             show.about(f"{_ended(code)} · {_kept(bag, facts)} · {size_of(facts)}")
         else:
-            if copied.passed_on not in (b"", b"\n"):  # the notice begins on a line of its own
-                print(flush=True)
-            await _print_kept(options, bag, facts)
-        return _code_after(options, copied, code, facts, rest)
+            try:
+                passed.end_line()  # the notice begins on a line of its own
+                await _show(options, bag, facts, "", passed)
+            except (BrokenPipeError, StdoutError) as problem:
+                passed.refuse(problem)
+        return _code_after(options, passed, code, facts, written[0])
 
 
-def _code_after(options: Options, copied: _Copied, code: int, facts: Facts, rest: str) -> int:
+def _code_after(options: Options, passed: _PassedOn, code: int, facts: Facts, kept: int) -> int:
     """The exit code, after what could not be kept or shown."""
-    if copied.stdout_failure is not None:
-        raise _with_handle(copied.stdout_failure, facts)
-    if copied.fault is not None:
-        copied.fault.args = (f"{copied.fault}{rest}",)
-        print_error(copied.fault, as_json=options.as_json)
+    if passed.fault is not None:
+        part = f" {_what_is_kept(facts)}" if passed.refused is not None else ""
+        passed.fault.args = (f"{passed.fault}{passed.told(kept)} The command ended: {_ended(code)}.{part}",)
+        print_error(passed.fault, as_json=options.as_json)
         return FAULT
+    if isinstance(passed.refused, StdoutError):
+        raise _with_handle(passed.refused, facts)
     return code if code >= 0 else _BY_SIGNAL - code
 
 
@@ -389,7 +389,13 @@ async def _print_kept(options: Options, bag: Holdall, facts: Facts, name: str = 
 
 
 def _with_handle(problem: StdoutError, facts: Facts) -> StdoutError:
-    return StdoutError(f"{problem} The output is kept as {facts.handle}.")
+    return StdoutError(f"{problem} {_what_is_kept(facts)}")
+
+
+def _what_is_kept(facts: Facts) -> str:
+    if facts.state != "interrupted":
+        return f"The output is kept as {facts.handle}."
+    return f"Of the output, the first {plural(facts.measure.bytes, 'byte')} are kept as {facts.handle}, and no more."
 
 
 async def _told(bag: Holdall, facts: Facts) -> dict[str, Any]:
@@ -406,12 +412,14 @@ async def _told(bag: Holdall, facts: Facts) -> dict[str, Any]:
     }
 
 
-async def _show(options: Options, bag: Holdall, facts: Facts, name: str) -> None:
-    """`name` is that of the file, where it is one of several things that are kept."""
+async def _show(options: Options, bag: Holdall, facts: Facts, name: str, passed: _PassedOn | None = None) -> None:
+    """`name` is that of the file, where it is one of several things that are kept; `passed` what was printed before."""
     from holdall.wire.notes import says_masked
 
     if options.as_json:
-        show.as_json(await _told(bag, facts))
+        told = show.json_text(await _told(bag, facts))
+        begun = passed.begun_json() if passed is not None else ""
+        print(f"{begun}, {told[1:]}" if begun else told, flush=True)
         return
     fits = await bag.preview.fits(facts.handle)
     content = str((await bag.fetch.shown(facts.handle)).content)
@@ -457,65 +465,106 @@ def _widen(descriptor: int) -> None:
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)  # Linux only
 
 
-class _Copied(NamedTuple):
-    """What the store said, what standard output said, and the last byte that went there instead of to the store."""
+class _PassedOn:
+    """What a command writes that goes to our standard output: all of it on a terminal, else what the store refuses.
 
-    fault: StoreFault | OSError | None = None
-    stdout_failure: StdoutError | None = None
-    passed_on: bytes = b""
-
-
-def _copy(process: subprocess.Popen[bytes], keep: Any, live: bool, masks: bool) -> _Copied:
-    """All that the command writes, kept and, on a terminal, shown. Neither a store nor a stream that refuses stops it.
-
-    What cannot be kept is passed on to our standard output; with `masks` it is counted only.
+    With `masks` the latter is counted only. As JSON it is the first value of the one object, in base64: there is no
+    other form that takes every byte, and nobody knows how much will come.
     """
+
+    def __init__(self, *, live: bool, masks: bool, as_json: bool) -> None:
+        self._live = live
+        self._masks = masks
+        self._as_json = as_json
+        self._third = b""  # base64 takes three bytes at a time
+        self._last = b""
+        self.fault: StoreFault | OSError | None = None
+        self.refused: StdoutError | BrokenPipeError | None = None
+        self.bytes = 0  # that are not kept
+
+    def add(self, chunk: bytes) -> None:
+        self.bytes += len(chunk) * (self.fault is not None)
+        if self.refused is None and not (self._masks and self.fault) and (self._live or self.fault):
+            try:
+                show.content(self._as_base64(chunk) if self._as_json else chunk)
+                self._last = chunk[-1:]
+            except (BrokenPipeError, StdoutError) as problem:
+                self.refuse(problem)
+
+    def refuse(self, problem: BrokenPipeError | StdoutError) -> None:
+        """Standard output takes no more."""
+        self.refused = self.refused or problem
+        drop_output()
+
+    def _as_base64(self, chunk: bytes) -> bytes:
+        begin = b"" if self._last else b'{"not_kept": {"base64": "'
+        data = self._third + chunk
+        whole = len(data) - len(data) % 3
+        self._third = data[whole:]
+        return begin + b64encode(data[:whole])
+
+    def begun_json(self) -> str:
+        """What the object begins with; of that, all but its end is on standard output already."""
+        if not self._as_json or self._masks or not self.bytes:
+            return ""
+        begin = "" if self._last else '{"not_kept": {"base64": "'
+        return f'{begin}{b64encode(self._third).decode()}", "bytes": {self.bytes}}}'
+
+    def end_line(self) -> None:
+        if self._last not in (b"", b"\n") and not self._as_json and self.refused is None:
+            show.content(b"\n")
+
+    def told(self, kept: int) -> str:
+        """What became of the bytes that are not kept, those from `kept` on."""
+        if self._masks and self.bytes:
+            why = "secrets of this tool are masked where it is kept."
+            return f" The last {plural(self.bytes, 'byte')} could not be kept, and are not shown: {why}"
+        if not self.bytes or (self._live and self.refused is None):
+            return ""
+        if self.refused is None:
+            where = "in not_kept of the JSON" if self._as_json else "on standard output instead"
+            return f" From byte {kept:,} on, the output is {where}."
+        why = str(self.refused) if isinstance(self.refused, StdoutError) else "its reader has closed it."
+        return (
+            f" From byte {kept:,} on, the output went to standard output instead, and {why} Of these "
+            f"{plural(self.bytes, 'byte')}, those that had not been taken are lost."
+        )
+
+
+def _copy(process: subprocess.Popen[bytes], keep: Callable[[bytes], None], passed: _PassedOn) -> None:
+    """All that the command writes, kept and, on a terminal, shown. No store and no stream that refuses stops it."""
     pipe = process.stdout
-    fault: StoreFault | OSError | None = None
-    stdout_failure: StdoutError | None = None
     if pipe is None:
-        return _Copied()
-    lost, last = 0, b""
+        return
     _widen(pipe.fileno())
     while chunk := os.read(pipe.fileno(), _PIPE_BYTES):
-        if fault is None:
+        if passed.fault is None:
             try:
                 keep(chunk)
             except (StoreFault, OSError) as problem:
-                fault = problem
-        if fault is not None and masks:
-            lost += len(chunk)
-        elif live or fault is not None:
-            try:
-                show.content(chunk)
-                last = b"" if live else chunk[-1:]
-            except BrokenPipeError:
-                pass
-            except StdoutError as problem:
-                stdout_failure = problem
-                drop_output()
-    if lost:
-        why = "could not be kept, and are not shown: secrets of this tool are masked where it is kept."
-        fault = StoreFault(f"{fault} The last {plural(lost, 'byte')} {why}")
-    return _Copied(fault, stdout_failure, last)
+                passed.fault = problem
+        passed.add(chunk)
 
 
-def _finish(handle: str, finish: Any, code: int, fault: Exception | None, stopped: bool, rest: str) -> Facts:
-    """`rest`: what a person has to know beside what the record says."""
-    state: State = "interrupted" if fault is not None else "ready" if code == 0 else "failed"
+def _finish(handle: str, finish: Any, code: int, passed: _PassedOn, stopped: bool, written: int) -> Facts:
+    state: State = "interrupted" if passed.fault is not None else "ready" if code == 0 else "failed"
     error = "" if code == 0 else _ended(code)
     if stopped and code != 0:
         state, error = "cancelled", f"it was asked to end ({error})"
-    if fault is not None:
+    if passed.fault is not None:
         from holdall.wire.notes import not_all_kept
 
-        error = not_all_kept(fault)
+        error = not_all_kept(passed.fault)
     try:
         facts: Facts = finish(state, error=error, exit_code=code if code >= 0 else _BY_SIGNAL - code)
     except (StoreFault, OSError) as problem:
         # Its record says that it runs, and nobody holds it any more once we have ended: anyone who looks finds that
         # out.
         kept = f"What had been written until then is kept as {handle}, which counts as interrupted."
+        rest = f"{passed.told(written)} The command ended: {_ended(code)}."
+        if passed.bytes:
+            rest += f" What comes before it: holdall read {handle} --bytes 0:{written}."
+            print(f"{passed.begun_json()}}}" if passed.begun_json() else "", end="", flush=True)
         raise StoreFault(f"{problem} {kept}{rest}") from problem
     return facts
 
