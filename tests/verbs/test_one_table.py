@@ -147,6 +147,9 @@ def test_whatever_table_it_is_both_read_it_alike(worker: SqlWorker, seed: int) -
             same(reader, worker)
 
 
+TEXTS = ("VARCHAR", "JSON", "varchar", "json")
+
+
 @requirement("notice:nearly-numbers")
 def test_a_column_that_is_nearly_always_a_number_says_so_and_counts_the_others(worker: SqlWorker) -> None:
     text = "id,ms\n" + "".join(f"{n},{'n/a' if n % 50 == 1 else n * 2}\n" for n in range(200))
@@ -194,6 +197,18 @@ def test_a_column_of_dates_with_another_value_far_down_is_said_to_be_one_of_date
         "Not all of day is dates, so its order is that of text: try_cast(day as date) has that of dates.",
     )
     assert query_sql(reader, "describe t", worker=worker).notes == ()  # by now it is known
+
+
+@requirement("query:same-table")
+@pytest.mark.parametrize("sql", ["select typeof(n) from t limit 1", "select pg_typeof(n), n from t limit 1"])
+@pytest.mark.parametrize("row", ["{0},{1},{2}\n", '{{"id": {0}, "n": {1}, "z": "{2}"}}\n'], ids=["csv", "ndjson"])
+def test_the_type_of_a_column_is_that_of_all_its_values(worker: SqlWorker, sql: str, row: str) -> None:
+    usual = [row.format(n, n % 150, "x" * 60) for n in range(130_000)]
+    begin = "" if row.startswith("{{") else "id,n,z\n"
+    odd = row.format(7, "other" if begin else '"other"', "x")
+    for data, types in ((usual, ("BIGINT", "UBIGINT", "bigint", "ubigint")), ([*usual, odd, *usual[:9]], TEXTS)):
+        reader = reader_of((begin + "".join(data)).encode())
+        assert query_sql(reader, sql, worker=worker).rows[0][0] in types
 
 
 def test_the_order_of_a_column_with_a_late_text_is_told_each_time(worker: SqlWorker) -> None:

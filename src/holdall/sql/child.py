@@ -298,6 +298,7 @@ class Way:
     select: Callable[[], str]
     note: str = ""
     sampled: bool = False  # it may lack columns that a later way has
+    guessed: bool = False  # its types are those of a sample: a value that is of another one raises
     whole_values: bool = False  # each value is in the one column VALUE
     members: bool = False  # only for SQL that names members which the other ways do not give
     odd_numbers: bool = False  # only for what no other way takes for JSON: NaN and Infinity as records
@@ -400,8 +401,9 @@ def _csv_ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Iterat
     checked: DuckDB itself takes 12.6 for the whole number 13 and 007 for 7."""
     key = (*shape.identity, "csv")
     columns = known.get(key, shape.columns)
-    yield Way(partial(_typed, shape, columns))
-    if not shape.checked and key not in known:
+    guessed = not shape.checked and key not in known
+    yield Way(partial(_typed, shape, columns), guessed=guessed)
+    if guessed:
         yield Way(partial(_as_found, duck, shape, known, key, notes))
 
 
@@ -820,12 +822,14 @@ class Uses:
     names: set[str] = field(default_factory=set[str])  # of all columns, as they are spelled
     whole_rows: bool = False
     describes: bool = False  # DESCRIBE tells types, and reads no value
+    types: bool = False  # typeof() does as well, but its answer is about every value
 
 
 def uses_of(duck: Any, statement: str) -> Uses:
     nodes = [node for node, _ in _objects(json.loads(_parsed(duck, statement)))]
     describes = any(node.get("type") == "SHOW_REF" and node.get("show_type") == "DESCRIBE" for node in nodes)
-    found = Uses(whole_rows=_takes_whole_rows(nodes), describes=describes)
+    types = any(str(node.get("function_name", "")).casefold() in ("typeof", "pg_typeof") for node in nodes)
+    found = Uses(whole_rows=_takes_whole_rows(nodes), describes=describes, types=types)
     for node in nodes:
         if node.get("class") == "COLUMN_REF":
             found.names.update(map(str, node["column_names"]))
@@ -1247,6 +1251,8 @@ class Table:
         return f"select * replace ({', '.join(made)}) from ({select})" if made else select  # noqa: S608
 
     def _is_called_for(self, way: Way) -> bool:
+        if way.guessed and self.uses.types:
+            return False
         if way.odd_numbers or self._is_odd:
             return way.odd_numbers and self._is_odd
         if way.members or self._needs_members:
@@ -1436,6 +1442,8 @@ class Query:
 
     def _used(self) -> Collection[str] | None:
         """The columns of JSON whose values the answer depends on, as DuckDB plans it; None for all of them."""
+        if any(table.uses.types for table in self._tables):
+            return None  # DuckDB plans a type without a look at values
         told = self._duck.execute(f"explain (format json) {self._statement}").fetchone()[1]
         # DuckDB 1 does not tell in its plan what the limit of UNNEST is.
         most = min((most for most in (self._max_rows, self.limits[1]) if most is not None), default=None)
