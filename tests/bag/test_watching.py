@@ -198,5 +198,6 @@ async def test_a_refusal_without_an_output_keeps_nothing_that_may_be_from_one(tm
         for handle in (f"{kept.handle}/NAMESECRET", "zzzz"):
             await bag.call("context_grep", {"handle": handle, "pattern": "QUOTESECRET"})
         said = [event for event in bag.records.events() if event.kind == "refused"]
-        assert [(event.handle, event.data.get("why", "")) for event in said] == [("", ""), ("", "")]
+        why = "no output is kept under that handle"
+        assert [(event.handle, event.data["why"]) for event in said] == [("", why), ("", why)]
         assert "SECRET" not in str(said)

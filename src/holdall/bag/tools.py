@@ -61,7 +61,7 @@ from holdall.wire.answers import (
 from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.clamp import Shrink, fitted
 from holdall.wire.extraction import fitting
-from holdall.wire.notes import ended_badly, failed_output, without_mark
+from holdall.wire.notes import UNKNOWN_OUTPUT, ended_badly, failed_output, without_mark
 from holdall.wire.tool import Ask, Tool, ToolSpec, Unbound
 
 if TYPE_CHECKING:
@@ -378,10 +378,10 @@ class ToolCalls:
             ]
             if beside := self._known_as(*named, *(one.partition(MEMBER)[0] for one in named)):
                 told = {"outputs": " ".join(beside), **told}  # when one of them goes, what is quoted here does too
-            # Of a call without a known output nothing is kept that may be from one: it would stay when that goes.
+            # Of a call without a known output nothing is logged that may be from one: it would stay when that goes.
             self._core.journal.record(
                 "refused", handle=handle, seconds=since(started), name=name[:100], verb=verb,
-                why="" if of and not handle else short[:500], asked=told if handle else {},
+                why=UNKNOWN_OUTPUT if of and not handle else short[:500], asked=told if handle else {},
             )  # fmt: skip
 
         async def shorter(room: int) -> Draft:

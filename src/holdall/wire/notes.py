@@ -99,6 +99,7 @@ def masked_note(secrets: int, *, everywhere: bool = True) -> str:
 
 
 _NOT_ALL = "not all of it is kept"
+UNKNOWN_OUTPUT = "no output is kept under that handle"  # of a refusal, in the log
 
 
 def says_masked(note: str) -> bool:
