@@ -53,6 +53,28 @@ def test_a_command_in_the_background_outlives_its_shell_and_is_read_while_it_run
     assert holdall("wait", handle, "--pattern", "never").code == 1
 
 
+@requirement("cli:wait")
+def test_a_wait_for_several_commands_ends_with_the_last_of_them(holdall: Program, tmp_path: Path) -> None:
+    gate = _gate(tmp_path)
+    handles = [_started(holdall, script) for script in ("exit 3", f"cat {gate}; exit 4", "exit 0")]
+    first, second, third = handles
+    holdall("wait", first, third)
+    left = holdall("wait", *handles, "--timeout", "0")
+    assert (left.code, left.err) == (3, f"{second} still running; the time is over\n")
+    assert [line[:4] for line in left.text.splitlines()] == [first, third]
+    assert holdall("wait", third, second, "--timeout", "0").code == 1
+    assert holdall("wait", *handles, "--timeout", "0", "--json").json["timed_out"] is True
+    waiting = subprocess.Popen(
+        started_as("wait", *handles, "--json"), env=holdall.environment(), stdout=subprocess.PIPE
+    )
+    gate.write_text("")
+    out, _ = waiting.communicate(timeout=60)
+    told = json.loads(out)
+    assert (waiting.returncode, told["timed_out"]) == (4, False)
+    assert [one["handle"] for one in told["ended"]] == handles
+    assert holdall("wait", first, second, "--pattern", "x").code == 2
+
+
 @requirement("cli:stop")
 def test_stop_ends_a_command_with_all_that_it_started_and_keeps_what_it_wrote(holdall: Program, tmp_path: Path) -> None:
     gate = _gate(tmp_path)

@@ -95,6 +95,23 @@ def test_tail_prints_the_last_lines(holdall: Program) -> None:
     assert holdall("tail", "-n", "2", holdall.put(b"1\n2\n3\n")).out == b"2\n3\n"
 
 
+@requirement("cli:grep", "cli:grep-count", "cli:grep-group", "cli:json-grep")
+def test_grep_of_several_outputs_has_the_handle_before_each_line(holdall: Program) -> None:
+    one, two = holdall.put(b"a\nb\nc\n"), holdall.put(b"b\n")
+    ran = holdall("grep", one, two, "^[bx]", "-C", "1")
+    assert (ran.code, ran.text) == (0, f"{one}-1-0-a\n{one}:2:2:b\n{one}-3-4-c\n{two}:1:0:b\n")
+    assert ran.err == f"{one}: 1 match on 1 of 3 lines, 6 bytes\n{two}: 1 match on 1 of 1 line, 2 bytes\n"
+    assert holdall("grep", one, two, "b", "-m", "1").text == f"{one}:2:2:b\n{two}:1:0:b\n"
+    assert holdall("grep", two, one, "a", "--count").text == f"{two}:0\n{one}:1\n"
+    assert holdall("grep", two, one, "(a|b)", "--group").text == f"{two}:1  b\n{one}:1  a\n{one}:1  b\n"
+    told = holdall("grep", one, two, "a", "--json").json["outputs"]
+    assert [(found["handle"], len(found["matches"])) for found in told] == [(one, 1), (two, 0)]
+    assert holdall("grep", one, two, "never").code == 1
+    wrong = holdall("grep", one, "zzzz", "b")
+    assert (wrong.code, wrong.out) == (2, b"")
+    assert holdall("grep", one, two, "b", "--from", "1").code == 2
+
+
 @requirement("cli:grep", "cli:grep-max", "cli:json-grep")
 def test_grep_prints_line_byte_and_text_and_its_json_has_them_all(holdall: Program) -> None:
     handle = holdall.put(LOG)

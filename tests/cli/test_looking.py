@@ -28,6 +28,16 @@ def test_a_session_that_is_not_there_is_named_and_not_made(holdall: Program, com
     assert [one["name"] for one in holdall("ls", "--sessions", "--json").json["sessions"]] == ["build-42"]
 
 
+@requirement("cli:ls")
+def test_a_session_that_holds_nothing_any_more_is_listed_as_such(holdall: Program) -> None:
+    holdall("rm", holdall.put(b"x", "--session", "emptied"), "--session", "emptied")
+    assert holdall("--set", "session_quota_bytes=1", "put", "--session", "never", stdin=b"xx").code == 3
+    rows = [line.split()[:5] for line in holdall("ls", "--sessions").text.splitlines()[1:]]
+    assert sorted(rows) == [["emptied", "30", "days", "none", "left"], ["never", "30", "days", "none", "0"]]
+    assert holdall("exec", "--session", "other", "--", "/no/such/command").code == 127
+    assert len(holdall("ls", "--sessions").text.splitlines()) == 3  # what is refused at once makes none
+
+
 @pytest.mark.parametrize("command", [*LOOKING, ("ls", "--sessions"), ("doctor",)], ids=" ".join)
 def test_looking_makes_neither_the_usual_session_nor_the_data_folder(
     holdall: Program, command: tuple[str, ...]

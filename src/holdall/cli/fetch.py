@@ -221,13 +221,17 @@ async def _sessions(options: Options, limit: int | None, *, by_size: bool, rever
         return FOUND_NOTHING
     now = time.time()
     cells = [
-        [one_line(one.name, 40), one.retention.told, grouped(kept), size(taken), age(now - one.created)]
-        for one, _, kept, taken in found
+        [one_line(one.name, 40), one.retention.told, _left(count, kept), size(taken), age(now - one.created)]
+        for one, count, kept, taken in found
     ]
     screen.columns(["SESSION", "RETENTION", "OUTPUTS", "TAKES", "AGE"], cells, right=(2, 3, 4))
     if len(found) < len(every_one):
         screen.about(f"{len(found):,} of {plural(len(every_one), 'session')}; all of them without --limit")
     return 0
+
+
+def _left(count: int, kept: int) -> str:
+    return grouped(kept) if kept else "none left" if count else "none"
 
 
 @command(app)
@@ -389,20 +393,39 @@ async def query(
     return await _fetch(QUERY, options, handle, csv=csv, **given)
 
 
+@command(app, GREP, several=True)
+async def grep(options: Options, handle: list[str], **given: Any) -> int:
+    if len(handle) == 1:
+        return await _fetch(GREP, options, handle[0], **given)
+    if given["start"]:
+        raise UsageError("--from is a byte of one output: search that one alone.")
+    async with _opened(options) as bag:
+        for one in handle:  # before anything is printed
+            await bag.show(one.partition("!")[0])
+    codes: list[int] = []
+    print('{"outputs": [' if options.as_json else "", end="")
+    for one in handle:
+        print(", " if options.as_json and codes else "", end="")
+        codes.append(await _fetch(GREP, options, one, named=one, **given))
+    print("]}\n" if options.as_json else "", end="")
+    return min(codes)
+
+
 async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int:
-    """Any other verb: one call, printed by the kind of its answer."""
+    """Any other verb: one call, printed by the kind of its answer, `named` where it is one of several."""
     from holdall.wire.tool import Ask
 
     if why := _mistake(verb.name, given):
         raise UsageError(why)
     rows = screen.csv_rows if given.pop("csv", False) else screen.rows
+    name = given.pop("named", "")
     async with _opened(options) as bag:
         bounds = bag.core.bounds(bounded=False)
         # A person at a terminal gets a page; a pipe gets everything, as it is found.
         stream = None
         is_piped = not sys.stdout.isatty()
         if verb in (GREP, QUERY) and is_piped and given.get("limit") is None:
-            stream = screen.Stream(as_json=options.as_json, rows=rows, in_groups=_has_context(given))
+            stream = screen.Stream(as_json=options.as_json, rows=rows, name=name, in_groups=_has_context(given))
             bounds = replace(bounds, each=stream.add)
         elif verb is DIFF:
             bounds = replace(bounds, whole=is_piped)
@@ -433,11 +456,11 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
             problem.args = (_ARGUMENT.sub(r"--\g<0>", said),)
             raise
         bag.fetch.count(verb.name, given, found, None if stream is None else stream.shown)
-        return _print(options, verb, found, stream=stream, rows=rows, **given)
+        return _print(options, verb, found, name=name, stream=stream, rows=rows, **given)
 
 
 for _verb in VERBS.values():
-    if _verb not in (READ, TAIL, QUERY):
+    if _verb not in (READ, TAIL, GREP, QUERY):
         command(app, _verb)(functools.partial(_fetch, _verb))
 
 
@@ -478,6 +501,7 @@ def _print(
     verb: Verb,
     found: Fetched,
     *,
+    name: str = "",
     count: bool = False,
     group: bool = False,
     start: int = 0,
@@ -499,14 +523,15 @@ def _print(
             screen.about(screen.range_of(found, "slice" if verb is SLICE else "read", options.flags()))
         return FOUND_NOTHING if found.past_end else 0
     if isinstance(found, Found):
+        about = name and f"{name}: "
         if not options.as_json and count:
-            print(found.total)
+            print(f"{name and f'{name}:'}{found.total}")
             if found.notes:  # a number of what has been written so far, or is there at all
-                screen.about(" · ".join(found.notes))
+                screen.about(about + " · ".join(found.notes))
         elif not options.as_json:
-            screen.groups(found) if group else screen.matches(found, in_groups=_has_context(given))
+            screen.groups(found, name) if group else screen.matches(found, name=name, in_groups=_has_context(given))
             shown = stream.number if stream is not None else len(found.matches)
-            screen.about(screen.found_in_all(found, start, shown))
+            screen.about(about + screen.found_in_all(found, start, shown))
         is_there = found.matches or not start or (stream is not None and stream.number)
         return 0 if found.total and is_there else FOUND_NOTHING
     if isinstance(found, Difference):

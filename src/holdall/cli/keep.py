@@ -242,9 +242,9 @@ async def _execute(
 
     tool, call_id, kind = origin
     name = tool or os.path.basename(command[0])
+    if (missing := _missing(command[0])) is not None:
+        return _cannot_start(options, command[0], missing)
     async with options.open_bag() as bag:
-        if (missing := _missing(command[0])) is not None:
-            return _cannot_start(options, command[0], missing)
         # First its place, then the command: one that was cut off has done a part of its work.
         writer = await bag.jobs.begin(
             tool=name, arguments={"command": command}, call_id=call_id, terminal=True, process=os.getpid(), kind=kind
@@ -660,35 +660,39 @@ def _report(handle: str, report_to: int) -> None:
     os.dup2(null, 2)
 
 
-@command(app, WAIT)
-async def wait(options: Options, handle: str | None, pattern: str | None, timeout: float | None) -> int:  # noqa: ASYNC109
+@command(app, WAIT, several=True)
+async def wait(options: Options, handle: list[str] | None, pattern: str | None, timeout: float | None) -> int:  # noqa: ASYNC109
     import asyncio
 
     async with options.read_bag() as bag:
         running = [one for one in await bag.outputs() if one.state == "running"]
-        if handle is None and pattern is not None:
+        if pattern is not None and len(handle or ()) != 1:
             raise UsageError("a pattern is waited for in one output: give its handle.")
-        if handle is None and not running:
+        if not handle and not running:
             if options.as_json:
                 show.as_json({"ended": [], "matched": [], "timed_out": False})
             else:
                 show.about("nothing is running")
             return FOUND_NOTHING
-        chosen = [handle] if handle is not None else [one.handle for one in running]
-        calls = running if handle is None else [await bag.show(handle)]
-        waiting = _Waiting(calls, pattern, timeout)
-        waits = [asyncio.ensure_future(_waited(bag, one, pattern or "", timeout)) for one in chosen]
+        calls = [await bag.show(one) for one in dict.fromkeys(handle)] if handle else running
+        waiting = _Waiting(calls, pattern, timeout, for_all=bool(handle))
+        waits = [asyncio.ensure_future(_waited(bag, one.handle, pattern or "", timeout)) for one in calls]
         looking = asyncio.ensure_future(waiting.look(bag))
         with progress.reported(waiting.after, quiet=options.as_json):
-            done, others = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            until = asyncio.ALL_COMPLETED if handle else asyncio.FIRST_COMPLETED
+            done, others = await asyncio.wait(waits, return_when=until)
         for other in [*others, looking]:
             other.cancel()
-        waited = [one.result() for one in done]
+        waited = [one.result() for one in waits if one in done]
+        left = [
+            facts.handle for facts, one in zip(calls, waits, strict=True) if one not in done or not one.result().ended
+        ]
+        timed_out = bool(left) and (bool(handle) or len(left) == len(calls))
         ended = [facts for one in waited for facts in one.ended]
         matched = [one.matched for one in waited if one.matched]
         if options.as_json:
             told = [facts.to_json() for facts in ended]
-            show.as_json({"ended": told, "matched": matched, "timed_out": not ended and not matched})
+            show.as_json({"ended": told, "matched": matched, "timed_out": timed_out and not matched})
         for facts in [] if options.as_json else ended:
             print(_line(facts))
         for one in [] if options.as_json else matched:
@@ -696,10 +700,11 @@ async def wait(options: Options, handle: str | None, pattern: str | None, timeou
             show.about(f"{one}: the pattern is there: {words}")
         for facts in ended if pattern is not None and not matched and not options.as_json else []:
             show.about(f"{facts.handle}: it has ended, and no line matches {one_line(pattern or '', 60)!r}")
-        if not ended and not matched and not options.as_json:
-            show.about("still running; the time is over")
+        if timed_out and not matched and not options.as_json:
+            which = f"{', '.join(left)} " if ended else ""
+            show.about(f"{which}still running; the time is over")
         if ended and pattern is None:
-            return max(map(_code_of, ended))
+            return max(FOUND_NOTHING * timed_out, *map(_code_of, ended))
         return 0 if matched else FOUND_NOTHING
 
 
@@ -719,8 +724,9 @@ async def _waited(bag: Holdall, handle: str, pattern: str, timeout: float | None
 class _Waiting:
     """What is waited for: which calls, which pattern, how much they have written, how long it may still take."""
 
-    def __init__(self, calls: Sequence[Facts], pattern: str | None, timeout: float | None) -> None:
+    def __init__(self, calls: Sequence[Facts], pattern: str | None, timeout: float | None, *, for_all: bool) -> None:
         self._calls = calls
+        self._which = "all" if for_all else "any"
         self._pattern = pattern
         self._timeout = timeout
         self._so_far: dict[str, Totals] = {}
@@ -737,7 +743,9 @@ class _Waiting:
     def after(self, seconds: float) -> str:
         calls = [self._call(one) for one in self._calls[:_TOLD_CALLS]]
         more = f" and {len(self._calls) - len(calls):,} more" if len(calls) < len(self._calls) else ""
-        which = calls[0] if len(self._calls) == 1 else f"any of {len(self._calls):,}: {', '.join(calls)}{more}"
+        which = (
+            calls[0] if len(self._calls) == 1 else f"{self._which} of {len(self._calls):,}: {', '.join(calls)}{more}"
+        )
         parts = [f"waiting for {which}"]
         if self._pattern:
             parts.append(f"until a line matches {one_line(self._pattern, 60)!r}")

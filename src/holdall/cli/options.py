@@ -205,15 +205,17 @@ Handle = Annotated[
 ]
 
 
-def parameters_of(verb: Verb) -> list[inspect.Parameter]:
-    """The arguments and flags of a verb's command, as typer takes them."""
+def parameters_of(verb: Verb, *, several: bool = False) -> list[inspect.Parameter]:
+    """The arguments and flags of a verb's command, as typer takes them. `several`: any number of handles."""
     found: list[inspect.Parameter] = []
     for one in [one for one in verb.arguments if one.help is not None]:
         default = None if one.default in ("", ()) else one.default
+        is_list = one.type is list or (several and one.name == "handle")
+        metavar = ("HANDLE..." if default is ... else "[HANDLE]...") if is_list and not one.flags else one.metavar
         more: Any = {"autocompletion": complete_handle} if one.name in ("handle", "other") else {}
-        more |= {"metavar": one.metavar, "min": one.least, "max": one.most, "help": one.help}
+        more |= {"metavar": metavar, "min": one.least, "max": one.most, "help": one.help}
         made: Any = typer.Option(default, *one.flags.split(), **more) if one.flags else typer.Argument(default, **more)
-        kind = list[str] if one.type is list else one.type
+        kind = list[str] if is_list else one.type
         annotation = kind | None if default is None else kind
         found.append(inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=made, annotation=annotation))
     return found
@@ -226,6 +228,7 @@ def command(
     app: typer.Typer,
     verb: Verb | None = None,
     *,
+    several: bool = False,
     home: Any = Home,
     session: Any = Session,
     as_json: Any = Json,
@@ -235,7 +238,7 @@ def command(
 
     The command of a verb has the name, the help and the arguments of its declaration; those that the function declares
     besides are listed after them, then the common options. None leaves one of these out, another annotation replaces
-    it.
+    it. `several`: it takes any number of handles, and gets a list.
     """
     common = {"home": (home, None), "session": (session, None), "as_json": (as_json, False)}
     added = [
@@ -260,7 +263,7 @@ def command(
 
             raise typer.Exit(_exit_code(checked(), options))
 
-        declared = parameters_of(verb) if verb is not None else []
+        declared = parameters_of(verb, several=several) if verb is not None else []
         known = {one.name for one in declared}
         own = [
             one.replace(kind=inspect.Parameter.KEYWORD_ONLY)

@@ -119,10 +119,11 @@ def byte_ranges(ranges: Sequence[Sequence[int]], most: int = 6) -> str:
     return told + (f" and {plural(len(ranges) - most, 'more range')}" if len(ranges) > most else "")
 
 
-def matches(found: Found, *, in_groups: bool = False, last: int | None = None) -> int | None:
+def matches(found: Found, *, name: str = "", in_groups: bool = False, last: int | None = None) -> int | None:
     """All of them with one call: a pipe may get millions, some at a time. The number of the last line.
 
-    `in_groups`: with a line between two that do not follow each other, as grep has it; `last` is of what came before.
+    `name` goes before each line, as that of a file does in grep. `in_groups`: with a line between two that do not
+    follow each other, as grep has it; `last` is of what came before.
     """
     for_a_person, told = is_terminal(sys.stdout), list[str]()
     for match in found.matches:
@@ -131,23 +132,23 @@ def matches(found: Found, *, in_groups: bool = False, last: int | None = None) -
             told.append(paint("--", "dim"))
         last = match.line + len(match.after)
         if above:
-            told += _context(match.line - above, match.before, match.context[:above], for_a_person)
-        where = f"{match.line}:{match.byte}:"
+            told += _context(match.line - above, match.before, match.context[:above], for_a_person, name)
+        where = f"{name and f'{name}:'}{match.line}:{match.byte}:"
         told.append(
             paint(where, "cyan") + _marked(match) if for_a_person
             else f"{where}{'…' if match.cut_left else ''}{match.text}{'…' if match.cut_right else ''}"
         )  # fmt: skip
         if match.after:
-            told += _context(match.line + 1, match.after, match.context[above:], for_a_person)
+            told += _context(match.line + 1, match.after, match.context[above:], for_a_person, name)
     if told:
         print("\n".join(told))
     return last
 
 
-def _context(number: int, lines: Sequence[str], places: Sequence[Span], for_a_person: bool) -> Iterator[str]:
+def _context(number: int, lines: Sequence[str], places: Sequence[Span], for_a_person: bool, name: str) -> Iterator[str]:
     """Lines around a match, with the sign of grep for them: `12-345-text`."""
     for at, (line, place) in enumerate(zip(lines, places, strict=True), number):
-        yield paint(f"{at}-{place.start}-{for_people(line) if for_a_person else line}", "dim")
+        yield paint(f"{name and f'{name}-'}{at}-{place.start}-{for_people(line) if for_a_person else line}", "dim")
 
 
 def _marked(match: Match) -> str:
@@ -159,24 +160,27 @@ def _marked(match: Match) -> str:
     return f"{left}{for_people(before)}{paint(for_people(sign), 'red')}{for_people(after)}{right}"
 
 
-def groups(found: Found) -> None:
+def groups(found: Found, name: str = "") -> None:
     for_a_person = is_terminal(sys.stdout)
     counts = [grouped(group.count) if for_a_person else str(group.count) for group in found.groups]
     width = max(map(len, counts), default=1)
     for count, group in zip(counts, found.groups, strict=True):
-        print(f"{count:>{width}}  {one_line(group.value, 100_000) if for_a_person else group.value}")
+        print(
+            f"{name and f'{name}:'}{count:>{width}}  {one_line(group.value, 100_000) if for_a_person else group.value}"
+        )
 
 
 class Stream:
     """What grep and query find, printed as it comes, with flat memory; as JSON one object, whose list comes first."""
 
-    def __init__(self, *, as_json: bool, rows: Rows, in_groups: bool = False) -> None:
+    def __init__(self, *, as_json: bool, rows: Rows, name: str = "", in_groups: bool = False) -> None:
         self.number = 0  # of what was printed
         self.first: Nodes | None = None
         self.last: Found | Table | Nodes | None = None
         self.shown: list[Span] = []  # bytes that were printed, neighbouring lines as one
         self._as_json = as_json
         self._rows = rows
+        self._name = name
         self._in_groups = in_groups
         self._last_line: int | None = None
         self._began = False
@@ -193,7 +197,7 @@ class Stream:
                 sys.stdout.write(between + json_text(one))
                 between = ", "
         elif isinstance(part, Found):
-            self._last_line = matches(part, in_groups=self._in_groups, last=self._last_line)
+            self._last_line = matches(part, name=self._name, in_groups=self._in_groups, last=self._last_line)
         elif isinstance(part, Table):
             self._rows(part, with_names=not self._began)
         else:

@@ -91,7 +91,8 @@ GREP = Verb(
 Search an output: LINE:BYTE:TEXT for each line that matches, or a count, or a count of each value.
 
 A match in a long line comes with a window around it; `holdall read HANDLE --bytes` takes its byte. Patterns are
-matched within a line, in linear time; \\w \\d \\s \\b are ASCII.
+matched within a line, in linear time; \\w \\d \\s \\b are ASCII. With several handles each line
+begins with its handle.
 
 \b
 Example:  holdall grep k3f9 'Failed password for (\\S+)' --group
@@ -220,15 +221,15 @@ WAIT = Verb(
     """\
 Wait until a running command has ended, or until its output holds a pattern.
 
-The exit code is that of the command, or 0 where the pattern came. It is 1 where the time was over first, where it
-ended without the pattern, or where nothing runs, and 3 where the end of the command was lost.
+The exit code is that of the command, the highest of several, or 0 where the pattern came. It is 1 where the time was
+over first, where it ended without the pattern, or where nothing runs, and 3 where the end of the command was lost.
 
 \b
 Example:  holdall wait b7c4 --pattern 'error:'
 """,
     (
         Argument("handle", str, "", "",
-                 "The output to wait for (default: any that runs).", schema=_TEXT),
+                 "What to wait for, all of them (default: any that runs).", schema=_TEXT),
         Argument("all", bool, False, "", None),
         Argument("pattern", str, "", "",
                  "Until its output matches this.", "--pattern -p", schema=_TEXT),
