@@ -600,6 +600,11 @@ def test_a_byte_order_mark_takes_nothing_away() -> None:
         assert marked.ranges == tuple((start + 3, end + 3, told) for start, end, told in plain.ranges)
 
 
+def test_however_many_byte_order_marks_there_are_an_output_has_its_outline() -> None:
+    found = outlined("\ufeff" * 2000 + "plain words\n" * 400)
+    assert any("plain words" in line for line in found.lines)
+
+
 @pytest.mark.parametrize("blanks", [" " * 100, "\n" * 1000, " " * 60_000, "\r\n" * 40_000])
 def test_blanks_behind_json_do_not_cut_it_off(blanks: str) -> None:
     for value in ([{"a": n} for n in range(9000)], [{"a": 1}]):

@@ -146,8 +146,21 @@ def outline(
     output is looked at, whatever its size, and all of an output up to eight. `tool` may tell what cannot be seen.
     `forced`: it is of its kind because its caller says so.
     """
-    if measure.kind not in _TAKE_MARK and read(0, min(len(_MARK), measure.bytes)) == _MARK:
-        return _behind_mark(read, measure, tool, room, line_at)
+    if measure.kind in _TAKE_MARK or read(0, min(len(_MARK), measure.bytes)) != _MARK:
+        return _outlined(read, measure, tool, room, line_at, forced=forced)
+    # Of what is behind the mark, by places of the whole: its first line begins as others do. A second one is text.
+    size = len(_MARK)
+    behind = replace(measure, bytes=measure.bytes - size)
+    line_behind = (lambda at: line_at(at + size)) if line_at else None
+    found = _outlined(lambda start, end: read(start + size, end + size), behind, tool, room, line_behind)
+    errors = tuple((at + size, text) for at, text in found.errors)
+    ranges = tuple((start + size, end + size, what) for start, end, what in found.ranges)
+    return replace(found, errors=errors, ranges=ranges)
+
+
+def _outlined(
+    read: Read, measure: Measure, tool: str, room: Room, line_at: LineAt | None, *, forced: bool = False
+) -> Outline:
     sample = take(read, measure.bytes, measure.lines, line_at, measure.longest_line)
     named = format_of(measure.kind).outlines
     makers = list(map(_maker, named)) if named else _plain_makers(sample, measure, tool)
@@ -160,21 +173,6 @@ def outline(
     from holdall.formats.logs import text_outline  # noqa: PLC0415 - as the others, when it is needed
 
     return text_outline(sample, room, kind="text" if named else measure.kind)
-
-
-def _behind_mark(read: Read, measure: Measure, tool: str, room: Room, line_at: LineAt | None) -> Outline:
-    """Of what is behind a byte order mark, by places of the whole: its first line begins as others do."""
-    size = len(_MARK)
-    found = outline(
-        lambda start, end: read(start + size, end + size),
-        replace(measure, bytes=measure.bytes - size),
-        tool=tool,
-        room=room,
-        line_at=(lambda at: line_at(at + size)) if line_at else None,
-    )
-    errors = tuple((at + size, text) for at, text in found.errors)
-    ranges = tuple((start + size, end + size, what) for start, end, what in found.ranges)
-    return replace(found, errors=errors, ranges=ranges)
 
 
 @functools.cache
