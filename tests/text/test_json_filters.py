@@ -2,6 +2,7 @@
 
 import json
 import operator
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdall.text.json import filters
 from holdall.text.json.filters import find_filtered, with_wildcard
-from holdall.text.json.find import Finding, Hit
+from holdall.text.json.find import Finding, Hit, find
 from holdall.text.json.path import parse_path
 from holdall.values.errors import BadQuery
 from tests.requirements import requirement
@@ -112,6 +113,34 @@ def test_a_page_is_what_a_walk_over_all_finds(
     wanted = [item for item in items if passes(item)]
     assert page.total == len(wanted)
     assert [json.loads(data[hit.start : hit.end]) for hit in page.hits] == wanted[first : first + limit]
+
+
+def test_values_inside_of_each_other_with_long_names_take_no_more_than_they_are() -> None:
+    levels = 3000
+    data = (b'{"k":1,"' + b"n" * 500 + b'":') * levels + b"1" + b"}" * levels
+    tracemalloc.start()
+    try:
+        page = found(data, "$..[?@.k==1]", limit=10)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (page.total, len(page.hits)) == (levels - 1, 10)
+    assert page.hits[-1].path == "$" + f"['{'n' * 500}']" * 10
+    assert peak < 10 * len(data)
+
+
+@pytest.mark.parametrize("path", ["$..x", "$..*"])
+def test_the_clock_is_looked_at_all_the_way_down(path: str) -> None:
+    levels, reads = 20_000, 0
+
+    def read(start: int, end: int) -> bytes:  # at a read a call that takes too long is ended
+        nonlocal reads
+        reads += 1
+        return data[start:end]
+
+    data = b"[" * levels + b"]" * levels
+    find(read, len(data), parse_path(path), lines=False, limit=1)
+    assert reads > 2 * levels // 1000
 
 
 def test_values_that_are_huge_or_deep_are_tried_by_what_the_filter_names() -> None:

@@ -53,10 +53,8 @@ def with_wildcard(path: JsonPath) -> JsonPath:
     return path
 
 
-_WAITING, _HELD = (
-    100_000,
-    1 << 25,
-)  # values that pass and wait for the end of one that they are in; signs of their paths
+_WAITING = 100_000  # values that pass and wait for the end of one that they are in
+_HELD, _OF_HIT = 1 << 25, 100  # bytes of those and of their names; of one without its name
 _BREATH = 512  # values that are tried between two reads, at most
 
 
@@ -141,14 +139,14 @@ def _of_nested(scan: Scan, is_meant: Callable[[Hit], bool], most: int) -> Iterat
                 over += 1
                 continue
             waiting.append((place, hit))
-            held += len(hit.path)
+            held += _weight(hit)
         if len(waiting) > 2 * most or held > _HELD:
             waiting.sort(key=itemgetter(0))
             number = min(most, len(waiting) // 2 if held > _HELD else most)
             over += len(waiting) - number
             del waiting[number:]
             last = waiting[-1][0]
-            held = sum(len(hit.path) for _, hit in waiting)
+            held = sum(_weight(hit) for _, hit in waiting)
 
     def passed() -> Iterator[Hit | None]:
         nonlocal over, held, last
@@ -165,6 +163,10 @@ def _of_nested(scan: Scan, is_meant: Callable[[Hit], bool], most: int) -> Iterat
         opened.append((place, hit))
     end(all=True)
     yield from passed()
+
+
+def _weight(hit: Hit) -> int:
+    return _OF_HIT + (len(hit.step) if isinstance(hit.step, bytes) else 0)
 
 
 def _whole(scan: Scan) -> Iterator[Hit]:
@@ -204,10 +206,8 @@ class _Part:
 
 
 def _moved(hit: Hit, into: Hit) -> Hit:
-    return Hit(
-        into.path + hit.path[1:], hit.step, hit.start + into.start, hit.end + into.start,
-        shortened=hit.shortened or into.shortened,
-    )  # fmt: skip
+    within = into if hit.into is None else _moved(hit.into, into)
+    return replace(hit, start=hit.start + into.start, end=hit.end + into.start, into=within)
 
 
 def _look(part: _Part) -> Look:

@@ -70,6 +70,35 @@ class SeveralValues(Exception):
         super().__init__(f"the first value ends at byte {end:,}, and something follows")
 
 
+@record(eq=False)
+class Trail:
+    """The steps that lead to a value, each held once for all that is below it.
+
+    Written out, the paths of values inside of each other would take the square of their depth.
+    """
+
+    step: Step
+    above: "Trail | None"
+    depth: int  # how many steps there are
+    first: "Trail | None"  # the last of those that are shown at the beginning, where there are so many
+
+    def path(self) -> tuple[str, bool]:
+        """As it is shown, and whether it is shortened."""
+        last, first = self._up(SHOWN_STEPS), self.first
+        if first is None:
+            return normalized_path(last)
+        left = self.depth - 2 * SHOWN_STEPS
+        return normalized_path([*first._up(SHOWN_STEPS), *last[max(0, -left) :]], left_out=max(0, left))
+
+    def _up(self, most: int) -> list[Step]:
+        steps: list[Step] = []
+        at: Trail | None = self
+        while at is not None and len(steps) < most:
+            steps.append(at.step)
+            at = at.above
+        return steps[::-1]
+
+
 @record(frozen=False)
 class Hit:
     """A value that the path names. `step` is its own name or index, None for the whole text.
@@ -78,11 +107,29 @@ class Hit:
     -1, and below that where the value turns out to be broken.
     """
 
-    path: str
-    step: Step | None
+    trail: Trail | None
     start: int
     end: int = -1
-    shortened: bool = False  # the path is too long to show and leaves something out
+    into: "Hit | None" = None  # it was found inside of this one, and its path goes on from there
+
+    @property
+    def step(self) -> Step | None:
+        return self.trail.step if self.trail is not None else None
+
+    @property
+    def path(self) -> str:
+        return self._shown()[0]
+
+    @property
+    def shortened(self) -> bool:
+        """Whether the path is too long to show and leaves something out."""
+        return self._shown()[1]
+
+    def _shown(self) -> tuple[str, bool]:
+        path, shortened = self.trail.path() if self.trail is not None else ("$", False)
+        if self.into is None:
+            return path, shortened
+        return self.into.path + path[1:], self.into.shortened or shortened
 
 
 @record
@@ -96,6 +143,7 @@ class Reached:
 
 
 _BROKEN = -2  # the end of a value that has none
+_BREATH = 512  # children that are looked at between two looks at the clock
 _WAITING = 20_000  # hits that are held until one before them has its end
 _DEEPEST = 1_000_000  # levels that a path may enter; stepping over has no limit
 _LONGEST_NAME = 64 * 1024  # bytes; a longer name is neither compared nor shown
@@ -260,6 +308,7 @@ class Frame:
 
     is_object: bool
     plan: Plan
+    trail: Trail | None = None  # its own place
     step: Step = -1
     fresh: bool = True  # no child has been passed yet
     hit: Hit | None = None
@@ -283,6 +332,8 @@ class Scan:
         self._size = self.size = size
         self._cursor = Cursor(read, size, start=start, lines=layout == "lines", chunk=chunk)
         self._stack: list[Frame] = []
+        self._read = read
+        self._passed = 0
         self._first = 0
         self._after = 0
         self._finished = False
@@ -313,7 +364,7 @@ class Scan:
         if self._machine.matched == 1:  # the path is $: all of it
             self.total = 1
             if self._first == 0 < self._after:
-                yield Hit("$", None, self._cursor.place, self._size)
+                yield Hit(None, self._cursor.place, self._size)
             return
         root = Frame(is_object=False, plan=plan)
         self._stack.append(root)
@@ -368,6 +419,9 @@ class Scan:
         """Go on until the containers above `depth` are closed."""
         stack = self._stack
         while len(stack) > depth:
+            self._passed += 1
+            if not self._passed % _BREATH:
+                self._read(0, 0)  # it is at a read that a call which takes too long is ended
             frame = stack[-1]
             states = self._next_member(frame) if frame.is_object else self._next_element(frame)
             if self._finished:
@@ -410,7 +464,8 @@ class Scan:
         if len(self._stack) >= _DEEPEST:
             raise BadQuery(f"the JSON is nested deeper than {_DEEPEST:,} levels; a path cannot be followed further.")
         cursor.at += 1
-        self._stack.append(Frame(is_object, plan, hit=hit, counted=counted))
+        trail = hit.trail if hit is not None else self._trail()
+        self._stack.append(Frame(is_object, plan, trail, hit=hit, counted=counted))
         return True
 
     def _next_member(self, frame: Frame) -> int:
@@ -581,21 +636,25 @@ class Scan:
             self._window.resume()
         if not self._first <= number < self._after:
             return None
-        step = self._stack[-1].step if self._stack else None
-        path, shortened = self._path()
-        return Hit(path, step, self._cursor.place, shortened=shortened)
+        return Hit(self._trail(), self._cursor.place)
 
     def _note_how_far(self, states: int, *, is_scalar: bool) -> None:
         segments, known = states.bit_length() - 1, self.furthest
         if segments > known.segments or (segments == known.segments and known.is_scalar and not is_scalar):
-            self.furthest = Reached(segments, self._path()[0], self._cursor.place, is_scalar)
+            trail = self._trail()
+            path = trail.path()[0] if trail is not None else "$"
+            self.furthest = Reached(segments, path, self._cursor.place, is_scalar)
 
-    def _path(self) -> tuple[str, bool]:
-        stack = self._stack
-        if len(stack) <= 2 * SHOWN_STEPS:
-            return normalized_path([frame.step for frame in stack])
-        ends = [frame.step for frame in (*stack[:SHOWN_STEPS], *stack[-SHOWN_STEPS:])]
-        return normalized_path(ends, left_out=len(stack) - 2 * SHOWN_STEPS)
+    def _trail(self) -> Trail | None:
+        """Of the value that is here."""
+        if not self._stack:
+            return None
+        frame = self._stack[-1]
+        above = frame.trail
+        if above is None:
+            return Trail(frame.step, None, 1, None)
+        first = above.first or (above if above.depth == SHOWN_STEPS else None)
+        return Trail(frame.step, above, above.depth + 1, first)
 
 
 # ── One value, several, or one on each line ─────────────────────────────────────────────────────────────────
