@@ -215,7 +215,7 @@ def parameters_of(verb: Verb, *, several: bool = False) -> list[inspect.Paramete
         more: Any = {"autocompletion": complete_handle} if one.name in ("handle", "other") else {}
         more |= {"metavar": metavar, "min": one.least, "max": one.most, "help": one.help}
         made: Any = typer.Option(default, *one.flags.split(), **more) if one.flags else typer.Argument(default, **more)
-        kind = list[str] if is_list else one.type
+        kind: Any = list[str] if is_list else one.type
         annotation = kind | None if default is None else kind
         found.append(inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=made, annotation=annotation))
     return found
