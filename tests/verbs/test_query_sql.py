@@ -979,12 +979,27 @@ def test_long_whole_numbers_inside_of_others_are_told_apart_or_noted(ask: Ask) -
     table = ask(alone, "select o.x, l[1] from t")
     assert (rows(table), table.notes) == ([[one, one] for one in LONG], ())
     mixed = json.dumps([{"o": {"x": one}, "l": [one]} for one in [*LONG, 1.5]]).encode()
-    assert ask(mixed, "select count(distinct o.x) from t").notes == (note.format("o, l"),)
+    assert ask(mixed, "select count(distinct o.x), min(l[1]) from t").notes == (note.format("o, l"),)
     values = json.dumps([*LONG, None]).encode()
     assert rows(ask(values, "select value from t")) == [[one] for one in [*LONG, None]]
     assert ask(values[:-1] + b", 1.5]", "select value from t").notes == (note.format("value"),)
     assert ask(b'[{"a":9007199254740993},{"a":1.5}]', "select a from t").notes == (note.format("a"),)
     assert ask(b'[{"a":9007199254740992},{"a":0.12345678901234567}]', "select a from t").notes == ()
+
+
+@requirement("query:sql-json")
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("select count(*) from t", False), ("select id from t where n = 'a'", False), ("describe t", True),
+        ("select * from t", True), ("from t limit 1", True), ("select n from t order by AMOUNT", True),
+        ("select t.\"amount\" from t", True), ("select x.n from t join t x using (amount)", True),
+        ("select columns('am.*') from t", True), ("select t from t", True), ("summarize t", True),
+    ],
+)  # fmt: skip
+def test_that_numbers_may_be_rounded_is_told_where_their_column_is_read(ask: Ask, sql: str, told: bool) -> None:
+    data = b'[{"id":1,"n":"a","amount":12345678901234567},{"id":2,"n":"b","amount":1.5}]'
+    assert any("may be rounded in amount." in note for note in ask(data, sql).notes) == told
 
 
 def test_what_is_very_deep_in_others_is_as_it_is(ask: Ask) -> None:

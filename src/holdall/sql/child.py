@@ -517,8 +517,18 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
     return f"{select} select json as {VALUE}" if more else select
 
 
-def _rounded_note(names: Iterable[str]) -> str:
-    return f"Whole numbers of 16 digits or more may be rounded in {told_names(names)}."
+class _RoundedNote(str):
+    """It matters to those who read one of these columns."""
+
+    __slots__ = ("names",)
+    names: tuple[str, ...]
+
+
+def _rounded_note(names: Iterable[str]) -> _RoundedNote:
+    names = tuple(names)
+    note = _RoundedNote(f"Whole numbers of 16 digits or more may be rounded in {told_names(names)}.")
+    note.names = names
+    return note
 
 
 _DATE = r"(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])-\d\d-\d\d"  # the year 0000 is 1 BC for DuckDB
@@ -833,6 +843,7 @@ def uses_of(duck: Any, statement: str) -> Uses:
     for node in nodes:
         if node.get("class") == "COLUMN_REF":
             found.names.update(map(str, node["column_names"]))
+        found.names.update(map(str, node.get("using_columns") or ()))
         named, kind = str(node.get("function_name", "")).casefold(), str(node.get("type", ""))
         parts = list(_operands(node))
         columns = _columns_among(parts)
@@ -1182,7 +1193,7 @@ class Table:
             return []
 
     def all_notes(self) -> list[str]:
-        notes, way = list(self.notes), self._way
+        notes, way = [note for one in self.notes if (note := self._as_read(one))], self._way
         if way is not None and way.note:
             # That of members is reason enough; DuckDB's words tell of records that cannot be typed, not of what to do.
             notes.append(f"{way.note} ({self.reason})" if self.reason and not way.members else way.note)
@@ -1196,6 +1207,14 @@ class Table:
                 "The types come from a sample; a column with another value elsewhere is text where SQL reads it."
             )
         return notes
+
+    def _as_read(self, note: str) -> str:
+        """A note of columns is of those that the SQL reads; empty where it reads none."""
+        if not isinstance(note, _RoundedNote) or self.uses.whole_rows:
+            return note
+        read = {name.casefold() for name in self.uses.names}
+        names = [name for name in note.names if name.casefold() in read]
+        return _rounded_note(names) if names else ""
 
     def _has_more(self) -> bool:
         """Than the records that DuckDB looked at: few of them may be many bytes."""
