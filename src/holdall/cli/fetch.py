@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from holdall.bag import Holdall
     from holdall.policy.folds import Coverage
     from holdall.values.answers import Fetched, Nodes, Table
-    from holdall.values.outputs import Facts, Measure
-    from holdall.values.spans import Totals
+    from holdall.values.outputs import Facts
 
 app = typer.Typer(rich_markup_mode=None)
 _STATES = ("kept", "removed", *STATES)
@@ -92,10 +91,7 @@ async def ls(
     async with _opened(options) as bag:
         kept = await bag.outputs()
         faults = {facts.handle: facts.error for facts in kept if facts.state == "unreadable"}
-        so_far = {
-            facts.handle: (await bag.fetch.find(facts.handle, bytes=":0")).total for facts in kept if _runs(facts)
-        }
-        rows = [_Listed(facts, so_far.get(facts.handle, facts.measure)) for facts in reversed(kept)]
+        rows = [_Listed(facts) for facts in reversed(kept)]
         rows = [row for row in rows if row.matches(wanted)]
         rows.sort(key=_SORTS[sort], reverse=sort in ("size", "lines"))
         outputs = _first(rows, limit, reverse=reverse)
@@ -124,10 +120,9 @@ async def ls(
 
 
 class _Listed(NamedTuple):
-    """An output in a list, with how much there is of it: while it runs, so far."""
+    """An output in a list."""
 
     facts: Facts
-    total: Totals | Measure
 
     @property
     def handle(self) -> str:
@@ -148,7 +143,7 @@ class _Listed(NamedTuple):
         )
 
     def so_far(self) -> dict[str, Any]:
-        return {"so_far": {"bytes": self.total.bytes, "lines": self.total.lines}} if _runs(self.facts) else {}
+        return _so_far(self.facts) if _runs(self.facts) else {}
 
     def cells(self, coverage: Coverage, now: float) -> list[str]:
         facts, gone = self.facts, self.facts.state in ("expired", "unreadable")
@@ -158,8 +153,8 @@ class _Listed(NamedTuple):
             one_line(facts.origin.tool, 30) or "-",
             f"running {age(now - facts.created)}" if _runs(facts) else self.state,
             "-" if gone or _runs(facts) else facts.measure.kind,
-            "-" if gone else size(self.total.bytes),
-            "-" if gone else grouped(self.total.lines),
+            "-" if gone else size(facts.measure.bytes),
+            "-" if gone else grouped(facts.measure.lines),
             screen.percent(seen) if seen else "-",
             age(now - facts.created),
         ]
@@ -167,8 +162,8 @@ class _Listed(NamedTuple):
 
 _SORTS: dict[str, Callable[[_Listed], Any]] = {
     "age": lambda _: 0,  # as they come: newest first
-    "size": lambda row: row.total.bytes,
-    "lines": lambda row: row.total.lines,
+    "size": lambda row: row.facts.measure.bytes,
+    "lines": lambda row: row.facts.measure.lines,
     "tool": lambda row: row.facts.origin.tool,
     "kind": lambda row: row.facts.measure.kind,
     "state": lambda row: row.state,
@@ -179,6 +174,10 @@ _Row = TypeVar("_Row")
 
 def _first(rows: Sequence[_Row], limit: int | None, *, reverse: bool) -> Sequence[_Row]:
     return (rows[::-1] if reverse else rows)[:limit]
+
+
+def _so_far(facts: Facts) -> dict[str, Any]:
+    return {"so_far": {"bytes": facts.measure.bytes, "lines": facts.measure.lines}}
 
 
 def _flat(facts: Facts) -> dict[str, Any]:
@@ -265,10 +264,9 @@ async def show(
     async with _opened(options) as bag:
         facts = await bag.show(handle)
         flat = _flat(facts) | {"session_name": bag.session.name, "long_handle": facts.long_handle}
-        running = facts.state == "running"  # its size is what there is of it now
-        total = (await bag.fetch.find(handle, bytes=":0")).total if running else facts.measure
+        running, total = facts.state == "running", facts.measure
         if running:
-            flat |= {"so_far": {"bytes": total.bytes, "lines": total.lines}}
+            flat |= _so_far(facts)
         seen = bag.journal.coverage(facts.handle).to_json(total.bytes)
     if options.as_json:
         screen.as_json(flat | {"coverage": seen})
