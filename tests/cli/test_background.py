@@ -121,11 +121,16 @@ def test_a_keeper_that_is_killed_leaves_an_interrupted_output_with_every_byte(ho
     holdall("wait", handle, "--pattern", "^5000$")
     keeper = holdall("show", handle, "--json").json["process"]
     os.kill(keeper, signal.SIGKILL)
-    assert holdall("wait", handle).text.startswith(
+    waited = holdall("wait", handle)
+    assert waited.code == 3
+    assert "3 where not all that it wrote is kept, or its writer was killed" in holdall("help", "exit-codes").text
+    assert waited.text.startswith(
         f"{handle} interrupted: its writer ended before it did; what had been written is kept; "
         "its command may still run, or have done its work"
     )
     assert holdall("cat", handle).out == b"".join(b"%d\n" % n for n in range(1, 5001))
+    counted = holdall("stats", "--json").json["counters"]
+    assert (counted["kept"], counted["kept_for_people"], counted["background"]) == (1, 1, 1)
     descriptor = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)  # the command itself still waits there: let it go
     os.close(descriptor)
 

@@ -142,7 +142,8 @@ Exit codes: what a script can rely on
   3    a fault of the store (an output that was removed is one), of something upstream, or of standard output
   130  Ctrl-C; put that is ended by a signal: 128 and its number, with what came kept
 
-exec and wait have the exit code of the command. put of several files: 0 only where all of them are kept.
+exec and wait have the exit code of the command; 3 where not all that it wrote is kept, or its writer was killed.
+put of several files: 0 only where all of them are kept.
 A reader that has seen enough (| head) is no error: 0.
 With --json an error is one object on standard error: {"error": …, "message": …}.
 """,
