@@ -296,6 +296,8 @@ def test_a_killed_exec_is_interrupted_and_keeps_what_had_been_written(holdall: P
     assert [facts["state"] for facts in listed] == ["interrupted"]
     assert holdall("cat", listed[0]["handle"]).out == b"first\nsecond\n"
     assert len(holdall("ls", "--json").json["outputs"]) == 1
+    counted = holdall("stats", "--json").json["counters"]
+    assert [counted[name] for name in ("kept", "kept_for_people", "kept_bytes")] == [1, 1, len(b"first\nsecond\n")]
 
 
 @requirement("async:states", "cli:exec-killed-command")

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from holdall.bag.core import open_existing_store
 from holdall.bag.journal import Journal, logged_events
-from holdall.policy.folds import Counters
+from holdall.policy.folds import PERSON, Counters
 from holdall.store.opening import empty_store
 from holdall.store.protocol import OutputStore, Progress, Removal, SessionInfo, Stats, Sweep, Verdict
 from holdall.store.totals import bad_lines_of, is_over, would_free
 from holdall.text.numbers import exact_age
 from holdall.values.errors import NothingFound, OutputInUse, StoreFault, UnknownHandle, UsageError
+from holdall.values.events import Event
 from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
 from holdall.values.settings import Settings
@@ -183,8 +184,18 @@ class Care:
             total = Counters()
             chosen = self._chosen(only_this_session)
             for session in self._store.sessions() if chosen is None else chosen:
+                told, readers = set[str](), dict[str, object]()
                 for event in logged_events(self._store, session):
                     total.add(event)
+                    if event.kind in ("kept", "ended"):
+                        told.add(event.handle)
+                    elif event.kind == "running":
+                        readers[event.handle] = event.data.get("reader")
+                for one in self._store.outputs(session):  # of a command whose keeper was killed no event tells
+                    if one.origin.process and one.state == "interrupted" and one.handle not in told:
+                        sizes = {"bytes": one.measure.bytes, "tokens": one.measure.tokens}
+                        data = {**sizes, "reader": readers.get(one.handle, PERSON)}
+                        total.add(Event(one.ended or one.created, "kept", one.handle, data=data))
             return total
 
         return await asyncio.to_thread(fold)
