@@ -158,6 +158,26 @@ def test_a_wait_that_is_over_its_time_says_so(holdall: Program, tmp_path: Path) 
 
 
 @requirement("cli:wait")
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_has_ended_between_two_waits_is_told_once(holdall: Program, tmp_path: Path, as_json: bool) -> None:
+    def ended() -> tuple[int, list[str]]:
+        ran = holdall("wait", *(["--json"] if as_json else []))
+        told = [one["handle"] for one in ran.json["ended"]] if as_json else [one[:4] for one in ran.text.splitlines()]
+        return ran.code, sorted(told)
+
+    quick = [_started(holdall, f"exit {code}") for code in (0, 3)]
+    until(lambda: not holdall("ls", "--state", "running", "--json").json["outputs"])
+    named = _started(holdall, "true")
+    assert holdall("wait", named).code == 0
+    gate = _gate(tmp_path)
+    slow = _started(holdall, f"cat {gate}")
+    assert ended() == (3, sorted(quick)), "those that have ended, before what runs; not the one that was named"
+    gate.write_text("go")
+    assert ended() == (0, [slow])
+    assert ended() == (1, [])
+
+
+@requirement("cli:wait")
 def test_the_bound_of_what_a_model_waits_is_not_a_persons(holdall: Program) -> None:
     handle = _started(holdall, "sleep 0.5; exit 5")
     ran = holdall("--set", "wait_max_seconds=0.01", "wait", handle)

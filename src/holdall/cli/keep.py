@@ -660,6 +660,9 @@ def _report(handle: str, report_to: int) -> None:
     os.dup2(null, 2)
 
 
+_TOLD = "70" * 32  # in place of a content: that a wait has told of its end
+
+
 @command(app, WAIT, several=True)
 async def wait(options: Options, handle: list[str] | None, pattern: str | None, timeout: float | None) -> int:  # noqa: ASYNC109
     import asyncio
@@ -668,6 +671,8 @@ async def wait(options: Options, handle: list[str] | None, pattern: str | None, 
         running = [one for one in await bag.outputs() if one.state == "running"]
         if pattern is not None and len(handle or ()) != 1:
             raise UsageError("a pattern is waited for in one output: give its handle.")
+        if not handle and (untold := await _untold(bag)):
+            return await _tell_ended(options, bag, untold)
         if not handle and not running:
             if options.as_json:
                 show.as_json({"ended": [], "matched": [], "timed_out": False})
@@ -703,9 +708,45 @@ async def wait(options: Options, handle: list[str] | None, pattern: str | None, 
         if timed_out and not matched and not options.as_json:
             which = f"{', '.join(left)} " if ended else ""
             show.about(f"{which}still running; the time is over")
+        await _note_told(bag, ended)
         if ended and pattern is None:
             return max(FOUND_NOTHING * timed_out, *map(_code_of, ended))
         return 0 if matched else FOUND_NOTHING
+
+
+async def _untold(bag: Holdall) -> list[Facts]:
+    """Commands in the background that have ended since the last wait, or before the first: no wait has told of them."""
+    import asyncio
+
+    def look(kept: Sequence[Facts]) -> list[Facts]:
+        begun = set(bag.journal.background_elsewhere())
+        found = [one for one in kept if one.handle in begun and one.origin.process and one.ended is not None]
+        found = [one for one in found if one.state not in ("running", "expired", "unreadable")]
+        return [one for one in found if bag.store.recall(bag.session, *_told_key(one)) is None]
+
+    return await asyncio.to_thread(look, await bag.outputs())
+
+
+async def _tell_ended(options: Options, bag: Holdall, ended: Sequence[Facts]) -> int:
+    if options.as_json:
+        show.as_json({"ended": [facts.to_json() for facts in ended], "matched": [], "timed_out": False})
+    for facts in [] if options.as_json else ended:
+        print(_line(facts))
+    await _note_told(bag, ended)
+    return max(map(_code_of, ended))
+
+
+async def _note_told(bag: Holdall, ended: Sequence[Facts]) -> None:
+    """For the waits of other processes. The note goes with its output."""
+    import asyncio
+
+    for facts in ended:
+        with contextlib.suppress(HoldallError, OSError):  # then it is told once more
+            await asyncio.to_thread(bag.store.remember, bag.session, *_told_key(facts), b"told", durable=False)
+
+
+def _told_key(facts: Facts) -> tuple[str, str]:
+    return _TOLD, facts.id.replace("-", "")
 
 
 async def _waited(bag: Holdall, handle: str, pattern: str, timeout: float | None) -> Waited:  # noqa: ASYNC109

@@ -221,6 +221,8 @@ WAIT = Verb(
     """\
 Wait until a running command has ended, or until its output holds a pattern.
 
+Without a handle it waits for nothing where commands in the background have ended since the last wait: it tells of them.
+
 The exit code is that of the command, the highest of several, or 0 where the pattern came. It is 1 where the time was
 over first, where it ended without the pattern, or where nothing runs, and 3 where the end of the command was lost.
 
