@@ -333,7 +333,7 @@ async def test_a_running_session_asks_for_what_is_new_and_an_ended_one_asks_less
         with client(home) as browser:
             ended = browser.get(address)
     assert ended.status_code == 200
-    assert 'hx-trigger="every 2s"' in ended.text, "it may be continued"
+    assert 'hx-trigger="every 5s"' in ended.text, "it may be continued"
     assert "success" in ended.text
 
 
