@@ -95,6 +95,12 @@ def test_tail_prints_the_last_lines(holdall: Program) -> None:
     assert holdall("tail", "-n", "2", holdall.put(b"1\n2\n3\n")).out == b"2\n3\n"
 
 
+def test_the_advice_of_a_note_names_the_flag(holdall: Program) -> None:
+    value = {"a": 1, "wide": {"x": {f"key {number}": {"a" * (number % 7 + 1): number} for number in range(600)}}}
+    ran = holdall("query", holdall.put(json.dumps(value).encode()), "select a from t")
+    assert ran.err.endswith(" or make a table of it with --at.\n")
+
+
 @requirement("cli:grep", "cli:grep-count", "cli:grep-group", "cli:json-grep")
 def test_grep_of_several_outputs_has_the_handle_before_each_line(holdall: Program) -> None:
     one, two = holdall.put(b"a\nb\nc\n"), holdall.put(b"b\n")
@@ -110,6 +116,9 @@ def test_grep_of_several_outputs_has_the_handle_before_each_line(holdall: Progra
     wrong = holdall("grep", one, "zzzz", "b")
     assert (wrong.code, wrong.out) == (2, b"")
     assert holdall("grep", one, two, "b", "--from", "1").code == 2
+    holdall("rm", two)
+    gone = holdall("grep", one, two, "b", "--json")
+    assert (gone.code, gone.out) == (3, b"")
 
 
 @requirement("cli:grep", "cli:grep-max", "cli:json-grep")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 _STATES = ("kept", "removed", *STATES)
 _ARGUMENT = lazy_pattern(r"(?:^|(?<= What ))(?:at|also)(?= (?:names|chooses) )")
+_AT = lazy_pattern(r"\b(?:in|with) at(?=\.)")  # at the end of advice: `name one in at.`
 _TOOL_CALL = lazy_pattern(r"query with at='?(.+?)'? and sql=\"(.*?)\"(?=\.$)")  # in what a model would be told
 
 
@@ -399,7 +400,7 @@ async def grep(options: Options, handle: list[str], **given: Any) -> int:
         raise UsageError("--from is a byte of one output: search that one alone.")
     async with _opened(options) as bag:
         for one in handle:  # before anything is printed
-            await bag.show(one.partition("!")[0])
+            await bag.fetch.find(one, bytes=":0")
     codes: list[int] = []
     print('{"outputs": [' if options.as_json else "", end="")
     for one in handle:
@@ -450,8 +451,7 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
             raise
         except BadQuery as problem:
             said = _TOOL_CALL.sub(r'holdall query HANDLE "\2" --at \1', str(problem))
-            said = said.replace("name its path in at.", "name its path with --at.")
-            problem.args = (_ARGUMENT.sub(r"--\g<0>", said),)
+            problem.args = (_ARGUMENT.sub(r"--\g<0>", _AT.sub("with --at", said)),)
             raise
         bag.fetch.count(verb.name, given, found, None if stream is None else stream.shown)
         return _print(options, verb, found, name=name, stream=stream, rows=rows, **given)
@@ -554,6 +554,4 @@ def _print_query(found: Table | Nodes, stream: screen.Stream | None, rows: scree
     if found.next is not None:
         shown, more = (len(found.rows), further_rows(found)) if is_table else (len(found.nodes), f"--skip {found.next}")
         parts.append(f"{shown:,} shown; go on with {more}{screen.all_in_a_pipe()}")
-    screen.about(
-        " · ".join([*parts, *(note.replace("name one in at.", "name one with --at.") for note in found.notes)])
-    )
+    screen.about(" · ".join([*parts, *(_AT.sub("with --at", note) for note in found.notes)]))
