@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.gateway.servers.odd_server import LINE, rows_of
 from tests.gateway.servers.odd_server import result as answered
-from tests.gateway.servers.odd_server import rows_of
 from tests.gateway.servers.odd_server import text_of as written
 from tests.gateway.support import HERE, WAITS, Wire, gateway, text_of, wire
 from tests.gateway.test_keeping import handle_in
@@ -144,6 +144,22 @@ async def test_memory_stays_within_three_times_a_result_however_often_one_comes(
             memory.begin()
             assert "handle" in str(await client.call(tool, bytes=size))
             assert memory.grown() < 3 * sent
+
+
+@tells_memory
+@pytest.mark.parametrize("tool", ["meta", "new block", "failure"])
+async def test_memory_stays_within_six_times_what_is_large_in_an_odd_place(tmp_path: Path, tool: str) -> None:
+    size = 16_000_000
+    sent = len(json.dumps(answered(tool, {"bytes": size}), ensure_ascii=False).encode())
+    async with wire(unforked(gateway(tmp_path, before=WAITS, server=odd(tmp_path)))) as client:
+        await client.greet()
+        await client.call("text", bytes=200_000)
+        memory = Memory(text_of(await client.call("parent")))
+        memory.begin()
+        kept = await client.call(tool, bytes=size)
+        assert memory.grown() < 6 * sent
+        assert bool(kept.get("isError")) == (tool == "failure")
+        assert LINE[:-1].replace('"', '\\"') in await stored(client, kept)
 
 
 @tells_memory

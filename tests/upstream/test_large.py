@@ -329,3 +329,43 @@ def test_a_notification_that_is_too_large_is_dropped_with_a_word_and_a_request_i
     for asked in ({"jsonrpc": "2.0", "id": 3, **note}, {**note, "id": 3}):
         [found] = decode(line_of(asked), Kept())
         assert (found["id"], found["method"], found["params"]) == (3, note["method"], note["params"])
+
+
+@pytest.mark.parametrize("place", ["meta", "name", "type", "payload"])
+def test_what_is_large_where_no_text_is_stays_the_json_of_all_of_the_result(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codec, "MOST_BESIDE", LARGE)
+    large = "\u00e9\U0001f600\n" * LARGE
+    results: dict[str, dict[str, Any]] = {
+        "meta": {"content": [], "_meta": {"a": large}},
+        "name": {"content": [{"type": "text", "text": "small", large: 1}]},
+        "type": {"content": [{"type": large, "text": "small"}], "isError": True},
+        "payload": {"content": [{"type": "image", "mimeType": "image/png", "data": large}]},
+    }
+    message = {"jsonrpc": "2.0", "id": 7, "result": results[place]}
+    for line in (json.dumps(message), json.dumps(message, ensure_ascii=False)):
+        [found] = decode(bytearray(line.encode()), Kept(outputs={7}))
+        result = found["result"]
+        assert isinstance(result, WholeResult)
+        assert bool(result.get("isError")) == (place == "type")
+        data = result["content"][0]["text"].data
+        assert json.loads(data) == results[place]
+        assert "\u00e9\U0001f600".encode() in data
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_large_data_of_an_error_is_what_the_call_failed_with_and_of_others_is_as_it_came(
+    wrapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codec, "MOST_BESIDE", LARGE)
+    data: Any = {"why": "\u00e9" * LARGE} if wrapped else "\u00e9" * LARGE
+    message = {"jsonrpc": "2.0", "id": 7, "error": {"code": -32000, "message": "no", "data": data}}
+    line = json.dumps(message).encode()
+    [other] = decode(bytearray(line), Kept(outputs={7}))
+    assert other["error"] == message["error"]
+    [found] = decode(bytearray(line), Kept(outputs={7}, calls={7}))
+    assert found["result"]["isError"] is True
+    said = str(found["result"]["content"][0]["text"])
+    told = json.dumps(data, ensure_ascii=False) if wrapped else data
+    assert said == f"(code -32000) no\n{told}"

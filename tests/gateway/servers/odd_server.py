@@ -55,6 +55,18 @@ def result(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         case "parent":
             return {"content": [{"type": "text", "text": str(os.getppid())}]}
         case _:
+            return in_an_odd_place(name, text)
+
+
+def in_an_odd_place(name: str, text: str) -> dict[str, Any]:
+    match name:
+        case "meta":
+            return {"content": [{"type": "text", "text": "small"}], "_meta": {"note": text}}
+        case "new block":
+            return {"content": [{"type": "new", "thing": text}]}
+        case "failure":  # an error of the protocol
+            return {"code": -32000, "message": "no", "data": {"why": text}}
+        case _:
             os._exit(0)
 
 
@@ -83,7 +95,8 @@ def main() -> None:
                 answer = {"result": {"tools": tools}}
             case "tools/call":
                 written = _written(params["name"], params.get("arguments", {}).get("bytes"))
-                print(f'{{"jsonrpc": "2.0", "id": {json.dumps(number)}, "result": {written}}}', flush=True)
+                name = "error" if params["name"] == "failure" else "result"
+                print(f'{{"jsonrpc": "2.0", "id": {json.dumps(number)}, "{name}": {written}}}', flush=True)
                 continue
             case "resources/read":
                 answer = {"error": {"code": -32002, "message": "Resource not found"}}

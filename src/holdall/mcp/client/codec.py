@@ -3,13 +3,14 @@ JSON, so that it never becomes objects on its way to the store.
 """
 
 import asyncio
+import codecs
 import functools
 import io
 import json
 import logging
 import re
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from decimal import Decimal
 from itertools import islice
@@ -49,6 +50,7 @@ _MAX_STRINGS = 1000  # that are looked at for their size: behind them it is data
 _PAIR = 12  # bytes of two escapes that are one character
 _RUN = 64  # backslashes before a quote that are looked for first
 _MARK = "holdall: large text "
+_MARKS = lazy_pattern(_MARK + "[0-9]+")
 _HIGH = (b"\\ud8", b"\\ud9", b"\\uda", b"\\udb")  # how the first half of a pair begins
 _READ = json.JSONDecoder().raw_decode
 _STRUCTURED = "structuredContent"
@@ -143,9 +145,13 @@ def without_structure(
         return None
     data = bytes(memoryview(line)[start:end])
     line[start:end] = b"null"
+    return LargeJson(_readable(data))
+
+
+def _readable(data: bytes) -> bytes:
     out = io.BytesIO()
     out.writelines(readable(data))
-    return LargeJson(out.getvalue())
+    return out.getvalue()
 
 
 def has_many_values(line: bytearray, start: int = 0, end: int = 0) -> bool:
@@ -205,8 +211,10 @@ def _whole_result(line: bytearray) -> dict[str, Any]:
     data = bytes(memoryview(line)[slice(*place)])
     flag = {"isError": True} if failed is not None and bytes(line[slice(*failed)]) == b"true" else {}
     line.clear()
-    data.decode()  # what is not UTF-8 is no JSON
-    result = WholeResult({"content": [{"type": "text", "text": LargeText(data)}], **flag})
+    check = codecs.getincrementaldecoder("utf-8")()
+    for at in range(0, len(data), _PIECE):  # what is not UTF-8 is no JSON; as one text it may be four times as large
+        check.decode(data[at : at + _PIECE], at + _PIECE >= len(data))
+    result = WholeResult({"content": [{"type": "text", "text": LargeText(_readable(data))}], **flag})
     return {"jsonrpc": "2.0", "id": int(digits), "result": result}
 
 
@@ -239,9 +247,43 @@ def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE, most: int
     rest += line[done:]
     if rest.count(_MARK.encode()) != len(found):
         return None
-    line.clear()
     texts = {f"{_MARK}{number}": text for number, text in enumerate(found)}
-    return _placed(json.loads(rest.decode("utf-8", "surrogateescape")), texts)
+    value = json.loads(rest.decode("utf-8", "surrogateescape"))
+    if len(line) > MOST_BESIDE and isinstance(value, dict):
+        message = cast("dict[str, Any]", value)
+        if not _are_usual(message.get("result"), texts):
+            with suppress(_TooMany):
+                return _whole_result(line)
+        place = _found(line, "$.error.data") if "error" in message else None
+        if place is not None and line[place[0]] in b"{[":
+            message["error"]["data"] = LargeJson(_readable(bytes(memoryview(line)[slice(*place)])))
+    line.clear()
+    return _placed(value, texts)
+
+
+def _are_usual(result: object, texts: Mapping[str, LargeText]) -> bool:
+    """Whether these are texts, payloads and structured content: all else of a block is read and written as JSON, which
+    takes many times its size.
+    """
+    table = _table(result)
+    if "content" not in table and _STRUCTURED not in table:
+        return True  # no call's
+    known = set(_MARKS.findall(json.dumps(table.get(_STRUCTURED))))
+    for block in _list(table.get("content")):
+        for holder in (block, _table(block).get("resource")):
+            text, *payloads = map(_table(holder).get, ("text", "data", "blob"))
+            # What is not ASCII is no base64.
+            known.update(one for one in payloads if isinstance(one, str) and one in texts and texts[one].data.isascii())
+            known.update([text] if isinstance(text, str) else [])
+    return known.issuperset(texts)
+
+
+def _table(value: object) -> dict[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
 
 
 def plain(value: Any) -> Any:
@@ -449,19 +491,22 @@ Message = dict[str, Any]
 
 @record(frozen=False)
 class Kept:
-    """The ids of replies in which something is large, and of requests to which a reply may be an output."""
+    """The ids of replies in which something is large, of requests to which a reply may be an output, and of calls."""
 
     large: set[str] = field(default_factory=set[str])
     outputs: set[int] = field(default_factory=set[int])
+    calls: set[int] = field(default_factory=set[int])
 
     @contextmanager
     def expecting(self, number: int, method: str) -> Generator[None]:
         """While a request of ours is under way."""
         self.outputs.update([number] if method.startswith(_OUTPUTS) else [])
+        self.calls.update([number] if method == "tools/call" else [])
         try:
             yield
         finally:
             self.outputs.discard(number)
+            self.calls.discard(number)
 
 
 def decode(line: bytearray, kept: Kept | None = None) -> list[Message]:
@@ -576,13 +621,29 @@ def _read_large(line: bytearray, kept: Kept) -> object:
     return _read_reply(line, kept) if len(line) < LARGE else _read(line)
 
 
-def _with_large(value: object, kept: Kept) -> object:
+def _with_large(given: object, kept: Kept) -> object:
+    value = given
     if not isinstance(value, dict) or "result" not in value:
-        return plain(value)
+        value = _failed_call(value, kept)
+        if value is None:
+            return plain(given)
     number = cast("dict[str, Any]", value).get("id")
     if type(number) is int:  # as all of ours are
         kept.large.add(str(number))
     return cast("object", value)
+
+
+def _failed_call(value: object, kept: Kept) -> object:
+    """The error of a call whose data is large as the result that the call failed with, by its bytes; None of others."""
+    table = _table(value)
+    error, number = _table(table.get("error")), table.get("id")
+    message, data = error.get("message"), error.get("data")
+    known = type(number) is int and number in kept.calls and isinstance(message, str)
+    if not known or not isinstance(data, LargeText | LargeJson):
+        return None
+    said = f"(code {error.get('code')}) {message}\n".encode("utf-8", "replace")
+    block = {"type": "text", "text": LargeText(said + data.data)}
+    return {"jsonrpc": "2.0", "id": number, "result": {"content": [block], "isError": True}}
 
 
 def _unreadable(head: bytes, why: str) -> list[Message]:
