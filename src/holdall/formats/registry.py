@@ -151,11 +151,13 @@ def outline(
     # Of what is behind the mark, by places of the whole: its first line begins as others do. A second one is text.
     size = len(_MARK)
     behind = replace(measure, bytes=measure.bytes - size)
-    line_behind: LineAt | None = None
-    if line_at is not None:
-        first = line_at
-        line_behind = lambda at: first(at + size)  # noqa: E731
-    found = _outlined(lambda start, end: read(start + size, end + size), behind, tool, room, line_behind)
+    found = _outlined(
+        lambda start, end: read(start + size, end + size),
+        behind,
+        tool,
+        room,
+        (lambda at: line_at(at + size)) if line_at else None,
+    )
     errors = tuple((at + size, text) for at, text in found.errors)
     ranges = tuple((start + size, end + size, what) for start, end, what in found.ranges)
     return replace(found, errors=errors, ranges=ranges)

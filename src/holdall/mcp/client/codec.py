@@ -621,26 +621,25 @@ def _read_large(line: bytearray, kept: Kept) -> object:
     return _read_reply(line, kept) if len(line) < LARGE else _read(line)
 
 
-def _with_large(given: object, kept: Kept) -> object:
-    value = given
-    if not isinstance(value, dict) or "result" not in value:
-        value = _failed_call(value, kept)
-        if value is None:
-            return plain(given)
-    number = cast("dict[str, Any]", value).get("id")
+def _with_large(value: object, kept: Kept) -> object:
+    found = _table(value)
+    if "result" not in found:
+        found = _failed_call(found, kept)
+    if not found:
+        return plain(value)
+    number = found.get("id")
     if type(number) is int:  # as all of ours are
         kept.large.add(str(number))
-    return cast("object", value)
+    return found
 
 
-def _failed_call(value: object, kept: Kept) -> object:
-    """The error of a call whose data is large as the result that the call failed with, by its bytes; None of others."""
-    table = _table(value)
+def _failed_call(table: dict[str, object], kept: Kept) -> dict[str, object]:
+    """The error of a call whose data is large as the result that the call failed with, by its bytes; else nothing."""
     error, number = _table(table.get("error")), table.get("id")
     message, data = error.get("message"), error.get("data")
     known = type(number) is int and number in kept.calls and isinstance(message, str)
     if not known or not isinstance(data, LargeText | LargeJson):
-        return None
+        return {}
     said = f"(code {error.get('code')}) {message}\n".encode("utf-8", "replace")
     block = {"type": "text", "text": LargeText(said + data.data)}
     return {"jsonrpc": "2.0", "id": number, "result": {"content": [block], "isError": True}}
