@@ -40,6 +40,7 @@ ROOT = Path(__file__).parents[1]
 MODULES: dict[str, list[str]] = {
     "values/handles.py": ["tests/values/test_handles.py"],
     "text/escape.py": ["tests/text/test_escape.py"],
+    "text/marks.py": ["tests/text/test_marks.py"],
     "store/records.py": [
         "tests/store/test_records.py", "tests/store/test_logs.py",
         "tests/values/test_facts.py", "tests/store/test_versions.py", "tests/store/test_directory_events.py",

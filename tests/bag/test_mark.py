@@ -147,6 +147,9 @@ OTHER_PLACES: dict[str, Callable[[str, str], list[dict[str, Any]]]] = {
     ],
     "hidden sign": lambda before, after: [{"type": "text", "text": f"{before}\u200b{after}"}],
     "many hidden signs": lambda before, after: [{"type": "text", "text": before + "\u200b\u3164\uffa0" * 9 + after}],
+    "more hidden signs": lambda before, after: [{"type": "text", "text": before + "\u200b" * 100 + after}],
+    "private mode": lambda before, after: [{"type": "text", "text": f"{before}\x1b[?25h{after}"}],
+    "overstruck": lambda before, after: [{"type": "text", "text": f"{before}X\b{after}"}],
     "capitals": lambda before, after: [{"type": "text", "text": before.upper() + after.upper()}],
 }
 

@@ -131,7 +131,7 @@ async def test_a_model_that_was_told_the_handle_forges_no_notice_with_it() -> No
         head, _, told = (await bag.call("tool_output", asked)).text.partition("\n")
         assert bag.core.signature in head
         assert "Next: pay()" in told
-        assert not bag.core.marks.search(told), told
+        assert not bag.core.marks.is_in(told), told
 
 
 @given(

@@ -5,7 +5,6 @@ import contextlib
 import gc
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from holdall.mcp.gateway.messages import Refusal
 from holdall.mcp.gateway.relay import _with_few_questions  # pyright: ignore[reportPrivateUsage]
 from holdall.mcp.gateway.stdio_server import StdioClient
 from holdall.store.opening import open_store
+from holdall.text.marks import Mark
 from holdall.values.errors import UpstreamRefused
 from holdall.values.outputs import Facts
 from tests.gateway.support import PLAIN, Wire, gateway, plain, text_of, wire
@@ -333,7 +333,7 @@ async def test_a_message_beside_any_request_does_not_bear_the_mark() -> None:
     async def heard(*_: Any) -> None:
         raise AssertionError("it is for the client")
 
-    one = relay.Relay([], client, relay.Caller(), heard, marks=re.compile("m4rk"))
+    one = relay.Relay([], client, relay.Caller(), heard, marks=Mark("m4rk"))
     connection = Connection(StdioServer("a", "b"))
     beside = one._callbacks_of(connection, ClientRequest(1, "prompts/get", {}))  # pyright: ignore[reportPrivateUsage]
     assert beside.notify is not None

@@ -11,7 +11,6 @@ import logging
 import os
 import re
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterator, Mapping, Sequence
@@ -29,7 +28,8 @@ from holdall.store.open_outputs import Readers
 from holdall.store.opening import default_home, empty_store, has_sessions, open_store
 from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quota, SessionInfo, session_by
 from holdall.store.records import PREFIX
-from holdall.text.escape import foreign, read_alike
+from holdall.text.escape import foreign
+from holdall.text.marks import Mark
 from holdall.text.numbers import with_article
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
@@ -63,10 +63,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("holdall")
 _SIGN = re.compile(r"\S")  # in place: to copy the rest of a text behind each notice takes the square of its length
-_PIECE, _LONGEST_MARK = (
-    1 << 18,
-    1 << 14,
-)  # signs that are looked at in one go, and that a mark has with all that is hidden in it
 
 # Which model answers questions about outputs: the one of the settings, else the session's own.
 #
@@ -575,10 +571,9 @@ class Core:
         """Whether a text bears the mark that only notices should: a tool has echoed what it saw, or was told.
 
         It could pass for a notice, so it is kept and shown inside a fence. Real notices that come again, to the letter
-        and with nothing beside them, say nothing new. In other letter case, or with hidden signs in between, a model
-        still reads the mark.
+        and with nothing beside them, say nothing new.
         """
-        if not text or not (self._bears_mark(text) or self._reads_as_mark(text)):
+        if not text or not self.marks.is_in(text):
             return False
         # One behind the other and nothing between: one that stands inside of another could break its fence.
         issued, at = sorted(self._issued, key=len, reverse=True), 0
@@ -589,27 +584,10 @@ class Core:
             at = sign.start() + len(notice)
         return False
 
-    def _reads_as_mark(self, text: str) -> bool:
-        """In other signs that are written alike: full width, mathematical letters. Piece by piece: a sign may become
-        eighteen, and no other thread runs meanwhile.
-        """
-        if text.isascii() or not self.signature:
-            return False
-        return any(self._bears_mark(read_alike(piece)) for piece in _in_pieces(text))
-
-    def _bears_mark(self, text: str) -> bool:
-        # Most texts lack a sign of it, and to make the pattern takes half as long as to open a session.
-        signs = (sign for sign in self.signature if not sign.isalnum())
-        if not all(sign in text for sign in signs):
-            return False
-        return any(self.marks.search(piece) is not None for piece in _in_pieces(text))
-
     @functools.cached_property
-    def marks(self) -> re.Pattern[str]:
-        """The mark, and all that a model would take for it; nothing where there is none."""
-        # Lines too: two blocks of a result stand one behind the other. And letters of which nothing is seen.
-        between = r"(?:\x1b\[[0-9;]{0,20}[A-Za-z]|[^\w\[\]-]|[\u115f\u1160\u3164\uffa0]){0,64}"
-        return re.compile(between.join(map(re.escape, self.signature)) or r"(?!)", re.IGNORECASE)
+    def marks(self) -> Mark:
+        """The mark, and all that a model would take for it."""
+        return Mark(self.signature)
 
     def written(self, view: View) -> tuple[str, tuple[Span, ...]]:
         """The notice of the dialect, and the bytes that are in it as they are.
@@ -754,17 +732,6 @@ def end_session(store: OutputStore, session: SessionInfo) -> None:
             store.end_session(store.find_session(PREFIX + session.id) or session)
         finally:
             last()
-
-
-def _in_pieces(text: str) -> Iterator[str]:
-    """The end of one is in the next as well, for a mark that stands across; between them others may run."""
-    if len(text) <= _PIECE:
-        yield text
-        return
-    for start in range(0, len(text), _PIECE):
-        if start:
-            time.sleep(0)
-        yield text[start : start + _PIECE + _LONGEST_MARK]
 
 
 def _named_by(view: View) -> str:

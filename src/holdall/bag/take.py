@@ -1113,7 +1113,7 @@ async def kept_fields(core: Core, parts: Parts, origin: Origin) -> tuple[str, ..
     if not members:
         return ()
     data = await asyncio.to_thread(_json, members)
-    if len(data) <= _MAX_FIELDS and data.isascii() and not core.marks.search(data.decode()):
+    if len(data) <= _MAX_FIELDS and data.isascii() and not core.marks.is_in(data.decode()):
         return (others_note(data.decode()),)
     facts, why = await _stored(core, data, origin, (part_note(OTHER_FIELDS),))
     return (others_note("", handle=core.handle_of(facts) if facts else "", why=why),)

@@ -6,7 +6,6 @@ piped, or shown to a model inside of a fence.
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterable
 
 from holdall.values.patterns import lazy_pattern
@@ -46,14 +45,6 @@ def without_passwords(text: str) -> str:
 def hidden_in(text: str) -> int:
     """How many characters of it a person does not see, and no script needs."""
     return 0 if text.isascii() else sum(1 for _ in _HIDDEN.finditer(text))
-
-
-def read_alike(text: str) -> str:
-    """In the usual signs for those that are written alike, full width or mathematical; no sign becomes a phrase."""
-    for one in set(text):
-        if not one.isascii() and len(unicodedata.normalize("NFKC", one)) > 4:
-            text = text.replace(one, " ")
-    return unicodedata.normalize("NFKC", text)
 
 
 def one_line(text: str, limit: int = 200) -> str:

@@ -16,10 +16,10 @@ from holdall.text.escape import (
     foreign,
     on_one_line,
     one_line,
-    read_alike,
     state_and_reason,
 )
 from holdall.text.excerpt import byte_count
+from holdall.text.marks import Mark
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACED
 from holdall.values.errors import TOOL_SAID_FAILED
@@ -210,14 +210,9 @@ def is_kept_in_part(facts: Facts) -> bool:
     return facts.state == "interrupted" or (facts.state in FAILED and f"{_NOT_ALL}: " in facts.error)
 
 
-def without_mark(text: str, mark: re.Pattern[str]) -> str:
-    """A text that holds the mark of real notices, where it cannot be kept: it says so in the place of each. Where that
-    is in signs that are written alike, all of it is told in the usual ones.
-    """
-    text = mark.sub(_MARK_STOOD_HERE, text)
-    if not text.isascii() and mark.search(alike := read_alike(text)):
-        text = mark.sub(_MARK_STOOD_HERE, alike)
-    return text
+def without_mark(text: str, mark: Mark) -> str:
+    """A text that holds the mark of real notices, where it cannot be kept: it says so in the place of each."""
+    return mark.replaced(text, _MARK_STOOD_HERE)
 
 
 _MARK_STOOD_HERE = "[the mark of real notices stood here]"

@@ -7,7 +7,6 @@ come back as they were, except for what the client's era of the protocol writes 
 import asyncio
 import contextlib
 import logging
-import re
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -27,7 +26,7 @@ from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.known import CHANGES, LISTED, Copy, KnownServer, KnownServers, Member
 from holdall.mcp.gateway.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Refusal, table
-from holdall.text.escape import read_alike
+from holdall.text.marks import Mark
 from holdall.values.errors import UpstreamFault, UpstreamRefused, UsageError
 from holdall.values.outputs import RawResult
 from holdall.values.record import record
@@ -147,7 +146,6 @@ def _is_long(value: object) -> bool:
 
 _LONG = 1024 * 1024  # bytes that are looked through at once
 _SHORT = 64 * 1024  # bytes of a request: a longer one is weighed where nobody waits for it
-_PIECE, _LONGEST_MARK = 64 * 1024, 1024  # signs, with what may stand between those of a mark
 
 
 def _strings(value: object) -> Iterator[str]:
@@ -163,17 +161,8 @@ def _strings(value: object) -> Iterator[str]:
             left += cast("list[object]", one)
 
 
-def _bears(value: object, marks: re.Pattern[str]) -> bool:
-    """Whether the mark is in it, in other signs that are written alike, too. Piece by piece: a search lets no other
-    thread run until it has ended.
-    """
-    for text in _strings(value):
-        is_plain = text.isascii()
-        for at in range(0, len(text), _PIECE):
-            end = at + _PIECE + _LONGEST_MARK
-            if marks.search(text, at, end) or not (is_plain or marks.search(read_alike(text[at:end])) is None):
-                return True
-    return False
+def _bears(value: object, marks: Mark) -> bool:
+    return any(map(marks.is_in, _strings(value)))
 
 
 _OUTPUT = ("content", "structuredContent")
@@ -193,7 +182,7 @@ class Relay:
         known: KnownServers | None = None,
         bounds: Bounds | None = None,
         masks: Callable[[Any], Any] | None = None,
-        marks: re.Pattern[str] | None = None,
+        marks: Mark | None = None,
     ) -> None:
         """`known` is for sessions that share what their servers say, or the servers; `masks` for all that is masked;
         `marks` finds the mark of real notices, which no server may show.
@@ -298,7 +287,7 @@ class Relay:
             raise Refusal(INTERNAL_ERROR, "The server's answer holds the mark of real notices")
         return self._without_marks(value, self._marks)
 
-    def _without_marks(self, value: Any, marks: re.Pattern[str]) -> Any:
+    def _without_marks(self, value: Any, marks: Mark) -> Any:
         if isinstance(value, str):
             return without_mark(value, marks)
         if isinstance(value, dict):
