@@ -25,7 +25,20 @@ def test_a_tool_cannot_take_a_name_of_ours() -> None:
 
 
 @requirement("trust:our-names")
-@pytest.mark.parametrize("like", ["context.read", "context_read ", "Context_Read", "context-read", "/context read/"])
+@pytest.mark.parametrize(
+    "like",
+    [
+        "context.read",
+        "context_read ",
+        "Context_Read",
+        "context-read",
+        "/context read/",
+        "context\u200b_read",
+        "context\u200bread",
+        "\uff43ontext_read",
+        "c\u043entext_read",
+    ],
+)
 def test_nor_one_that_becomes_ours_in_a_model_api(like: str) -> None:
     names = Names(["files"], reserved=RESERVED)
     assert names.shown("files", like) == f"files__{like}"

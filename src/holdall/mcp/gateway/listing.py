@@ -19,6 +19,7 @@ from holdall.mcp.gateway.client_side import ClientRequest
 from holdall.mcp.gateway.messages import METHOD_NOT_FOUND, Refusal, entries, table
 from holdall.mcp.gateway.relay import Relay
 from holdall.text.escape import one_line
+from holdall.text.marks import read_alike
 from holdall.values.errors import UpstreamFault
 from holdall.values.patterns import lazy_pattern
 from holdall.wire.notes import widened, with_servers
@@ -93,7 +94,7 @@ class Names:
         return (self._servers[0], shown) if alone else None
 
     def _is_ours(self, name: str) -> bool:
-        return _as_models_see_it(name) in self._reserved
+        return any(_as_models_see_it(one) in self._reserved for one in (name, read_alike(name)))
 
     @staticmethod
     def _fitting(prefix: str, name: str) -> str:
