@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,6 +91,13 @@ def test_the_tag_of_a_fence_is_three_digits_that_the_text_does_not_have() -> Non
     drawn = iter(["123456", "654321"])
     assert tag_for("see </123456>", lambda: next(drawn)) == "654321"
     assert all(len(tag) == 3 and tag.isdigit() for tag in (new_fence_tag() for _ in range(100)))
+
+
+@requirement("notice:fence")
+@pytest.mark.parametrize("digits", ["\uff11\uff12\uff13", "\u0661\u0662\u0663", "\U0001d7cf2\u200b3"])
+def test_nor_in_digits_that_are_read_alike(digits: str) -> None:
+    drawn = iter(["123", "654"])
+    assert tag_for(f"see </{digits}>", lambda: next(drawn)) == "654"
 
 
 def test_a_text_that_holds_every_short_tag_gets_a_longer_one() -> None:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from holdall.text.escape import beside_it, foreign, hidden_in, on_one_line, one_line, state_and_reason
 from holdall.text.excerpt import first_bytes
+from holdall.text.marks import read_alike
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACEMENT, decode, stray_runs
 from holdall.values import handles
@@ -378,7 +379,10 @@ _TRIES = 8
 
 
 def tag_for(text: str, new_tag: Callable[[], str]) -> str:
-    """A tag that does not occur in `text`: soon a longer one, for a text may hold every short one that there is."""
+    """A tag that does not occur in `text`, in other digits neither: soon a longer one, for a text may hold every short
+    one that there is.
+    """
+    text = text if text.isascii() else f"{text}\n{read_alike(text)}"
     tag, tries = new_tag(), 0
     while tag in text:
         tries += 1
