@@ -89,6 +89,25 @@ async def test_a_tool_that_is_nested_deep_takes_no_other_from_the_client(tmp_pat
         await one._unmarked({"a": "[m5rkt]", "deep": deep})  # pyright: ignore[reportPrivateUsage]
 
 
+@requirement("notice:mark")
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"messages": [{"role": "user", "content": {"type": "text", "text": part}} for part in ("x [m5", "rkt] y")]},
+        {"contents": [{"uri": "a:[m5", "text": "rkt]"}]},
+        ["[m", "5r", {"a": "kt]"}],
+    ],
+    ids=["texts", "another name", "list"],
+)
+async def test_a_mark_in_several_strings_of_one_answer_is_refused(said: Any) -> None:
+    client = Client(lambda _message, _related: None, NoHandler())
+    one = Relay([], client, Caller(), NoHandler().heard, marks=Mark("[m5rkt]"))
+    with pytest.raises(Refusal, match="holds the mark of real notices"):
+        await one._unmarked(said)  # pyright: ignore[reportPrivateUsage]
+    other = {"contents": [{"uri": "a:[m5", "text": "x rkt]"}, {"text": ""}]}
+    assert await one._unmarked(other) is other  # pyright: ignore[reportPrivateUsage]
+
+
 async def test_neither_what_is_beside_an_output_nor_what_a_server_says_unasked_bears_the_mark() -> None:
     client = Client(lambda _message, _related: None, NoHandler())
     one = Relay([], client, Caller(), NoHandler().heard, marks=Mark("[m5rkt]"))

@@ -148,21 +148,32 @@ _LONG = 1024 * 1024  # bytes that are looked through at once
 _SHORT = 64 * 1024  # bytes of a request: a longer one is weighed where nobody waits for it
 
 
-def _strings(value: object) -> Iterator[str]:
-    """All that are in it, names too, however deep."""
-    left = [value]
+def _strings(value: object) -> Iterator[tuple[str | None, str]]:
+    """All that are in it, in order and however deep, each with the name that it has; a name itself has none."""
+    left: list[tuple[str | None, object]] = [("", value)]
     while left:
-        one = left.pop()
+        name, one = left.pop()
         if isinstance(one, str):
-            yield one
+            yield name, one
         elif isinstance(one, dict):
-            left += (part for pair in cast("dict[str, object]", one).items() for part in pair)
+            for key, part in reversed(cast("dict[str, object]", one).items()):
+                left += ((key, part), (None, key))
         elif isinstance(one, list):
-            left += cast("list[object]", one)
+            left += ((name, part) for part in reversed(cast("list[object]", one)))
 
 
 def _bears(value: object, marks: Mark) -> bool:
-    return any(map(marks.is_in, _strings(value)))
+    """A mark may be in several strings of it, too: a client shows all, or those of one name, one behind the other."""
+    named: defaultdict[str, list[str]] = defaultdict(list)
+    every = list[str]()
+    for name, text in _strings(value):
+        if marks.is_in(text):
+            return True
+        if name is not None:
+            every.append(text)
+            named[name].append(text)
+    groups = [one for one in (every, *named.values()) if len(one) > 1]
+    return any(marks.is_in("\n".join(one)) for one in groups)
 
 
 _OUTPUT = ("content", "structuredContent")
@@ -283,9 +294,11 @@ class Relay:
         is_long = weight(value, _LONG) > _LONG  # others do not wait until it has been looked through
         if not (await asyncio.to_thread(_bears, value, self._marks) if is_long else _bears(value, self._marks)):
             return value
-        if is_long or is_deep(value):
-            raise Refusal(INTERNAL_ERROR, "The server's answer holds the mark of real notices")
-        return self._without_marks(value, self._marks)
+        if not is_long and not is_deep(value):
+            without = self._without_marks(value, self._marks)
+            if not _bears(without, self._marks):  # it may be in pieces, of which none is the mark
+                return without
+        raise Refusal(INTERNAL_ERROR, "The server's answer holds the mark of real notices")
 
     def _without_marks(self, value: Any, marks: Mark) -> Any:
         if isinstance(value, str):
