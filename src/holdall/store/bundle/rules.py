@@ -847,10 +847,11 @@ class Rules:
                 end = data.find(b"\n", at, limit) % (limit + 1)
                 inner = _indent(data, at)
                 start = at + inner
-                if start < end and inner <= indent:
-                    break
                 value = data[start:end].rstrip()
-                if block[0] < 0 and value[:2] == b"- ":  # each of a list
+                is_item = block[0] < 0 and value[:2] == b"- "  # it may be in the same column as the name
+                if start < end and inner + is_item <= indent:
+                    break
+                if is_item:
                     if _QUOTED.fullmatch(value[2:].strip()) or _is_bare_secret(value[2:].strip()):
                         yield from _trimmed(data, start + 2, end, "Secret Keyword")
                 elif block[0] >= 0:
