@@ -547,6 +547,8 @@ class Rules:
             rf"(?i)(?:{words})\w{{0,40}}[ \t]*=[ \t]*\[\[([^\n]{{3,}}?)\]\]",  # Lua
             rf"(?i)(?:{words})\w{{0,40}}[ \t]*=[ \t]*\"[^\"\n]*\"[ \t]*->[ \t]*\"([^\"\n]{{3,}})\"",  # Terraform
             rf"(?i)(?:{words})\w{{0,20}}[ \t]*=[ \t]*N'([^'\n]{{3,}})'",
+            rf"(?i)(?:{words})[\w.]{{0,40}}[ \t]*<<?-[ \t]*[\"']([^\"'\n]{{3,}})[\"']",  # R
+            rf"(?i)\bset[ \t]+[\w.]{{0,60}}(?:{words})\w{{0,40}}[ \t]+to[ \t]+'([^'\n]{{3,}})'",  # SQL
             rf"(?i)<key>{near}</key>\s*<string>([^<]{{3,}})</string>",
             (
                 rf"(?i)content-disposition:\s*form-data;[^\r\n]*\bname=\"{near}\"[^\r\n]*"
@@ -614,7 +616,7 @@ class Rules:
         # Names with nothing behind them but, in YAML, the sign of a block; of columns with blanks between; of SQL.
         self._above = _compiled(
             rf"(?i)^([ \t]*(?:-[ \t]+)?)[\"']?[\w.-]{{0,60}}(?:{words})[\w.-]{{0,40}}[\"']?{blank}:"
-            rf"{blank}([|>][-+0-9]*)?(?:[ \t]+#[^\n]*)?[ \t\r]*$"
+            rf"{blank}(?:![\w:!/.-]{{0,60}}[ \t]+)?([|>][-+0-9]*)?(?:[ \t]+#[^\n]*)?[ \t\r]*$"
         )
         self._aligned = _compiled(rf"(?i)(?:^| )[\w.-]{{0,40}}(?:{words})[\w.-]{{0,40}}(?: |\r?$)")
         self._inserted = _compiled(
