@@ -30,7 +30,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from importlib.machinery import (
-    BYTECODE_SUFFIXES,
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
     ExtensionFileLoader,
@@ -40,6 +39,7 @@ from importlib.machinery import (
 )
 from io import BufferedReader
 from types import CodeType, ModuleType
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from holdall.store.owners import OWNER, other_writer, trusted_owners, way_to
@@ -53,11 +53,18 @@ KEYS_SETTING = "key_urls"
 # Who can write to a file
 
 
-def check_writers(path: str, about: os.stat_result, what: str = "the file") -> None:
-    """Raises UsageError where others could change the file, or put another one in its place."""
-    real = os.path.realpath(path)
+def check_writers(path: str, about: os.stat_result, what: str = "the file", *, checked: set[str] | None = None) -> None:
+    """Raises UsageError where others could change the file, or put another one in its place.
+
+    `checked` are folders that need no second look, and gets this one; a link leads through others.
+    """
+    known = checked is not None and os.path.dirname(path) in checked and not os.path.islink(path)
+    real = path if known else os.path.realpath(path)
     _check(real, about, other_writer(real, about, (os.geteuid(), 0)), what)
-    check_folders(path, what)
+    if not known:
+        check_folders(path, what)
+    if checked is not None:
+        checked.add(os.path.dirname(path))
 
 
 def check_folders(path: str, what: str) -> None:
@@ -73,17 +80,18 @@ def check_folders(path: str, what: str) -> None:
 
 
 def _check(path: str, about: os.stat_result, writer: str, what: str, *, file: str = "") -> None:
+    if not writer:
+        return
     named = f"{what} {one_line(path)}" + (f" ({one_line(file)})" if file else "")
     if writer == OWNER:
         raise UsageError(
             f"{named} belongs to another user (id {about.st_uid}), and says what is run or sent; so it is not read. If "
             f"it is to be trusted, make it yours: chown {os.geteuid()} {shlex.quote(one_line(path))}"
         )
-    if writer:
-        raise UsageError(
-            f"{writer} can write to {named}, and it says what is run or sent; so it is not read. Close it with: "
-            f"chmod go-w {shlex.quote(one_line(path))}"
-        )
+    raise UsageError(
+        f"{writer} can write to {named}, and it says what is run or sent; so it is not read. Close it with: "
+        f"chmod go-w {shlex.quote(one_line(path))}"
+    )
 
 
 # What a file names
@@ -99,7 +107,7 @@ class Claims:
 
     `shown` is for the user: kinds, and what the file says, never the value of a variable. `files` are the hashes of
     everything that is read or run. `sends` are variables with the origin that each would go to. `effort` is what it
-    took to find the files: see `Watched`.
+    took to find the files, and they are not `whole` where there are more: see `Watched`.
     """
 
     path: str
@@ -107,6 +115,7 @@ class Claims:
     files: tuple[tuple[str, str], ...] = ()
     sends: tuple[tuple[str, str], ...] = ()
     effort: float = field(default=0.0, compare=False)
+    whole: bool = True
 
     def __add__(self, other: "Claims") -> "Claims":
         return Claims.of(self.path, (self, other))
@@ -120,6 +129,7 @@ class Claims:
             tuple(sorted({one for part in parts for one in part.files})),
             tuple(dict.fromkeys(one for part in parts for one in part.sends)),
             sum(part.effort for part in parts),
+            all(part.whole for part in parts),
         )
 
     @property
@@ -150,12 +160,12 @@ def _read_checked(path: str, most: int) -> bytes:
     return b"".join(_checked_pieces(os.path.realpath(path), path, most))
 
 
-def _checked_pieces(real: str, path: str, most: int) -> Iterator[bytes]:
+def _checked_pieces(real: str, path: str, most: int, *, checked: set[str] | None = None) -> Iterator[bytes]:
     """A link may lead to a file of the system that has no end, and says that it has no bytes."""
     try:
         with _opened(real) as source:
             about = os.fstat(source.fileno())
-            check_writers(path, about)
+            check_writers(path, about, checked=checked)
             left = about.st_size
             if left > most:
                 raise UsageError(f"{one_line(path)} has {left:,} bytes; at most {most:,} are read.")
@@ -182,86 +192,103 @@ def text_hash(path: str, text: str) -> tuple[str, str]:
 
 
 # What a command of a file runs, as far as it can be seen: those files are watched. The same files are looked for when
-# the user is asked and right before each start.
+# the user is asked and right before each start, so one that was not there is seen, too.
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_CODE = sorted(
-    _words(
-        "py pyz js mjs cjs jsx ts mts cts tsx sh bash zsh fish nu rb pl pm php lua jar wasm so dylib ps1 bat cmd go rs "
-        "swift dart R r jl ex exs groovy kts scala clj awk tcl exp cs csx fsx nim zig hs ml cr raku el"
+_CODE_ENDS = tuple(all_suffixes()) + tuple(
+    f".{one}"
+    for one in sorted(
+        _words(
+            "py pyw pyx pyz pyc pyd pth ipynb js mjs cjs jsx ts mts cts tsx vue svelte coffee sh bash zsh fish ksh nu "
+            "rb erb rake pl pm php phtml lua luau jar war class wasm so dylib dll exe node ps1 psm1 bat cmd vbs go rs "
+            "swift dart r jl ex exs erl beam groovy kts kt scala sc clj cljs edn bb awk sed tcl exp cs csx fs fsx vb "
+            "nim zig hs ml cr raku el rkt scm lisp d c cc cpp cxx h hh hpp hxx m mm s asm java pas f90 v sol proto "
+            "graphql j2 jinja ejs hbs mk cmake ninja bazel bzl star gradle sbt nix whl egg tgz gem crate scpt"
+        )
     )
 )
-_SCRIPTS = tuple(f".{one}" for one in _CODE)
-_SETTLED = tuple(  # of files that say what is run, where a command names them; JSON may be data
+_SETTING_ENDS = tuple(  # JSON may be data, which changes with each run
     f".{one}"
-    for one in _words("yml yaml toml conf cfg ini sql xml service csproj fsproj sbt edn gradle mk cmake envrc")
+    for one in sorted(
+        _words(
+            "yml yaml toml conf cfg ini sql xml service properties csproj fsproj props targets env envrc jsonc json5 "
+            "hcl tf"
+        )
+    )
 )
-_GLUED_MODULE = lazy_pattern(r"-[A-Za-z]{0,9}?m([\w.]{1,300})")
-_OBJECT = lazy_pattern(r"([A-Za-z_][\w.]{0,299}):[A-Za-z_][\w.]{0,299}(?:\(\))?")  # of a module, as for uvicorn
-_MENTIONS = lazy_pattern(  # in a text: what may be the path of code
-    rf"\.{{1,2}}/[\w./@+-]{{1,300}}|(?<![\w./@+-])[\w./@+-]{{1,300}}\.(?:{'|'.join(_CODE)})\b".encode()
+_SETTINGS = lazy_pattern(  # what runners, interpreters and builders read of a folder, by its name
+    r"(?:package|deno|composer|turbo|nx|nodemon|lerna|rush|pm2|vercel|import_?map|npm-shrinkwrap|tasks|project|"
+    r"[\w.-]*(?:rc|config|-lock)|tsconfig[\w.-]*)\.json|\.[\w-]+rc|[\w.-]*(?:requirements?|constraints?)[\w.-]*|"
+    r"(?:.*\.)?(?:docker|container|make|gnumake|just|task|rake|gem|proc|jenkins|vagrant|tilt|earth|pip|cpan)file(?:\..*)?|"
+    r"(?:uv|yarn|poetry|pdm|pixi|bun|deno|cargo|gemfile|pipfile|composer|flake|mix|pubspec)\.lockb?|BUILD|WORKSPACE|\.env(?:\..*)?|\.tool-versions|\.(?:node|python|ruby|java|go)-version",
+    re.IGNORECASE,
 )
-_PUNCTUATION = "\"'`;&|()<>,"
+_OF_BOTH = r"\.env(?:\..*)?|\.?mise\.toml|\.tool-versions|"
+_OF_NODE = lazy_pattern(
+    rf"{_OF_BOTH}\.(?:npm|yarn|pnp|bun|node)[\w.-]*|bunfig\.toml|(?:package|package-lock|npm-shrinkwrap|import_?map)\.json|"
+    r"pnpm-[\w-]+\.ya?ml|yarn\.\w+|bun\.lockb?|deno\.\w+|\.nvmrc"
+)
+_OF_PYTHON = lazy_pattern(
+    rf"{_OF_BOTH}(?:uv|pyproject|poetry|pdm)\.(?:toml|lock)|pip\.(?:conf|ini)|\.pypirc|\.python-versions?|"
+    r"[\w.-]*(?:requirements?|constraints?)[\w.-]*"
+)
+_OF_NOTHING = lazy_pattern(r"(?!)")
+_FETCHERS = {  # programs that run what is not of the project, with which subcommands, and what they read all the same
+    **dict.fromkeys(("npx", "pnpx", "bunx"), ((), _OF_NODE)),
+    **dict.fromkeys(("uvx", "pipx"), ((), _OF_PYTHON)),
+    **dict.fromkeys(("docker", "podman"), (("run",), _OF_NOTHING)),
+    "npm": (("exec", "x"), _OF_NODE),
+    "pnpm": (("dlx",), _OF_NODE),
+    "yarn": (("dlx",), _OF_NODE),
+    "bun": (("x",), _OF_NODE),
+    "uv": (("tool",), _OF_PYTHON),
+}
+_FLAGS = _words("-y --yes -q --quiet --silent --isolated --offline --bun")  # of these, that take no value
 _INTERPRETERS = _words(
-    "python pypy node deno bun sh bash zsh dash ksh fish ruby perl php lua java tsx ts-node Rscript dart awk gawk "
-    "tclsh swift julia elixir groovy scala expect pwsh osascript crystal raku"
+    "python pypy ipython node nodejs deno bun sh bash zsh dash ksh fish busybox ruby perl php lua luajit java tsx "
+    "ts-node nodemon vite-node pm2 Rscript dart awk gawk tclsh swift julia elixir groovy scala expect pwsh osascript "
+    "crystal raku"
 )
-_RUN = lazy_pattern(  # in a text: an interpreter, and the first word after it that is no option
-    rf"(?<![\w.-])({'|'.join(sorted(_INTERPRETERS))})[0-9.]{{0,5}}(?=(?:[ \t]{{1,9}}-\S{{1,99}}){{0,9}}"
-    r"[ \t]{1,9}[\"']?([\w./@+-]{1,300}))".encode()
+_WORD = rb"(?:\"([^\"\n]{1,300})\"|'([^'\n]{1,300})'|((?:\\[^\n]|[^\s\"';&|<>(),\[\]`\\]){1,300}))"
+# Each starts with signs that are soon found: a checkout may hold megabytes of text.
+_RUN = lazy_pattern(  # in a text: an interpreter, and the first word after it that is no option, in a list of words too
+    rf"[^\w.-](?:{'|'.join(sorted(_INTERPRETERS))})[0-9.]{{0,5}}".encode()
+    + rb"(?=(?:[ \t\"',]{1,9}-[^\s\"',]{1,99}){0,9}(?:[\"']?\s{0,9},\s{0,9}|[ \t]{1,9})"
+    + _WORD
+    + rb")"
 )
 _INCLUDED = lazy_pattern(  # in a text: what a shell or make reads as a part of it
-    rb"(?:(?:^|[;&|({\n]|\b(?:then|do|else)|[ \t]-[a-z]{0,5}c)[ \t]{0,99}(?:\.|source|-?include|sinclude)|"
-    rb"\bg?make\b(?:(?!\bg?make\b)[^\n;&|]){0,300}?[ \t](?:-[a-zA-Z]{0,9}f|--(?:make)?file))"
-    rb"[ \t=]{1,9}[\"']?([\w./@+-]{1,300})"
+    rb"[;&|({\n\"' \t](?:(?<![ \t])|(?<=\b(?:do|if)[ \t])|(?<=\b(?:then|else)[ \t])|(?<=c[ \t]))[ \t]{0,99}"
+    rb"(?:\.|source|-?include|sinclude)[ \t\"']{1,9}" + _WORD
 )
+_GIVEN = lazy_pattern(  # in a text: the file of an option, where a builder or an installer runs what is in it
+    rb"[ \t\"'](?:-[a-zA-Z]{0,9}[frc]|--\w{0,9}file|--env-file|--(?:\w{1,9}-)?(?:requirement|constraint|override)s?)"
+    rb"[ \t=\"',]{1,9}" + _WORD
+)
+_ESCAPED = lazy_pattern(rb"\\(.)")
 _NO_VARIABLES = lazy_pattern(r"(?:^|\s)-[a-zA-Z]{0,9}[EI]|pycache_prefix|PYTHONPYCACHEPREFIX|(?:^|[\s/])env\s+-")
 _NO_VARIABLES_IN_TEXT = lazy_pattern(  # the same, where a script starts its Python, or is started by one
     rb"(?:python|pypy)[0-9.]{0,5}(?:[ \t]{1,9}-\S{1,99}){0,9}?[ \t]{1,9}-[a-zA-Z]{0,9}[EI]|pycache_prefix|"
     rb"PYTHONPYCACHEPREFIX|\benv[ \t]{1,9}-"
 )
-_ENTERED = lazy_pattern(r"\bcd[ \t]{1,9}([\w./@+-]{1,300})")
-_PATH = lazy_pattern(r"[\w./@+-]{1,300}")
-_WORD = lazy_pattern(r"[\w-]{1,300}")
-_CODE_FILE = lazy_pattern(rf"(?<![\w.@+-])[\w.@+-]{{1,300}}\.(?:{'|'.join(_CODE)})\b")
-_SCRIPT_MODULE = lazy_pattern(rb"[\"']([\w.]{1,300}):[\w.]{1,300}[\"']")  # in a pyproject.toml
-_RUNNERS = _words("npm pnpm yarn bun deno make gmake just task uv poetry hatch pdm cargo docker docker-compose podman")
-_LOCAL_FIRST = _words("npx npm pnpm pnpx yarn bun bunx uv poetry hatch pdm")  # run what the folder has installed
-_PROJECT_FILES = _words(
-    "package.json .npmrc Makefile makefile GNUmakefile justfile Taskfile.yml deno.json pyproject.toml uv.toml build.rs "
-    "Dockerfile compose.yaml compose.yml docker-compose.yaml docker-compose.yml"
-)
-_OWN_FILES = {  # that only one runner reads
-    "yarn": ".yarnrc.yml", "bun": "bunfig.toml", "deno": "deno.jsonc", "turbo": "turbo.json", "rake": "Rakefile",
-    "just": ".justfile Justfile", "task": "Taskfile.yaml", "mise": "mise.toml .mise.toml", "pixi": "pixi.toml",
-    "cargo": "Cargo.toml .cargo/config.toml", "mvn": "pom.xml", "bundle": "Gemfile Rakefile config.ru",
-    "gradle": "build.gradle build.gradle.kts settings.gradle", "nix": "flake.nix default.nix", "nix-shell": "shell.nix",
-    "docker": "compose.override.yaml compose.override.yml docker-compose.override.yaml docker-compose.override.yml",
-}  # fmt: skip
-_RUNNER = lazy_pattern(  # in a text
-    rf"(?<![\w.-])(?:{'|'.join(sorted(_RUNNERS | {*_OWN_FILES}, reverse=True))})(?![\w.-])".encode()
-)
-_ENTRIES = _words(
-    "__main__.py __main__.pyc __init__.py __init__.pyc index.js index.mjs index.cjs index.ts package.json "
-    "pyproject.toml main.go main.rs"
-)
-_MAX_WATCHED = 400
+_ABOVE = lazy_pattern(rb"\.\./[^\s\"'`;&|<>()\0]{0,300}|(?<![\w./])\.\.(?![\w./])")
+_TOKEN = lazy_pattern(r"[^\s\"'`;&|()<>,=:/\\\[\]{}$!*?]{1,300}")
+_SEPARATOR = lazy_pattern(r"[=:,\"'`;&|()<>\[\]{}]")
+_STRING = lazy_pattern(r"\"([^\"\\\0]{1,300})\"")
+_BINARY = (b"\x7fELF", b"\xca\xfe\xba\xbe", b"\0asm", b"PK\3\4", b"\x1f\x8b")
+_PUNCTUATION = "\"'`;&|()<>,"
+_MAX_HASHED = 1000
 _MAX_WATCHED_BYTES = 256 * 1024 * 1024
-_MAX_SCANNED_BYTES = 1024 * 1024
-_MAX_SCANNED_TOGETHER = 8 * _MAX_SCANNED_BYTES  # of a command
+_MAX_SCANNED_TOGETHER = 2 * 1024 * 1024  # for data that runs, of a command
 _MAX_TRIES = 10_000
-_MAX_ENTRIES = 20_000  # of a project: what is in it by name
-_MAX_NAMES_LISTED = 100_000  # in the folders of what texts mention
-_MAX_DEPTH = 12
-_MAX_COMPARED = 100_000_000  # characters of texts with names
-_MAX_PATHS = 20_000  # in texts, that may be folders
+_MAX_ENTRIES = 50_000  # of a project, without what is installed in it
+_MAX_OPENED = 2_000  # files of which the first bytes say what they are
 _INSTALLED = _words("node_modules site-packages .venv venv")  # thousands of files, many of one name
 _NOT_OPENED = (".git", "__pycache__")
-_MODULE_FILES = tuple(all_suffixes())
 
 # Variables by which programs are told which other code or program to run.
 _DECIDING = lazy_pattern(
@@ -295,17 +322,17 @@ class Watched:
 def watched_files(words: Sequence[str], environment: Mapping[str, str], cwd: str | None, folder: str) -> Watched:
     """`environment` is what the file sets, `folder` the one that it is in. Raises UsageError if others can write one.
 
-    The program; what an interpreter is told to run, also in a text; words that are files of code, also after `=` and
-    inside of a command for a shell; what starts a folder that is named; what a runner like npm reads; modules beside a
-    Python script; code that one of these names by its path. A command may go into another folder first, in more ways
-    than can be listed: so each folder that it names is one to look in, and all code of the project that has a name from
-    it is watched. Data is not, which changes with each run. An absolute path outside of both folders leads to what is
-    installed.
+    How code gets at other code cannot be listed: by a name that it makes up, by a folder's listing. So all code and
+    settings of the project are watched, that is of the checkouts that `folder` and `cwd` are in; data, which changes
+    with each run, where an interpreter is told to run it. What is fetched, as by `npx`, or is in a container runs none
+    of it, unless the command, or what its runner reads there, names some: else only what the runner reads is watched.
+    What is installed in the project is watched where the command names it. An absolute path outside leads to what is
+    installed. Of more than `_MAX_HASHED` files the time of the last change stands for the content.
     """
     start = os.path.realpath(cwd or ".")
     # To the server that is its own folder, to us it would be ours.
     words = [_OWN_FOLDER.sub(lambda _: start, word) for word in words]
-    return _Watch(words, environment, start, folder).files()
+    return _Watch(words, environment, start, os.path.realpath(folder)).files()
 
 
 class _Watch:
@@ -313,70 +340,119 @@ class _Watch:
         self._words = words
         self._environment = environment
         self._start = start
-        self._folder = folder
-        self._import_folders: dict[str, None] = {}
-        self._listed: set[str] = set()
-        self._looked_up: set[tuple[str, str]] = set()
-        self._tries = _MAX_TRIES
-        self._timed = self._ignores_variables()  # compiled code beside the source may run in its place
-        self._scan_bytes = _MAX_SCANNED_TOGETHER
-        self._whole = True
-        self._namesakes = deque[str]()  # in the whole project: after what is surely meant
-        self._compared = _MAX_COMPARED
-        self._asked_paths = _MAX_PATHS
+        self._named = _tokens("\n".join([*words, *environment.values()]))
+        self._timed = _NO_VARIABLES.search(" ".join(words)) is not None  # compiled code may run in place of its source
+        self._found: dict[str, str] = {}
+        self._waiting = deque[str]()
+        self._all_code = False  # of the project
+        self._tops: list[str] = []
+        self._tree: list[str] = []
+        self._looked_at = 0  # of the tree
+        self._names: dict[str, list[str]] = {}  # the files of the tree
+        self._installed: list[str] = []  # folders of it
+        self._caches: list[str] = []
+        self._shallow: set[str] = set()  # folders of which only the files are in the tree
+        self._checked: set[str] = set()  # folders that nobody else can write to
+        self._is_cut = False
+        self._hashed = 0
         self._entries = _MAX_ENTRIES
-        self._names_in: dict[str, set[str] | None] = {}  # of folders; None where they cannot be told, or are too many
-        self._names_left = _MAX_NAMES_LISTED
-        wide = (os.path.realpath("/"), os.path.realpath(os.path.expanduser("~")))
-        self._projects = [one for one in (start, folder) if os.path.realpath(one) not in wide]
-        said = "\n".join([*words, *environment.values()])
-        self._named = self._folders(_PATH.findall(said), start)
-        self._tree = self._names(_Said(said))
+        self._bytes = _MAX_WATCHED_BYTES
+        self._scan = _MAX_SCANNED_TOGETHER
+        self._opens = _MAX_OPENED
+        self._tries = _MAX_TRIES
+        for place in (start, folder):
+            self._enter(_checkout(place))
 
     def files(self) -> Watched:
-        variables = self._of_variables()  # first: they say where modules are
-        waiting = deque([*self._program(), *self._of_words(), *variables, *self._added_modules()])
-        found: dict[str, str] = {}
-        left = _MAX_WATCHED_BYTES
-        while waiting or self._namesakes:
-            path = (waiting or self._namesakes).popleft()
-            real = os.path.realpath(path)
-            if real in found or not os.path.isfile(real):
-                continue
-            if len(found) == _MAX_WATCHED or os.path.getsize(real) > left:
-                self._whole = False
-                continue
-            left -= os.path.getsize(real)
-            found.update([file_hash(path)])
-            was_timed = self._timed
-            waiting += [*self._of_text(real), *self._added_modules()]
-            if self._timed and not was_timed:  # those of before
-                waiting += [inner for one in found if one.endswith(".py") for inner in _unchecked(one, timed=True)]
-        is_whole = self._whole and min(self._tries, self._compared) > 0
-        return Watched(tuple(sorted(found.items())), is_whole, self._effort(left))
+        self._waiting += self._program()
+        self._of_variables()
+        self._of_words()
+        while self._waiting or (self._all_code and self._looked_at < len(self._tree)):
+            if self._waiting:
+                self._take(self._waiting.popleft())
+            else:
+                self._take(self._tree[self._looked_at], if_code=True)
+                self._looked_at += 1
+        for path in self._compiled() if self._all_code else ():
+            self._take(path)
+        is_whole = self._tries > 0 and not (self._all_code and self._is_cut)
+        return Watched(tuple(sorted(self._found.items())), is_whole, self._effort())
 
-    def _effort(self, bytes_left: int) -> float:
-        taken = 1.0 - self._entries / _MAX_ENTRIES
+    def _effort(self) -> float:
         left = (
-            1.0 - taken / 8,  # a large project is soon gone through
+            1.0 - (1.0 - self._entries / _MAX_ENTRIES) / 8,  # a large project is soon gone through
+            1.0 - self._hashed / _MAX_HASHED / 4,
+            1.0 - (1.0 - self._scan / _MAX_SCANNED_TOGETHER) / 2,
             self._tries / _MAX_TRIES,
-            self._scan_bytes / _MAX_SCANNED_TOGETHER,
-            self._compared / _MAX_COMPARED,
-            self._asked_paths / _MAX_PATHS,
-            bytes_left / _MAX_WATCHED_BYTES,
+            self._bytes / _MAX_WATCHED_BYTES,
         )
         return 1.0 - max(0.0, min(left))
 
-    def _ignores_variables(self) -> bool:
-        """Whether its Python may take compiled code that stands beside the source: see `server_process`."""
-        words = " ".join(self._words)
-        return _NO_VARIABLES.search(words) is not None
+    # The project
 
-    def _added_modules(self) -> list[str]:
-        """Those that stand in a folder that was just found to be one of imports."""
-        folders = [one for one in self._import_folders if one not in self._listed]
-        self._listed.update(folders)
-        return [inner for one in folders for inner in _direct_modules(one)]
+    def _enter(self, top: str, *, deep: bool = True, even_wide: bool = True) -> None:
+        """Goes through a folder for the names in it; not deep into one that is much more than a project."""
+        wide = _is_wide(top)
+        deep = deep and not wide
+        if self._is_in_tops(top) or (not deep and top in self._shallow) or (wide and not even_wide):
+            return
+        if deep:
+            self._tops.append(top)
+        else:
+            self._shallow.add(top)
+        waiting = [(top, False)]
+        for folder, inside in waiting:  # which grows
+            entries: list[os.DirEntry[str]] = []
+            with contextlib.suppress(OSError, ValueError), os.scandir(folder) as listed:
+                entries = sorted(itertools.islice(listed, self._entries + 1), key=lambda one: one.name)
+            self._entries -= len(entries)
+            if self._entries < 0:
+                self._entries, self._is_cut = 0, True
+                break
+            inside = inside or any(one.name == "pyvenv.cfg" for one in entries)  # noqa: PLW2901
+            for one in entries:
+                is_named = not inside or _plain(one.name) in self._named
+                if not one.is_dir(follow_symlinks=False):
+                    self._tree += [one.path] if is_named else []
+                    self._names.setdefault(_plain(one.name), []).extend([one.path] if is_named else [])
+                elif one.name == "__pycache__":
+                    self._caches.append(one.path)
+                elif one.name not in _NOT_OPENED and deep:
+                    installed = one.name in _INSTALLED
+                    self._installed += [one.path] if installed else []
+                    if is_named and (not installed or _plain(one.name) in self._named):
+                        waiting.append((one.path, installed))
+
+    def _is_in_tops(self, path: str) -> bool:
+        return any(path == one or path.startswith(one.rstrip(os.sep) + os.sep) for one in self._tops)
+
+    def _is_here(self, path: str) -> bool:
+        """An absolute path may lead to what is installed."""
+        return not os.path.isabs(path) or is_own(path, (self._start, *self._tops))
+
+    def _is_code(self, path: str) -> bool:
+        if _is_code_name(path):
+            return True
+        try:
+            about = os.stat(path)
+        except (OSError, ValueError):
+            return False
+        if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o111:
+            return stat.S_ISREG(about.st_mode)
+        if "." in os.path.basename(path) or not about.st_size:
+            return False
+        self._opens -= 1
+        if self._opens < 0:
+            return True
+        with contextlib.suppress(OSError), _opened(path) as file:
+            return file.read(2) == b"#!"
+        return False
+
+    def _has_code(self, folder: str) -> bool:
+        above = os.path.join(os.path.realpath(folder), "")
+        return any(one.startswith(above) and self._is_code(one) for one in self._tree)
+
+    # What the command names
 
     def _program(self) -> list[str]:
         """The command, unless it is one that is installed."""
@@ -386,299 +462,252 @@ class _Watch:
         for place in os.get_exec_path(self._environment if sets_path else None):
             path = os.path.join(self._start, place, command)
             if os.path.isfile(path) and os.access(path, os.X_OK):
-                return [path] if not os.path.isabs(place) or (sets_path and is_own(path, self._projects)) else []
+                return [path] if not os.path.isabs(place) or (sets_path and is_own(path, self._tops)) else []
         return []
 
-    def _of_words(self) -> list[str]:
-        name, found = os.path.basename(self._words[0]), list[str]()
-        is_python = name.startswith(("python", "pypy"))
-        runs_file = name.rstrip("0123456789.") in _INTERPRETERS  # whatever its name, until there is one
-        for before, word in itertools.pairwise(self._words):
-            option = before if before.startswith("-") and not before.startswith("--") else ""
-            glued = _GLUED_MODULE.fullmatch(word)
-            module = word if option.endswith("m") else glued[1] if glued else ""
-            if option.endswith(("m", "c", "e")) or (glued and is_python):
-                runs_file = False
-                places = (self._start, *self._named) if is_python or option.endswith("m") else ()
-                self._import_folders.update(dict.fromkeys(places))
-            named = _OBJECT.fullmatch(word)
-            modules = [module, f"{module}.__main__", *(_with_packages([named[1]]) if named else [])]
-            found += self._modules(modules, [self._start, *self._import_folders])
-            for path in self._paths(word):
-                found += [path + end for end in _SCRIPTS]
-                if os.path.isdir(path):
-                    found += [os.path.join(path, one) for one in sorted(_ENTRIES)]
-                    runs_file = runs_file and before.startswith("-")
-                elif os.path.isfile(path) and (runs_file or _is_code(path) or path.endswith(_SETTLED)):
-                    found.append(path)
-                    if path.endswith((".py", ".pyz")) or (is_python and runs_file):
-                        self._import_folders[os.path.dirname(os.path.realpath(path))] = None
-                    runs_file = runs_file and before.startswith("-") and not path.endswith(_SCRIPTS)
-            found += self._installed_here(word) if name in _LOCAL_FIRST else []
-        return found + self._mentioned(os.fsencode(" ".join(self._words)), self._start)
+    def _of_words(self) -> None:
+        paths = [path for word in self._words for path in self._paths(word)]
+        for path in paths:
+            self._enter_above(path)
+        text = "\n".join([" ".join(self._words), *self._words])
+        self._waiting += [one for one in paths if os.path.isfile(one) and self._is_code(one)]
+        self._watch_run(text.encode("utf-8", "surrogateescape"), self._start)
+        self._waiting += [one for word in self._words for one in self._installed_here(word)]
+        first = next((one for one in self._words[1:] if not one.startswith("-")), "")
+        subcommands, settings = _FETCHERS.get(os.path.basename(self._words[0]), (None, _OF_NOTHING))
+        if subcommands is None or (subcommands and first not in subcommands):
+            self._all_code = True
+            return
+        self._waiting += self._read_by(settings)
+        deciding = [value for name, value in self._environment.items() if decides_code(name)]
+        given = _tokens("\n".join([*self._words[1:], *deciding]))
+        self._all_code = self._all_code or any(one.rstrip("0123456789.") in _INTERPRETERS for one in given)
+        self._waiting += [one for one in self._of_name(given) if self._is_code(one)]
+        in_container = settings is _OF_NOTHING
+        of_runner = self._words if in_container else self._given(subcommands)
+        for path in [one for word in of_runner for one in self._paths(word)]:
+            if os.path.isdir(path):
+                self._all_code = self._all_code or self._has_code(path)
+            elif not in_container:
+                self._waiting.append(path)
 
-    def _read_by(self, runner: str, places: Sequence[str]) -> list[str]:
-        """What a runner reads, in these folders and above them within the project."""
-        read = [*(sorted(_PROJECT_FILES) if runner in _RUNNERS else ()), *_OWN_FILES.get(runner, "").split()]
-        folders: dict[str, None] = {}
-        for place in places if read else ():
-            folders[place] = None
-            while is_own(place, (self._folder,)) and place != (above := os.path.dirname(place)):
-                folders[above] = None
-                place = above  # noqa: PLW2901
-        self._tries -= len(folders)
-        return [os.path.join(place, one) for place in folders for one in read] if self._tries > 0 else []
+    def _given(self, subcommands: Collection[str]) -> list[str]:
+        """The words for the runner, up to the name of what it fetches: what follows goes to that."""
+        found: list[str] = []
+        takes_value = False
+        for word in self._words[1:]:
+            found.append(word)
+            if word.startswith("-"):
+                takes_value = word not in _FLAGS and "=" not in word and word != "--"
+            elif takes_value or word in subcommands or word == "run":
+                takes_value = False
+            else:
+                break
+        return found
+
+    def _read_by(self, settings: re.Pattern[str]) -> list[str]:
+        """What a runner reads in the folder that it is started in, and above it within the project."""
+        found: list[str] = []
+        place = self._start
+        while True:
+            with contextlib.suppress(OSError):
+                found += [os.path.join(place, one) for one in sorted(os.listdir(place)) if settings.fullmatch(one)]
+            above = os.path.dirname(place)
+            if place == above or not self._is_in_tops(above):
+                return found
+            place = above
 
     def _installed_here(self, word: str) -> list[str]:
         """A package or program by its name, in the folders where a checkout can have it."""
         package = word[:1] + word[1:].partition("@")[0]  # without a version
         if package.startswith(("-", ".", os.sep)) or "\0" in package or ".." in package.split(os.sep):
             return []
-        program, found, folder = os.path.basename(package), list[str](), self._start
-        folders = [*self._named]
+        program, places, folder = os.path.basename(package), [*self._installed], self._start
         while folder != os.path.dirname(folder):
-            folders.append(folder)
+            places += [os.path.join(folder, one) for one in sorted(_INSTALLED)]
             folder = os.path.dirname(folder)
-        self._tries -= len(self._named)
-        for one in folders if self._tries > 0 else ():
-            places = (".bin", program), (package, "package.json")
-            found += [os.path.join(one, "node_modules", *inner) for inner in places]
-            found += [os.path.join(one, inner, "bin", program) for inner in (".venv", "venv")]
-        return found
+        self._tries -= len(places)
+        inner = (os.path.join(".bin", program), os.path.join(package, "package.json"), os.path.join("bin", program))
+        return [os.path.join(place, one) for place in dict.fromkeys(places) for one in inner] if self._tries > 0 else []
 
-    def _of_variables(self) -> list[str]:
-        found = self._mentioned(os.fsencode("\n".join(self._environment.values())), self._start)
+    def _of_variables(self) -> None:
         for name, value in self._environment.items():
-            for path in self._paths(value.replace(":", " ")) if decides_code(name) else ():
-                if name == "PYTHONPATH":
-                    self._import_folders[os.path.realpath(path)] = None
-                elif name.endswith("PATH") and os.path.isdir(path) and is_own(path, self._projects):
-                    found += [os.path.join(path, one) for one in sorted(os.listdir(path))]
-                else:
-                    found.append(path)
-        return found
+            decides = decides_code(name)
+            for path in self._paths(value):
+                self._enter_above(path)
+                if decides and name.endswith("PATH") and os.path.isdir(path) and is_own(path, self._tops):
+                    self._all_code = True
+                    self._waiting += [os.path.join(path, one) for one in sorted(os.listdir(path))]
+                elif os.path.isfile(path) and (decides or self._is_code(path)):
+                    self._waiting.append(path)
 
     def _paths(self, word: str) -> list[str]:
-        """What a word may name: itself, what follows `=`, and each word in it."""
+        """What a word may name: itself, each word in it, what follows `=` and `:` and what is glued to an option."""
         parts = [word, *(one.strip(_PUNCTUATION) for one in word.split())] if "\0" not in word else []
-        parts += [one.partition("=")[2] for one in parts if "=" in one]
+        parts += [inner for one in parts for inner in _SEPARATOR.split(one)[:100]]
+        parts += [one[2:] for one in parts if one.startswith("-")]
         return [os.path.join(self._start, one) for one in dict.fromkeys(parts) if one and self._is_here(one)]
 
-    def _is_here(self, path: str) -> bool:
-        """An absolute path may lead to what is installed."""
-        return not os.path.isabs(path) or is_own(path, (self._start, self._folder))
+    def _of_name(self, tokens: Iterable[str]) -> list[str]:
+        """The files of the project that have such a name, with or without its ending."""
+        stems: dict[str, list[str]] = {}
+        for name, paths in self._names.items():
+            stems.setdefault(name.rpartition(".")[0], []).extend(paths)
+        return [path for one in sorted(tokens) for path in (*self._names.get(one, ()), *stems.get(one, ()))]
 
-    def _of_text(self, path: str) -> list[str]:
-        with _opened(path) as file:
-            text = file.read(min(_MAX_SCANNED_BYTES, self._scan_bytes))
-        self._scan_bytes -= len(text)
+    # What is in a file
+
+    def _take(self, path: str, *, if_code: bool = False) -> None:
+        """Its hash, what it runs, and where its link leads."""
+        try:
+            is_link, is_file = os.path.islink(path), os.path.isfile(path)
+            if if_code and not ((is_link and not is_file) or self._is_code(path)):
+                return
+            real = path if if_code and not is_link else os.path.realpath(path)  # the way to the tree has no links
+            if is_link:
+                at = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+                self._found[at] = f"link to {os.readlink(path)}"
+            if real in self._found or not is_file:
+                return
+        except (OSError, ValueError):
+            return
+        text = self._hash(path, real)
+        runs = real.endswith(_CODE_ENDS) or (not _is_code_name(real) and self._is_code(real))
+        if self._all_code and not text:
+            return
+        if _INSTALLED.isdisjoint(real.split(os.sep)):
+            if runs:
+                self._all_code = True
+            elif not self._all_code:
+                self._of_settings(real, text)
+        elif os.path.basename(real) == "package.json":
+            folder = os.path.dirname(real)
+            self._waiting += [os.path.join(folder, one) for one in _STRING.findall(text.decode("utf-8", "replace"))]
         self._timed = self._timed or _NO_VARIABLES_IN_TEXT.search(text) is not None
-        if not self._scan_bytes:
-            self._tries = 0  # a checkout does not hold up the question for long
-        if b"\0" in text:
-            return []
-        folder = os.path.dirname(path)
-        is_shell = path.endswith((".sh", ".bash", ".zsh")) or (
-            text[:2] == b"#!" and b"sh" in text[:64].partition(b"\n")[0]
-        )
-        found = self._mentioned(text, folder, of_shell=is_shell)
-        if os.path.basename(path) == "pyproject.toml":
-            modules = [os.fsdecode(one) for one in _SCRIPT_MODULE.findall(text)]
-            packages = [one.partition(".")[0] for one in modules]
-            found += self._modules([*modules, *packages], [folder, os.path.join(folder, "src")])
-        if path.endswith(".py") or folder in self._import_folders:
-            folders = [*self._import_folders, *([] if folder in self._import_folders else [folder])]
-            folders += self._above(folder, max(map(len, _DOTS.findall(text)), default=1) - 1)
-            if len(text) == _MAX_SCANNED_BYTES:
-                self._tries = 0  # there may be more of them
-            imported: list[str] | None = None
-            with contextlib.suppress(UsageError):
-                imported = _imports(text, [])
-            if imported is None or _coding(text) is None:
-                self._tries = 0  # what it imports is not known
-            found += self._modules(imported or [], folders) + _unchecked(path, timed=self._timed)
-        return found
+        self._watch_run(text, os.path.dirname(real))
+        for above in dict.fromkeys(_ABOVE.findall(text)):
+            for place in (os.path.dirname(real), self._start):
+                self._enter_above(os.path.join(place, os.fsdecode(above)), said=above)
 
-    def _above(self, folder: str, levels: int) -> list[str]:
-        """The folders that imports with so many dots more lead to, as far as they are the project's own."""
-        found: list[str] = []
-        for _ in range(min(levels, _MAX_LEVELS)):
-            folder = os.path.dirname(folder)
-            found += [folder] if is_own(os.path.join(folder, "module"), self._projects) else []
-        return found
+    def _hash(self, path: str, real: str) -> bytes:
+        """Its beginning, if it is a text that is not too long to look through."""
+        about = os.stat(real)
+        if self._hashed >= _MAX_HASHED or about.st_size > self._bytes or not os.access(real, os.R_OK):
+            check_writers(path, about, checked=self._checked)
+            self._found[real] = f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns} {about.st_ino}"
+            return b""
+        self._hashed += 1
+        self._bytes -= about.st_size
+        digest, kept = hashlib.sha256(), list[bytes]()
+        for piece in _checked_pieces(real, path, _LARGEST_HASHED, checked=self._checked):
+            digest.update(piece)
+            if self._scan > 0 and (kept or not (piece.startswith(_BINARY) or real.endswith(".pyc"))):
+                kept.append(piece[: self._scan])
+                self._scan -= len(kept[-1])
+        self._found[real] = digest.hexdigest()
+        return b"".join(kept)
 
-    def _modules(self, names: Iterable[str], folders: Sequence[str]) -> list[str]:
-        """Of a package all files."""
-        found: list[str] = []
-        asked = {(name, folder) for name in names for folder in folders if all(map(str.isidentifier, name.split(".")))}
-        for name, folder in sorted(asked - self._looked_up):
+    def _watch_run(self, text: bytes, folder: str) -> None:
+        """Of any kind: where it runs it is code."""
+        text = b"\n" + text
+        for groups in dict.fromkeys(groups for one in (_RUN, _INCLUDED, _GIVEN) for groups in one.findall(text)):
+            word = os.fsdecode(_ESCAPED.sub(rb"\1", b"".join(groups)))
             self._tries -= 1
             if self._tries <= 0:
-                break
-            files = _files_of(name, [folder], compiled=True)
-            packages = [os.path.dirname(one) for one in files if os.path.basename(one).startswith("__init__.")]
-            found += files
-            found += [
-                inner
-                for one in packages
-                for _, inner in itertools.islice(_package_files(one, name, compiled=True), _MAX_WATCHED)
-            ]
-        self._looked_up |= asked
-        return found
+                return
+            self._waiting += self._names.get(_plain(os.path.basename(word)), ())
+            self._waiting += [os.path.join(place, word) for place in (folder, self._start) if self._is_here(word)]
 
-    def _mentioned(self, text: bytes, folder: str, *, of_shell: bool = True) -> list[str]:
+    def _enter_above(self, path: str, *, said: bytes = b"") -> None:
+        """A folder outside that a path leads to. Texts lead anywhere: of what these have `said` it is one beside the
+        project; and the direct files, where nothing in the folder is named.
+        """
+        self._tries -= 1
+        with contextlib.suppress(ValueError):
+            if self._tries <= 0 or not os.path.exists(path):
+                return
+            top = os.path.realpath(path)
+            top = top if os.path.isdir(top) else os.path.dirname(top)
+            near = [os.path.dirname(one) if said else os.sep.join(one.split(os.sep)[:2]) for one in self._tops]
+            if any(is_own(os.path.join(top, "any"), [one]) for one in near if one != os.sep):
+                self._enter(top, deep=not said or said.strip(b"./") != b"", even_wide=not said)
+
+    def _of_settings(self, path: str, text: bytes) -> None:
+        """What the settings of a runner name, where nothing else of the project is known to run."""
+        name, said = os.path.basename(path), text.decode("utf-8", "replace")
+        if name == "package.json":
+            self._all_code = self._is_own_package(said)
+            return
+        if "lock" in name or "shrinkwrap" in name:
+            return
+        said = said.partition("[tool.uv")[2] if name == "pyproject.toml" else said
+        self._waiting += self._of_name(_tokens(said))
+        folders = [one for line in said.splitlines() for one in self._paths(line) if os.path.isdir(one)]
+        self._all_code = self._all_code or any(map(self._has_code, dict.fromkeys(folders)))
+
+    def _is_own_package(self, text: str) -> bool:
+        """Whether the folder itself is the package that is named, which is then not fetched."""
+        try:
+            about = cast("Mapping[str, Any]", json.loads(text))
+            name, programs = str(about.get("name")), about.get("bin")
+            own = {name, name.rpartition("/")[2]}
+            own |= {*cast("Mapping[str, Any]", programs)} if isinstance(programs, dict) else set()
+        except (ValueError, AttributeError, RecursionError):
+            return True
+        return any(word[:1] + word[1:].partition("@")[0] in own for word in self._words)
+
+    def _compiled(self) -> list[str]:
+        """Compiled code that Python takes without a look at the source; with one at its time, where that may be."""
         found: list[str] = []
-        run = {word: program for program, word in _RUN.findall(text)}
-        run |= dict.fromkeys(_INCLUDED.findall(text), b"")
-        said = os.fsdecode(text)
-        entered = self._folders((_PATH if of_shell else _ENTERED).findall(said), folder)
-        places = dict.fromkeys((folder, self._start, *entered, *(self._named if of_shell else ())))
-        if of_shell and said and self._tries > 0:  # in other texts they are words
-            for program in dict.fromkeys(_RUNNER.findall(text)):
-                found += self._read_by(os.fsdecode(program), [*places])
-            self._add_namesakes(_Said(said), {os.path.basename(os.fsdecode(one)) for one in run})
-        for match in dict.fromkeys((*_MENTIONS.findall(text), *run)):
-            for place in places:
-                self._tries -= 1
-                if self._tries <= 0:
-                    return found
-                path = os.path.join(place, os.fsdecode(match))
-                more = [] if path.endswith(_SCRIPTS) else self._with_endings(path)
-                more += [os.path.join(path, one) for one in sorted(_ENTRIES)] if os.path.isdir(path) else []
-                near = place in self._named and not os.path.isabs(os.fsdecode(match))
-                there = [one for one in (path, *more) if os.path.isfile(one) and (near or self._is_here(one))]
-                found += [one for one in there if match in run or _is_code(one)]
-                if there and run.get(match) in (b"python", b"pypy"):
-                    self._import_folders[os.path.dirname(os.path.realpath(there[0]))] = None
+        for folder in self._caches:
+            names: list[str] = []
+            with contextlib.suppress(OSError):
+                names = sorted(one for one in os.listdir(folder) if one.endswith(".pyc"))
+            for path in (os.path.join(folder, one) for one in names):
+                is_timed, self._opens = False, self._opens - 1
+                if not self._timed and self._opens >= 0:
+                    with contextlib.suppress(OSError), _opened(path) as file:
+                        is_timed = file.read(8)[4:] == bytes(4)
+                found += [] if is_timed else [path]
         return found
 
-    def _with_endings(self, path: str) -> list[str]:
-        """What is meant where an ending is left out. One look at its folder takes less than one for each ending."""
-        folder, name = os.path.split(path)
-        if folder not in self._names_in:
-            names: set[str] | None = set()
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                try:
-                    with os.scandir(folder) as listed:
-                        names = {one.name.casefold() for one in itertools.islice(listed, self._names_left + 1)}
-                except (PermissionError, ValueError):
-                    names = None
-            if names is not None and len(names) > self._names_left:
-                names = None
-            self._names_left -= len(names or ())
-            self._names_in[folder] = names
-        names = self._names_in[folder]
-        return [path + end for end in _SCRIPTS if names is None or (name + end).casefold() in names]
 
-    def _folders(self, paths: Iterable[str], folder: str) -> list[str]:
-        """Those of these paths that are folders: whatever goes there, by `cd`, an option or a call."""
-        found: dict[str, None] = {}
-        for path in dict.fromkeys(paths):
-            self._asked_paths -= 1
-            if self._asked_paths < 0:
-                self._whole = False
-                break
-            glued = path[2:] if path.startswith("-") else ""  # to an option
-            for one in (path, path.partition(os.sep)[2], glued):  # and after a variable: $PWD/sub
-                for place in dict.fromkeys((folder, self._start)) if one and self._is_here(one) else ():
-                    if os.path.isdir(inner := os.path.join(place, one)):
-                        found[os.path.realpath(inner)] = None
-        return [one for one in found if one not in (folder, self._start)]
-
-    def _names(self, said: "_Said") -> dict[str, list[str]]:
-        """The files of the project by name, from above; of what is installed, those in folders that are named."""
-        found: dict[str, list[str]] = {}
-        is_near = is_own(self._folder, [self._start]) or is_own(self._start, [self._folder])
-        tops = [one for one in self._projects if is_near or one == self._folder]
-        waiting, seen = [(os.path.realpath(one), 0, False) for one in tops], set[str]()
-        for folder, depth, installed in waiting:  # which grows
-            if folder in seen:
-                continue
-            seen.add(folder)
-            entries: list[os.DirEntry[str]] = []
-            with contextlib.suppress(OSError), os.scandir(folder) as listed:
-                entries = sorted(itertools.islice(listed, self._entries + 1), key=lambda one: one.name)
-            self._entries -= len(entries)
-            if self._entries < 0:
-                self._whole = False
-                break
-            is_environment = any(one.name == "pyvenv.cfg" for one in entries)
-            for one in entries:
-                if not one.is_dir(follow_symlinks=False):
-                    found.setdefault(one.name, []).append(one.path)
-                elif one.name not in _NOT_OPENED:
-                    inside = installed or is_environment or one.name in _INSTALLED
-                    if depth == _MAX_DEPTH:
-                        self._whole = False
-                    elif not inside or self._names_it(said, one.name):
-                        waiting.append((one.path, depth + 1, inside))
-        return found
-
-    def _add_namesakes(self, said: "_Said", run: Collection[str]) -> None:
-        """Code of the project that has a name from a text, wherever it is; `run` are those that an interpreter runs."""
-        found: list[str] = []
-        for name, paths in self._tree.items():
-            module = name.partition(".")[0] if name.endswith(_MODULE_FILES) else ""
-            if name in run or (name.endswith(_SCRIPTS) and name.rpartition(".")[0] in run):
-                found += paths
-            elif module in said.pieces or self._names_it(said, name):
-                found += [one for one in paths if _is_code(one) or one.endswith((*_SETTLED, *_MODULE_FILES))]
-            elif module in ("__init__", "__main__"):
-                found += [one for one in paths if os.path.basename(os.path.dirname(one)) in said.pieces]
-        for one in found:
-            folder, name = os.path.split(one)
-            if name.endswith((".py", ".pyz")) and name in said.text and os.path.basename(folder) in said.pieces:
-                self._import_folders[folder] = None
-        self._namesakes += found
-
-    def _names_it(self, said: "_Said", name: str) -> bool:
-        if _WORD.fullmatch(name):  # as a piece of another word it would be found everywhere
-            return name in said.pieces
-        self._compared -= len(said.text)
-        return self._compared > 0 and name in said.text
+def _tokens(text: str) -> set[str]:
+    """The words in it that may be the name of a file, also glued to an option, and the parts of a module's path."""
+    found = {_plain(one) for one in _TOKEN.findall(text)}
+    found |= {one.lstrip("-") for one in found if one.startswith("-")} | {one[2:] for one in found if one[:1] == "-"}
+    found |= {part for one in found if one.replace(".", "").isidentifier() for part in one.split(".")}
+    return found - {""}
 
 
-class _Said:
-    """A text, and the words in it that are no files of code; of an option also what may be glued to it."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        words = set(_WORD.findall(_CODE_FILE.sub(" ", text)))
-        self.pieces = words | {one[at:] for one in words if one[0] == "-" for at in range(1, min(len(one), 12))}
+def _plain(name: str) -> str:
+    """A name as folders compare it that ignore case, or the way that a letter is written."""
+    return name.casefold() if name.isascii() else unicodedata.normalize("NFKC", name).casefold()
 
 
-def _is_code(path: str) -> bool:
-    return path.endswith(_SCRIPTS) or os.access(path, os.X_OK)
+def _is_code_name(path: str) -> bool:
+    name = os.path.basename(path)
+    return name.casefold().endswith(_CODE_ENDS + _SETTING_ENDS) or _SETTINGS.fullmatch(name) is not None
 
 
-def _direct_modules(folder: str) -> list[str]:
-    """A module that is added there may take the place of one of Python's own."""
-    found: list[str] = []
+def _is_wide(folder: str) -> bool:
+    """Much more than a project: the root, what holds the home folder, a folder of everybody."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    if os.path.join(home, "").startswith(os.path.join(folder, "")):
+        return True
     with contextlib.suppress(OSError):
-        for name in sorted(os.listdir(folder)):
-            path = os.path.join(folder, name)
-            if name.endswith(tuple(all_suffixes())):
-                found.append(path)
-            elif name.isidentifier() and os.path.isdir(path):
-                found += [os.path.join(path, f"__init__{end}") for end in all_suffixes()]
-    return found
+        return bool(os.stat(folder).st_mode & stat.S_ISVTX)
+    return False
 
 
-def _unchecked(path: str, *, timed: bool) -> list[str]:
-    """Compiled code beside a module that Python takes without a look at the source; `timed`: with one at its time."""
-    folder, name = os.path.split(path)
-    cached = os.path.join(folder, "__pycache__")
-    found: list[str] = []
-    names: list[str] = []
-    with contextlib.suppress(OSError):
-        names = sorted(os.listdir(cached))
-    for one in names:
-        if one.startswith(f"{name.partition('.')[0]}.") and one.endswith(".pyc"):
-            is_timed = False
-            with contextlib.suppress(OSError), _opened(os.path.join(cached, one)) as file:
-                is_timed = file.read(8)[4:] == bytes(4)
-            found += [] if is_timed and not timed else [os.path.join(cached, one)]
-    return found
+def _checkout(folder: str) -> str:
+    """The folder of the checkout that this one is in, or itself."""
+    here = folder
+    while not _is_wide(here):
+        if os.path.lexists(os.path.join(here, ".git")):
+            return here
+        here = os.path.dirname(here)
+    return folder
 
 
 # Modules beside an agent's file: which there are, and importing exactly those.
@@ -688,18 +717,15 @@ _SUFFIXES = (
     *EXTENSION_SUFFIXES,
     *SOURCE_SUFFIXES,
 )  # compiled code without a source is not found
-_COMPILED = (*_SUFFIXES, *BYTECODE_SUFFIXES)  # what a server's own Python finds
 _MAX_FILES = 2000
 _MAX_SOURCE_BYTES = 32 * 1024 * 1024
 _LONGEST_NAME = 300
 _IMPORT = lazy_pattern(r"\b(?:from\s*+(\.{1,99}(?=\s*+import\b)|[.\w]{1,300}+)\s*+)?import\b\s*+(\(|[^\n;#()]++)")
 _LISTED = lazy_pattern(r"[^()#]*+(?:#[^\n]*+)?")  # between parentheses: names, then a comment
 _GOES_ON = lazy_pattern(r"\\\r?\n|(?<![ \t\f])[ \t\f]++(?=\.)|(?<=\.)[ \t\f]++")  # in a statement, as nothing
-_DOTS = lazy_pattern(rb"\bfrom[\s\\]*((?:\.[ \t]{0,9}){2,99})")
 _CODINGS = lazy_pattern(
     r"(?:utf|iso|cp|koi8|mac|gb|big5|euc|shift_?jis|latin|ascii|us-ascii|hz|johab|tis|kz)[-_\w]{0,30}"
 )
-_MAX_LEVELS = 20
 _ALIAS = lazy_pattern(r"\bas\s+\w+")
 _NAMES = lazy_pattern(r"[^\W\d][\w.]*")
 
@@ -780,10 +806,9 @@ def _read_module(name: str, path: str) -> Module:
     return Module(name, path, (os.path.realpath(path), hashlib.sha256(source).hexdigest()), source)
 
 
-def _files_of(module: str, folders: Sequence[str], *, compiled: bool = False) -> list[str]:
+def _files_of(module: str, folders: Sequence[str]) -> list[str]:
     bases = [os.path.join(folder, *module.split(".")) for folder in folders]
-    ends = _COMPILED if compiled else _SUFFIXES
-    places = [place + end for one in bases for place in (one, os.path.join(one, "__init__")) for end in ends]
+    places = [place + end for one in bases for place in (one, os.path.join(one, "__init__")) for end in _SUFFIXES]
     return list({os.path.realpath(one): one for one in places if os.path.isfile(one)}.values())
 
 
@@ -803,7 +828,7 @@ def _sources(module: str, files: Sequence[str]) -> dict[str, str]:
     return sources
 
 
-def _package_files(base: str, package: str, *, compiled: bool = False) -> Iterator[tuple[str, str]]:
+def _package_files(base: str, package: str) -> Iterator[tuple[str, str]]:
     seen: set[str] = set()  # a link may lead back
     for folder, folders, files in os.walk(base, followlinks=True):
         if (real := os.path.realpath(folder)) in seen:
@@ -814,8 +839,7 @@ def _package_files(base: str, package: str, *, compiled: bool = False) -> Iterat
         inner = os.path.relpath(folder, base)
         above = [package, *(inner.split(os.sep) if inner != "." else [])]
         for one in sorted(files):
-            ends = _COMPILED if compiled else _SUFFIXES
-            stem = next((one.removesuffix(end) for end in ends if one.endswith(end)), "")
+            stem = next((one.removesuffix(end) for end in _SUFFIXES if one.endswith(end)), "")
             if stem.isidentifier():
                 yield ".".join(above if stem == "__init__" else [*above, stem]), os.path.join(folder, one)
 
@@ -1105,9 +1129,10 @@ def check_agreed(
 ) -> None:
     """Raises NotTrusted unless the user has agreed, now or before. `ask` is None where there is no terminal.
 
-    `trust` is for this time and is not remembered: a flag says what one run may do.
+    `trust` is for this time and is not remembered: a flag says what one run may do. So is a yes to files that are not
+    all watched: they could change unseen.
     """
-    if not claims.shown or trust or agreements.holds(claims):
+    if not claims.shown or trust or (claims.whole and agreements.holds(claims)):
         return
     lines = told(claims)
     if ask is None:
@@ -1121,7 +1146,8 @@ def check_agreed(
         )
     if not ask(lines):
         raise NotTrusted(f"nothing of {one_line(claims.path)} was run or sent.", "you did not agree to it")
-    agreements.add(claims)
+    if claims.whole:
+        agreements.add(claims)
 
 
 def variables(shown: Mapping[str, Iterable[str]]) -> tuple[tuple[str, str], ...]:

@@ -45,21 +45,21 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
     [
         ("python3 srv.txt out", {"srv.txt": "import helper, pack.a", "helper.py": "", "pack/__init__.py": "",
                                  "pack/a.py": "from . import b", "pack/b.py": "", "random.py": ""}, ["out", "note.txt"]),
-        ("python3 -u lib/serve.py out", {"lib/serve.py": "", "lib/beside.py": ""}, ["out", "helper.py"]),
+        ("python3 -u lib/serve.py out", {"lib/serve.py": "", "lib/beside.py": ""}, ["out", "helper.json"]),
         ("python3 -Im pack.deep", {"pack/__init__.py": "", "pack/deep.py": "", "random.py": ""}, []),
         ("python3 -c 'import a'", {"a.py": ""}, ["data"]),
-        ("python3 s.py", {"s.py": "import pk.a, ns.b", "pk/__init__.py": "", "pk/a.pyc": "", "ns/b.pyc": ""}, ["ns/c.pyc"]),
+        ("python3 s.py", {"s.py": "import pk.a, ns.b", "pk/__init__.py": "", "pk/a.pyc": "", "ns/b.pyc": ""}, ["ns/c.json"]),
         ("python3 srv", {"srv/__main__.pyc": ""}, ["srv.txt"]),
-        ("python3 s.py", {"s.py": "from ns import(a)\nfrom ns.b import*", "ns/a.py": "", "ns/b.py": ""}, ["ns/c.py"]),
-        ("python3 -m ns.s", {"ns/s.py": "from.a import X\nfrom . b import Y", "ns/a.py": "", "ns/b.py": ""}, ["ns/c.py"]),
+        ("python3 s.py", {"s.py": "from ns import(a)\nfrom ns.b import*", "ns/a.py": "", "ns/b.py": ""}, ["ns/c.md"]),
+        ("python3 -m ns.s", {"ns/s.py": "from.a import X\nfrom . b import Y", "ns/a.py": "", "ns/b.py": ""}, ["ns/c.md"]),
         ("python3 s.py", {"s.py": "from ns\\\n.a import X\nfrom ns import b as q,\\\n c\nimport ns . d\\\n, ns.e",
-                          **dict.fromkeys(("ns/a.py", "ns/b.py", "ns/c.py", "ns/d.py", "ns/e.py"), "")}, ["ns/f.py"]),
+                          **dict.fromkeys(("ns/a.py", "ns/b.py", "ns/c.py", "ns/d.py", "ns/e.py"), "")}, ["ns/f.log"]),
         ("sh run.sh", {"run.sh": "exec python3 -E s.py", "s.py": "import h", "h.py": "",
                        "__pycache__/h.cpython-311.pyc": "timed\0\0\0"}, []),
         ("./s.py", {"s.py": "#!/usr/bin/python3 -E\nimport ns.h", "ns/h.py": "",
                     "ns/__pycache__/h.cpython-311.pyc": "timed\0\0\0"}, []),
         ("node server", {"server.js": "require('./lib/one')", "lib/one.js": "import './two.mjs'", "lib/two.mjs": ""},
-         ["lib/three.js"]),
+         ["lib/three.json"]),
         ("node app ./data.db", {"app/index.js": ""}, ["data.db"]),
         ("node --require ./hook.txt --require=./x.js server.js", {"hook.txt": "", "x.js": "", "server.js": ""}, []),
         ("npx .", {"package.json": '{"bin": "./bin/cli"}', "bin/cli.js": ""}, []),
@@ -67,22 +67,22 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
                                     "node_modules/@me/serve/a.js": ""}, ["node_modules/.bin/other"]),
         ("uv run tool", {".venv/bin/tool": ""}, [".venv/bin/other"]),
         ("npm start", {"package.json": '{"scripts": {"start": "sh start.sh"}}', "start.sh": ""}, []),
-        ("sh -c 'npm start'", {"package.json": '{"scripts": {"start": "sh start.sh"}}', "start.sh": ""}, ["pom.xml"]),
+        ("sh -c 'npm start'", {"package.json": '{"scripts": {"start": "sh start.sh"}}', "start.sh": ""}, ["data.json"]),
         ("/usr/bin/env make run", {"Makefile": "run:\n\t@sh x.sh\n", "x.sh": ""}, []),
         ("sh run.sh", {"run.sh": "exec make -C sub run", "sub/Makefile": "run:\n\t@sh x.sh\n", "sub/x.sh": ""}, []),
         ("npm --prefix sub start", {"sub/package.json": '{"main": "./a.js"}', "sub/a.js": ""}, []),
         ("make --directory=sub", {"sub/Makefile": "run:\n\t@sh x.sh\n", "sub/x.sh": ""}, []),
         ("uv --directory sub run s.py", {"s.py": "", "h.py": "", "sub/s.py": "", "sub/h.py": "", "sub/json.py": "",
-                                         "sub/pyproject.toml": ""}, ["lib/h.py", "sub/deep/h.py"]),
+                                         "sub/pyproject.toml": ""}, ["lib/h.csv", "sub/deep/h.db"]),
         ("uv --directory sub run tool", {"sub/.venv/bin/tool": ""}, ["sub/.venv/bin/other"]),
         ("sh -c 'cd \"sub\" && python3 srv.txt out'", {"srv.txt": "", "sub/srv.txt": "import h", "sub/h.py": ""}, ["sub/out"]),
-        ("sh -c 'cd \"sub\" && exec node main'", {"main.js": "", "sub/main.js": ""}, ["sub/other.js"]),
+        ("sh -c 'cd \"sub\" && exec node main'", {"main.js": "", "sub/main.js": ""}, ["sub/other.json"]),
         ("python3 -c \"import sys;sys.path.insert(0,'sub');import server\"", {"server.py": "", "sub/server.py": "import h",
                                                                           "sub/h.py": ""}, []),
-        ("python3 -Bmserver", {"server.py": "", "json.py": ""}, ["lib/more.py"]),
+        ("python3 -Bmserver", {"server.py": "", "json.py": ""}, ["lib/more.parquet"]),
         ("env -C sub python3 -m pack", {"sub/pack/__init__.py": "", "sub/pack/__main__.py": "", "sub/re.py": ""}, []),
-        ("sh server.sh", {"server.sh": "", "lib/server.sh": ""}, ["server.py", "lib/server.js"]),
-        ("awk -fsub/prog.awk", {"sub/prog.awk": ""}, ["sub/other.awk"]),
+        ("sh server.sh", {"server.sh": "", "lib/server.sh": ""}, ["server.db", "lib/server.json"]),
+        ("awk -fsub/prog.awk", {"sub/prog.awk": ""}, ["sub/other.tsv"]),
         ("node index.js", {"index.js": "", "lib/index.js": ""}, ["node_modules/x/index.js", ".venv/lib/index.js"]),
         ("sh -c 'cd \"node_modules/x\" && node index.js'", {"index.js": "", "node_modules/x/index.js": ""},
          ["node_modules/y/index.js"]),
@@ -90,17 +90,17 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
         ("Rscript serve.R out", {"serve.R": ""}, ["out"]),
         ("go run main.go", {"main.go": ""}, ["main.db"]),
         ("go run ./cmd/server", {"cmd/server/main.go": ""}, []),
-        ("docker compose -f docker/dev.yml up", {"docker/dev.yml": ""}, ["docker/other.yml"]),
+        ("docker compose -f docker/dev.yml up", {"docker/dev.yml": ""}, ["docker/other.json"]),
         ("psql --file=x.sql out.json", {"x.sql": ""}, ["out.json"]),
-        ("uvicorn app.main:serve", {"app/main.py": "", "app/__init__.py": ""}, ["other.py"]),
+        ("uvicorn app.main:serve", {"app/main.py": "", "app/__init__.py": ""}, ["other.txt"]),
         ("make serve", {"Makefile": "serve:\n\t@sh x.sh\n", "x.sh": ""}, []),
-        ("npm run x", {"package.json": '{"scripts": {"x": "node dist/main"}}', "dist/main.js": ""}, [".yarnrc.yml"]),
-        ("yarn x", {".yarnrc.yml": "yarnPath: .yarn/releases/yarn.cjs", ".yarn/releases/yarn.cjs": ""}, ["pom.xml"]),
+        ("npm run x", {"package.json": '{"scripts": {"x": "node dist/main"}}', "dist/main.js": ""}, ["yarn.txt"]),
+        ("yarn x", {".yarnrc.yml": "yarnPath: .yarn/releases/yarn.cjs", ".yarn/releases/yarn.cjs": ""}, ["pom.txt"]),
         ("uv run srv", {"pyproject.toml": "[project.scripts]\nsrv = 'pkg.main:run'", "src/pkg/__init__.py": "",
                         "src/pkg/main.py": ""}, []),
         ("timeout 5 python3 -u srv.txt out", {"srv.txt": "import helper", "helper.py": ""}, ["out"]),
         ("sh -c 'python srv.txt < out'", {"srv.txt": ""}, ["out"]),
-        ("bash -lc 'cd pkg && exec node main'", {"pkg/main.js": ""}, ["other.js"]),
+        ("bash -lc 'cd pkg && exec node main'", {"pkg/main.js": ""}, ["other.json"]),
         ("make run", {"Makefile": "run:\n\tpython3 srv.txt out\n", "srv.txt": ""}, ["out"]),
         ("uvx mcp-server-sqlite --db-path ./data.db", {}, ["data.db", "package.json"]),
         ("./tool data.db", {"tool": ""}, ["data.db"]),
@@ -122,7 +122,9 @@ def test_the_code_that_a_command_names_is_watched(
     for name, text in texts.items():
         write(tmp_path, name, text=text)
         (tmp_path / name).chmod(0o755 if "." not in name else 0o644)
-    assert watched(tmp_path, *shlex.split(words.format(folder=tmp_path))) == sorted(texts)
+    found = watched(tmp_path, *shlex.split(words.format(folder=tmp_path)))
+    assert set(found) >= set(texts)
+    assert not [one for one in others if one in found]
 
 
 @requirement("trust:asks-again-when-changed")
@@ -138,13 +140,14 @@ def test_what_a_shell_is_told_to_read_is_watched_though_it_is_no_program(tmp_pat
 def test_the_code_that_variables_name_is_watched(tmp_path: Path) -> None:
     write(tmp_path, "b.py", "c.js", "bin/uptime", "lib/x.txt", "src/mod.py", "rc", "pre.so")
     (tmp_path / "bin" / "uptime").chmod(0o755)
-    assert watched(tmp_path, "uptime", PATH="./bin:/usr/bin") == ["bin/uptime"]
-    assert watched(tmp_path, "true", PATH=f"{tmp_path}/bin:/usr/bin") == ["bin/uptime"], "it may run others"
-    assert watched(tmp_path, "true", NODE_OPTIONS="--require=./c.js", BASH_ENV="rc") == ["c.js", "rc"]
-    assert watched(tmp_path, "true", PYTHONPATH="src", LD_LIBRARY_PATH="lib", LD_PRELOAD="./pre.so") == [
-        "lib/x.txt", "pre.so", "src/mod.py"
-    ]  # fmt: skip
-    assert watched(tmp_path, "true", MEMORY_FILE="./rc", SCRIPT="b.py") == ["b.py"]
+    code = {"b.py", "c.js", "bin/uptime", "src/mod.py", "pre.so"}
+    fetched = ("npx", "-y", "thing")
+    assert watched(tmp_path, *fetched, MEMORY_FILE="./rc") == []
+    assert {*watched(tmp_path, *fetched, PATH="./bin:/usr/bin")} == code
+    assert {*watched(tmp_path, *fetched, PATH=f"{tmp_path}/bin:/usr/bin")} == code
+    assert {*watched(tmp_path, *fetched, NODE_OPTIONS="--require=./c.js", BASH_ENV="rc")} == {*code, "rc"}
+    assert {*watched(tmp_path, *fetched, LD_LIBRARY_PATH="lib")} == {*code, "lib/x.txt"}
+    assert {*watched(tmp_path, *fetched, SCRIPT="b.py")} == code
 
 
 @requirement("trust:asks-again-when-changed")
@@ -195,20 +198,57 @@ def test_a_text_without_an_end_takes_no_time(tmp_path: Path) -> None:
     write(tmp_path, "imports.py", text="from a import (" + "#(\n# b (\n" * 5000)
     assert watched(tmp_path, "python3", "imports.py") == ["imports.py"]
     write(tmp_path, "server.js", text="a/" * 500_000)
-    assert watched(tmp_path, "node", "server.js") == ["server.js"]
+    assert watched(tmp_path, "node", "server.js") == ["imports.py", "server.js"]
 
 
-@requirement("trust:shows-what-it-names")
-def test_too_many_files_are_said_to_be_unwatched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trust, "_MAX_WATCHED", 3)
-    write(tmp_path, "serve.py", "a.py", "b.py")
-    write(tmp_path, "mcp.json", text=json.dumps({"mcpServers": {"a": {"command": "python3", "args": ["serve.py"]}}}))
-    monkeypatch.chdir(tmp_path)
-    assert [one for one, _ in load("mcp.json").claims.shown] == ["command"]
-    write(tmp_path, "c.py")
+@requirement("trust:shows-what-it-names", "trust:asks-again-when-changed")
+def test_too_many_files_are_said_to_be_unwatched_and_no_yes_to_them_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "_MAX_ENTRIES", 4)
+    folder = tmp_path / "project"
+    write(folder, "serve.py", "a.py", "b.py")
+    write(folder, "mcp.json", text=json.dumps({"mcpServers": {"a": {"command": "python3", "args": ["serve.py"]}}}))
+    monkeypatch.chdir(folder)
+    agreements, asked = trust.Agreements(str(tmp_path / "own")), list[Sequence[str]]()
+
+    def ask(lines: Sequence[str]) -> bool:
+        asked.append(lines)
+        return True
+
+    for _ in range(2):
+        trust.check_agreed(load("mcp.json").claims, agreements, ask=ask)
+    assert ([one for one, _ in load("mcp.json").claims.shown], len(asked)) == (["command"], 1)
+    write(folder, "c.py")
+    for _ in range(2):
+        trust.check_agreed(load("mcp.json").claims, agreements, ask=ask)
     found = load("mcp.json").claims
-    assert found.shown[1] == ("unwatched", "files that it runs: they are too many or too large   (server a)")
-    assert len(found.files) == 4, "with the file itself"
+    what = "files that it runs: they are too many, so each start asks   (server a)"
+    assert (found.shown[1], found.whole, len(asked)) == (("unwatched", what), False, 3)
+
+
+@requirement("trust:asks-again-when-changed")
+def test_of_many_files_few_are_opened_and_the_change_of_any_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    opening = trust._opened  # pyright: ignore[reportPrivateUsage]
+
+    def count(path: str) -> Any:
+        opened.append(path)
+        return opening(path)
+
+    monkeypatch.setattr(trust, "_opened", count)
+    monkeypatch.setattr(trust, "_MAX_HASHED", 50)
+    write(tmp_path, *(f"lib{n % 9}/m{n}.py" for n in range(300)), *(f"data/{n}.json" for n in range(300)))
+    before = watched(tmp_path, "python3", "lib0/m0.py")
+    assert (len(before), len(opened)) == (300, 50)
+    for name in before[::40]:
+        old = trust.watched_files(["python3", "lib0/m0.py"], {}, str(tmp_path), str(tmp_path))
+        about = (tmp_path / name).stat()
+        write(tmp_path, name, text="y")
+        os.utime(tmp_path / name, ns=(about.st_atime_ns, about.st_mtime_ns))
+        assert trust.watched_files(["python3", "lib0/m0.py"], {}, str(tmp_path), str(tmp_path)) != old, name
 
 
 @requirement("trust:shows-what-it-names")
@@ -221,9 +261,9 @@ def test_a_file_of_many_servers_does_not_hold_up_the_question(tmp_path: Path, mo
         return trust.watched_files(words, *more)
 
     monkeypatch.setattr(spec, "watched_files", look)
-    monkeypatch.setattr(trust, "_MAX_TRIES", 100)
+    monkeypatch.setattr(trust, "_MAX_TRIES", 1000)
     monkeypatch.chdir(tmp_path)
-    write(tmp_path, "run.sh", text="".join(f"python3 a{n}.py\n" for n in range(100)))
+    write(tmp_path, "run.sh", text="".join(f"python3 a{n}.py\n" for n in range(1000)))
     servers = {f"s{n}": {"command": "bash", "args": ["run.sh", str(n)]} for n in range(8)}
     write(tmp_path, "few.json", text=json.dumps({"mcpServers": servers}))
     assert len(load("few.json").servers) == 8
@@ -235,9 +275,9 @@ def test_a_file_of_many_servers_does_not_hold_up_the_question(tmp_path: Path, mo
     ):
         load("many.json")
     assert len(looked) == 9
-    light = {f"s{n}": {"command": "python3", "args": ["-V", str(n)]} for n in range(400)}
+    light = {f"s{n}": {"command": "uvx", "args": ["thing", str(n)]} for n in range(100)}
     write(tmp_path, "light.json", text=json.dumps({"mcpServers": light}))
-    assert len(load("light.json").servers) == 400
+    assert len(load("light.json").servers) == 100
 
 
 @requirement("trust:shows-what-it-names")
@@ -255,12 +295,7 @@ def test_a_file_of_very_many_servers_or_keys_is_refused_at_once(
 
 
 @requirement("trust:asks-again-when-changed")
-@pytest.mark.parametrize("names_listed", [100_000, 1])
-def test_what_a_script_runs_is_found_without_its_ending(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names_listed: int
-) -> None:
-    """However many files there are beside it."""
-    monkeypatch.setattr(trust, "_MAX_NAMES_LISTED", names_listed)
+def test_what_a_script_runs_is_found_without_its_ending(tmp_path: Path) -> None:
     write(tmp_path, "run.sh", text="cd lib\nnode ./main\n. other")
     write(tmp_path, "lib/main.mjs", "lib/other.zsh", "lib/note.txt")
     assert watched(tmp_path, "bash", "run.sh") == ["lib/main.mjs", "lib/other.zsh", "run.sh"]
@@ -351,16 +386,18 @@ def test_what_npm_finds_above_its_folder_is_watched(tmp_path: Path) -> None:
 
 
 @requirement("trust:asks-again-when-changed")
-def test_what_is_too_much_to_look_through_is_said_to_be_watched_in_part(
+def test_what_is_too_much_to_look_through_is_watched_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A checkout could hold up the question for half an hour with files that name each other."""
+    """A checkout could hold up the question for half an hour with texts that name each other."""
     for number in range(8):
         (tmp_path / f"{number}.sh").write_text(f". ./{number + 1}.sh\n" + "make " * 200)
-    assert trust.watched_files(["sh", "0.sh"], {}, str(tmp_path), str(tmp_path)).whole
+    (tmp_path / "7.sh").write_text("python3 last.txt")
+    write(tmp_path, "last.txt")
+    names = [f"{number}.sh" for number in range(8)]
+    assert watched(tmp_path, "sh", "0.sh") == [*names, "last.txt"]
     monkeypatch.setattr(trust, "_MAX_SCANNED_TOGETHER", 3_000)
-    found = trust.watched_files(["sh", "0.sh"], {}, str(tmp_path), str(tmp_path))
-    assert (found.whole, len(found.files)) == (False, 3)
+    assert watched(tmp_path, "sh", "0.sh") == names, "but for data that runs"
 
 
 @requirement("trust:asks-again-when-changed")
@@ -409,8 +446,6 @@ def test_imports_of_a_source_in_another_encoding_are_read_as_python_reads_them(t
     assert watched(tmp_path, "python3", "s.py") == ["mödul/b.py", "s.py"]
     (tmp_path / "s.py").write_bytes("# coding: utf-7\n+AGk-mport m+APY-dul.b\n".encode("ascii"))
     assert watched(tmp_path, "python3", "s.py") == ["mödul/b.py", "s.py"]
-    (tmp_path / "s.py").write_bytes(b"# coding: punycode\nimport a\n")
-    assert not trust.watched_files(["python3", "s.py"], {}, str(tmp_path), str(tmp_path)).whole
 
 
 @requirement("trust:asks-again-when-changed")
@@ -429,11 +464,147 @@ def test_a_project_of_more_files_than_are_looked_at_is_said_to_be_watched_in_par
     monkeypatch.setattr(trust, "_MAX_ENTRIES", 5)
     assert watched(tmp_path, "sh", "tool.sh") == ["tool.sh"], "what is installed is not looked through"
     write(tmp_path, *(f"lib/{name}.txt" for name in "abcdefgh"))
+    assert watched(tmp_path, "npx", "-y", "thing") == [], "it runs none of them"
     found = trust.watched_files(["sh", "tool.sh"], {}, str(tmp_path), str(tmp_path))
     assert (found.whole, [*dict(found.files)]) == (False, [str(tmp_path / "tool.sh")])
 
 
-def test_links_to_folders_are_not_followed_in_search_of_names(tmp_path: Path) -> None:
+def test_links_to_folders_are_not_followed_but_watched(tmp_path: Path) -> None:
     write(tmp_path, "project/tool.sh", "other/tool.sh")
     (tmp_path / "project" / "back").symlink_to("..")
-    assert watched(tmp_path / "project", "sh", "tool.sh") == ["tool.sh"]
+    assert watched(tmp_path / "project", "sh", "tool.sh") == ["back", "tool.sh"]
+
+
+PACKAGE = '{"name": "mine", "bin": {"own": "./cli"}, "scripts": {"start": "node main.js"}}'
+
+
+@requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize(
+    ("words", "files", "changed"),
+    [
+        # what a runner reads, there or not
+        ("npx -y thing", {}, ".npmrc"),
+        ("npx -y thing", {".npmrc": "registry=https://a"}, ".npmrc"),
+        ("npx -y thing", {"main.js": ""}, "package.json"),
+        ("npx -y thing", {}, "node_modules/.bin/thing"),
+        ("npx -y thing", {".npmrc": "script-shell=./tools/sh"}, "tools/sh"),
+        ("npx own", {"package.json": PACKAGE, "lib/a.js": ""}, "lib/a.js"),
+        ("npx mine", {"package.json": PACKAGE, "lib/a.js": ""}, "lib/a.js"),
+        ("npx -p . cmd", {"lib/a.js": ""}, "lib/a.js"),
+        ("npx --package=./lib cmd", {"lib/a.js": ""}, "lib/a.js"),
+        ("npx tsx src/server", {"src/server.ts": "", "src/b.ts": ""}, "src/b.ts"),
+        ("npm exec -- thing", {}, ".npmrc"),
+        ("pnpm dlx thing", {}, ".pnpmfile.cjs"),
+        ("pnpm dlx thing", {".pnpmfile.cjs": "require('./' + name)", "h.js": ""}, "h.js"),
+        ("pnpx thing", {}, "pnpm-workspace.yaml"),
+        ("pnpm start", {"package.json": PACKAGE}, "pnpm-lock.yaml"),
+        ("yarn dlx thing", {}, ".yarnrc.yml"),
+        ("yarn dlx thing", {".yarnrc.yml": "yarnPath: .yarn/y.cjs", ".yarn/y.cjs": ""}, ".yarn/y.cjs"),
+        ("yarn start", {"package.json": PACKAGE}, ".pnp.cjs"),
+        ("bunx thing", {}, "bunfig.toml"),
+        ("bun x thing", {"bunfig.toml": 'preload = ["./pre.ts"]', "pre.ts": ""}, "pre.ts"),
+        ("uvx thing", {}, "uv.toml"),
+        ("uvx thing", {"uv.toml": 'find-links = ["./wheels"]', "wheels/a.whl": ""}, "wheels/b.whl"),
+        ("uvx --from . tool", {"setup.py": "", "pkg/a.py": ""}, "pkg/a.py"),
+        ("uvx --with-requirements deps.list tool", {"deps.list": "a"}, "deps.list"),
+        ("uv run tool", {}, "uv.lock"),
+        ("uv run --with-requirements base.txt tool", {"base.txt": "a"}, "base.txt"),
+        ("uv tool run thing", {}, "pyproject.toml"),
+        ("pipx run thing", {}, "requirements.txt"),
+        ("deno run main.ts", {"main.ts": ""}, "deno.json"),
+        ("deno run main.ts", {"main.ts": ""}, "import_map.json"),
+        ("docker build -f deploy/image .", {"deploy/image": "FROM a"}, "deploy/image"),
+        ("docker compose up", {}, "compose.yaml"),
+        ("docker run --env-file deploy.list a", {"deploy.list": "X=1"}, "deploy.list"),
+        ("docker run -v ./src:/app a", {"src/a.py": ""}, "src/a.py"),
+        ("docker run --mount type=bind,source=.,target=/app a", {"src/a.py": ""}, "src/a.py"),
+        ("unknown-runner serve", {}, "Anyfile.rb"),
+        # how code gets at code
+        ("python3 server.py", {"server.py": "open('größe.py')", "größe.py": ""}, "größe.py"),
+        ("python3 server.py", {"server.py": "exec(open('my plug.py').read())", "my plug.py": ""}, "my plug.py"),
+        ("python3 server.py", {"server.py": "", "plug~in+(1).py": ""}, "plug~in+(1).py"),
+        ("node a.js", {"a.js": "require(path.join(__dirname, 'x', 'b'))", "x/b.js": ""}, "x/b.js"),
+        ("node a.js", {"a.js": "require('./x')", "x/b.js": ""}, "x/c.js"),
+        ("python3 a.py", {"a.py": "subprocess.run(['bash', 'scripts/run'])", "scripts/run": "x"}, "scripts/run"),
+        ("python3 a.py", {"a.py": "subprocess.run(['bash', '-eu', 'run.txt'])", "run.txt": "x"}, "run.txt"),
+        ("python3 a.py", {"a.py": "import_module('plugins.' + name)", "plugins/one.py": ""}, "plugins/one.py"),
+        ("python3 a.py", {"a.py": "sys.path.insert(0, 'src'); import core", "src/core.py": ""}, "src/core.py"),
+        ("python3 a.py", {"a.py": "glob('p*/*.py')"}, "plugins/new.py"),
+        ("env PYTHONPATH=src python3 a.py", {"a.py": "import core", "src/core.py": ""}, "src/core.py"),
+        ("sh -c 'exec python3 my\\ server.py'", {"my server.py": ""}, "my server.py"),
+        ("sh -c 'exec python3 my\\ server.txt'", {"my server.txt": ""}, "my server.txt"),
+        ("sh -c 'exec python3 \"my server.txt\"'", {"my server.txt": ""}, "my server.txt"),
+        ("ruby a.rb", {"a.rb": "require_relative 'lib/' + 'b'", "lib/b.rb": ""}, "lib/b.rb"),
+        ("go run .", {"main.go": "", "inner/b.go": ""}, "inner/b.go"),
+        ("./start", {"start": "exec tools/$1", "tools/go": "#!/bin/sh"}, "tools/go"),
+        ("python3 a.py", {"a.py": "run(base64.b64decode(x))", "hidden": "#!/bin/sh\n"}, "hidden"),
+        ("python3 a.py", {"a.py": "import os"}, "os.py"),
+        ("python3 -m installed_server", {}, "sitecustomize.py"),
+        ("java -jar a.jar", {"a.jar": "PK"}, "lib/b.jar"),
+        ("npx -y thing --config ./conf.txt run.js", {"run.js": "", "b.js": ""}, "b.js"),
+        ("uvx uvicorn app.main:serve", {"app/main.py": "", "app/util.py": ""}, "app/util.py"),
+        ("uvx thing --plugin plugins.one", {"plugins/one.py": "import two", "two.py": ""}, "two.py"),
+    ],
+)  # fmt: skip
+def test_code_that_changes_or_appears_does_not_run_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, files: dict[str, str], changed: str
+) -> None:
+    command, *arguments = shlex.split(words)
+    for name, text in files.items():
+        write(tmp_path, name, text=text)
+    write(tmp_path, "mcp.json", text=json.dumps({"mcpServers": {"s": {"command": command, "args": arguments}}}))
+    monkeypatch.chdir(tmp_path)
+    found = load("mcp.json")
+    (server,) = found.servers
+    assert isinstance(server, StdioServer)
+    assert (server.changed_files(), load("mcp.json").claims.digest) == ((), found.claims.digest)
+    write(tmp_path, changed, text="#!/bin/sh\nexec evil\n")
+    assert changed in server.changed_files()
+    assert load("mcp.json").claims.digest != found.claims.digest
+
+
+@requirement("trust:asks-again-when-changed")
+def test_what_a_runner_finds_above_its_folder_is_watched_up_to_the_checkout(tmp_path: Path) -> None:
+    write(tmp_path, "top/.git/HEAD", "top/.npmrc", "top/lib/a.py", "top/sub/deep/note.txt", ".npmrc")
+    place = str(tmp_path / "top" / "sub" / "deep")
+    for words, name in (["npx", "-y", "thing"], ".npmrc"), (["python3", "-c", "x"], "lib/a.py"):
+        found = dict(trust.watched_files(words, {}, place, place).files)
+        assert str(tmp_path / "top" / name) in found
+        assert str(tmp_path / ".npmrc") not in found
+
+
+@requirement("trust:asks-again-when-changed")
+def test_a_link_that_leads_to_another_watched_file_is_a_change(tmp_path: Path) -> None:
+    write(tmp_path, "a.py", "b.py", "one/x.txt", "two/x.txt")
+    (tmp_path / "server.py").symlink_to("a.py")
+    (tmp_path / "plugins").symlink_to("one")
+    for link, other in ("server.py", "b.py"), ("plugins", "two"):
+        before = trust.watched_files(["python3", "server.py"], {}, str(tmp_path), str(tmp_path))
+        (tmp_path / link).unlink()
+        (tmp_path / link).symlink_to(other)
+        assert trust.watched_files(["python3", "server.py"], {}, str(tmp_path), str(tmp_path)) != before
+
+
+@requirement("trust:asks-again-when-changed")
+def test_data_and_what_is_fetched_ask_no_second_time(tmp_path: Path) -> None:
+    """A server that writes its memory, and work on a project whose code it does not run."""
+    write(tmp_path, "server.py", text="open('memory.json', 'w'); open('state', 'w'); open('app.db', 'w')")
+    write(tmp_path, "package.json", text=PACKAGE)
+    fetched = ("npx", "-y", "@me/server-files", "."), ("uvx", "server-git", "--repository", "."), ("docker", "run", "x")
+    before = [watched(tmp_path, *one) for one in fetched]
+    started = trust.watched_files(["python3", "server.py"], {}, str(tmp_path), str(tmp_path))
+    write(tmp_path, "memory.json", "state", "app.db", "out.log", "lib/new.txt")
+    assert trust.watched_files(["python3", "server.py"], {}, str(tmp_path), str(tmp_path)) == started
+    write(tmp_path, "lib/new.js", "tool.py")
+    assert [watched(tmp_path, *one) for one in fetched] == before == [["package.json"], [], []]
+
+
+@requirement("trust:asks-again-when-changed")
+def test_a_folder_beside_the_project_that_code_names_is_watched_and_no_other(tmp_path: Path) -> None:
+    text = "require('../shared/a'); open('../../other/b.py'); open('../../../../../../../../etc/passwd')"
+    write(tmp_path, "group/project/server.js", text=text)
+    write(tmp_path, "group/shared/a.js", "group/shared/in/c.js", "group/more/d.js", "other/b.py", "e.js")
+    project = tmp_path / "group" / "project"
+    found = trust.watched_files(["node", "server.js"], {}, str(project), str(project))
+    names = sorted(os.path.relpath(one, tmp_path / "group") for one, _ in found.files)
+    assert names == ["project/server.js", "shared/a.js", "shared/in/c.js"]

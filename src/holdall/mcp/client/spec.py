@@ -479,10 +479,11 @@ class _Reading:
             loud = "   WHICH DECIDES WHAT CODE RUNS" if decides_code(key) else ""
             shown.append(("sets", f"{key}={shlex.quote(value)}{loud}   ({server_name(name)})"))
         if not watched.whole:
-            shown.append(("unwatched", f"files that it runs: they are too many or too large   ({server_name(name)})"))
+            what = "files that it runs: they are too many, so each start asks"
+            shown.append(("unwatched", f"{what}   ({server_name(name)})"))
         used = [one for text in (*written, about.get("cwd"), *given.values()) for one in variables_in(text)]
         shown += variables({server_name(name): used})
-        self._claims.append(Claims(self._source, tuple(shown), watched.files, effort=watched.effort))
+        self._claims.append(Claims(self._source, tuple(shown), watched.files, (), watched.effort, watched.whole))
 
     def _claim_url(self, name: str, about: Mapping[str, Any], written: str, url: str) -> None:
         given: Mapping[str, Any] = about.get("headers") or {}
