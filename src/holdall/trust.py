@@ -587,7 +587,7 @@ class _Watch:
         self._watch_run(text, os.path.dirname(real))
         for above in dict.fromkeys(_ABOVE.findall(text)):
             for place in (os.path.dirname(real), self._start):
-                self._enter_above(os.path.join(place, os.fsdecode(above)), said=above)
+                self._enter_above(os.path.join(place, os.fsdecode(above)), in_text=True)
 
     def _hash(self, path: str, real: str) -> bytes:
         """Its beginning, if it is a text that is not too long to look through."""
@@ -618,19 +618,20 @@ class _Watch:
             self._waiting += self._names.get(_plain(os.path.basename(word)), ())
             self._waiting += [os.path.join(place, word) for place in (folder, self._start) if self._is_here(word)]
 
-    def _enter_above(self, path: str, *, said: bytes = b"") -> None:
-        """A folder outside that a path leads to. Texts lead anywhere: of what these have `said` it is one beside the
-        project; and the direct files, where nothing in the folder is named.
+    def _enter_above(self, path: str, *, in_text: bool = False) -> None:
+        """A folder outside that a path leads to. Texts name any: of these it is one beside the project, or the direct
+        files of the one that both are in.
         """
         self._tries -= 1
         with contextlib.suppress(ValueError):
-            if self._tries <= 0 or not os.path.exists(path):
-                return
             top = os.path.realpath(path)
-            top = top if os.path.isdir(top) else os.path.dirname(top)
-            near = [os.path.dirname(one) if said else os.sep.join(one.split(os.sep)[:2]) for one in self._tops]
+            top = top if os.path.isdir(top) else os.path.dirname(top)  # the ending may be left out
+            if self._tries <= 0 or self._is_in_tops(top) or not os.path.isdir(top):
+                return
+            near = [os.path.dirname(one) if in_text else os.sep.join(one.split(os.sep)[:2]) for one in self._tops]
             if any(is_own(os.path.join(top, "any"), [one]) for one in near if one != os.sep):
-                self._enter(top, deep=not said or said.strip(b"./") != b"", even_wide=not said)
+                is_above = any(is_own(one, [top]) for one in self._tops)
+                self._enter(top, deep=not (in_text and is_above), even_wide=not in_text)
 
     def _of_settings(self, path: str, text: bytes) -> None:
         """What the settings of a runner name, where nothing else of the project is known to run."""
