@@ -1141,7 +1141,7 @@ def check_agreed(
             for_people(
                 f"{one_line(claims.path)} names what would run or be sent, and you have not agreed to it yet:\n"
                 + "\n".join(lines)
-                + f"\nLook at it. Then run {command or 'this'} in a terminal, which asks once, or add --trust."
+                + f"\nLook at it. Then run {command or 'this'} in a terminal, which asks{' once' if claims.whole else ''}, or add --trust."
             ),
             "it was not agreed to: run it in a terminal, which asks, or add --trust",
         )
