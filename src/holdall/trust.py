@@ -207,7 +207,7 @@ _CODE_ENDS = tuple(all_suffixes()) + tuple(
             "rb erb rake pl pm php phtml lua luau jar war class wasm so dylib dll exe node ps1 psm1 bat cmd vbs go rs "
             "swift dart r jl ex exs erl beam groovy kts kt scala sc clj cljs edn bb awk sed tcl exp cs csx fs fsx vb "
             "nim zig hs ml cr raku el rkt scm lisp d c cc cpp cxx h hh hpp hxx m mm s asm java pas f90 v sol proto "
-            "graphql j2 jinja ejs hbs mk cmake ninja bazel bzl star gradle sbt nix whl egg tgz gem crate scpt"
+            "graphql j2 jinja ejs hbs mk cmake ninja bazel bzl star gradle sbt nix whl egg zip tgz gem crate scpt"
         )
     )
 )
@@ -257,7 +257,7 @@ _WORD = rb"(?:\"([^\"\n]{1,300})\"|'([^'\n]{1,300})'|((?:\\[^\n]|[^\s\"';&|<>(),
 # Each starts with signs that are soon found: a checkout may hold megabytes of text.
 _RUN = lazy_pattern(  # in a text: an interpreter, and the first word after it that is no option, in a list of words too
     rf"[^\w.-](?:{'|'.join(sorted(_INTERPRETERS))})[0-9.]{{0,5}}".encode()
-    + rb"(?=(?:[ \t\"',]{1,9}-[^\s\"',]{1,99}){0,9}(?:[\"']?\s{0,9},\s{0,9}|[ \t]{1,9})"
+    + rb"(?=(?:[ \t\"',]{1,9}-[^\s\"',]{1,99}){0,9}(?:[\"']?\s{0,9},\s{0,9}|[ \t]{0,9}<[ \t]{0,9}|[ \t]{1,9})"
     + _WORD
     + rb")"
 )
@@ -265,10 +265,14 @@ _INCLUDED = lazy_pattern(  # in a text: what a shell or make reads as a part of 
     rb"[;&|({\n\"' \t](?:(?<![ \t])|(?<=\b(?:do|if)[ \t])|(?<=\b(?:then|else)[ \t])|(?<=c[ \t]))[ \t]{0,99}"
     rb"(?:\.|source|-?include|sinclude)[ \t\"']{1,9}" + _WORD
 )
-_GIVEN = lazy_pattern(  # in a text: the file of an option, where a builder or an installer runs what is in it
-    rb"[ \t\"'](?:-[a-zA-Z]{0,9}[frc]|--\w{0,9}file|--env-file|--(?:\w{1,9}-)?(?:requirement|constraint|override)s?)"
-    rb"[ \t=\"',]{1,9}" + _WORD
+_BUILT = lazy_pattern(  # in a text: a builder or an installer, with its options
+    rb"[^\w.-](?:g?make|docker|docker-compose|podman|compose|pip[0-9.]{0,5}|uvx?|just|psql|awk|sed)(?=[\s\"'])[^\n;&|]{1,1000}"
 )
+_GIVEN = lazy_pattern(  # among these: the file whose content is run or installed
+    rb"[ \t\"'](?:-[a-zA-Z]{0,9}[frc]|--(?:\w{1,9}-)?(?:\w{0,9}file|requirements?|constraints?|overrides?))"
+    rb"[ \t=\"',]{0,9}" + _WORD
+)
+_CONFIG = lazy_pattern(rb"[ \t\"']--?[\w-]{0,20}(?:config|settings|manifest)(?:-?file|-?path)?[ \t=\"',]{1,9}" + _WORD)
 _ESCAPED = lazy_pattern(rb"\\(.)")
 _NO_VARIABLES = lazy_pattern(r"(?:^|\s)-[a-zA-Z]{0,9}[EI]|pycache_prefix|PYTHONPYCACHEPREFIX|(?:^|[\s/])env\s+-")
 _NO_VARIABLES_IN_TEXT = lazy_pattern(  # the same, where a script starts its Python, or is started by one
@@ -480,7 +484,8 @@ class _Watch:
             return
         self._waiting += self._read_by(settings)
         deciding = [value for name, value in self._environment.items() if decides_code(name)]
-        given = _tokens("\n".join([*self._words[1:], *deciding]))
+        of_package = [word for word in self._words[1:] if word not in (*subcommands, "run")]
+        given = _tokens("\n".join([*of_package, *deciding]))
         self._all_code = self._all_code or any(one.rstrip("0123456789.") in _INTERPRETERS for one in given)
         self._waiting += [one for one in self._of_name(given) if self._is_code(one)]
         in_container = settings is _OF_NOTHING
@@ -610,7 +615,9 @@ class _Watch:
     def _watch_run(self, text: bytes, folder: str) -> None:
         """Of any kind: where it runs it is code."""
         text = b"\n" + text
-        for groups in dict.fromkeys(groups for one in (_RUN, _INCLUDED, _GIVEN) for groups in one.findall(text)):
+        found = [groups for one in (_RUN, _INCLUDED, _CONFIG) for groups in one.findall(text)]
+        found += [groups for one in _BUILT.findall(text) for groups in _GIVEN.findall(one)]
+        for groups in dict.fromkeys(found):
             word = os.fsdecode(_ESCAPED.sub(rb"\1", b"".join(groups)))
             self._tries -= 1
             if self._tries <= 0:
@@ -702,13 +709,12 @@ def _is_wide(folder: str) -> bool:
 
 
 def _checkout(folder: str) -> str:
-    """The folder of the checkout that this one is in, or itself."""
-    here = folder
+    """The folder of the checkout that this one is in, or itself. A checkout may hold others: it is the outermost."""
+    found = here = folder
     while not _is_wide(here):
-        if os.path.lexists(os.path.join(here, ".git")):
-            return here
+        found = here if os.path.lexists(os.path.join(here, ".git")) else found
         here = os.path.dirname(here)
-    return folder
+    return found
 
 
 # Modules beside an agent's file: which there are, and importing exactly those.
@@ -1141,7 +1147,8 @@ def check_agreed(
             for_people(
                 f"{one_line(claims.path)} names what would run or be sent, and you have not agreed to it yet:\n"
                 + "\n".join(lines)
-                + f"\nLook at it. Then run {command or 'this'} in a terminal, which asks{' once' if claims.whole else ''}, or add --trust."
+                + f"\nLook at it. Then run {command or 'this'} in a terminal, which asks"
+                + f"{' once' if claims.whole else ''}, or add --trust."
             ),
             "it was not agreed to: run it in a terminal, which asks, or add --trust",
         )

@@ -518,6 +518,11 @@ PACKAGE = '{"name": "mine", "bin": {"own": "./cli"}, "scripts": {"start": "node 
         ("docker run --env-file deploy.list a", {"deploy.list": "X=1"}, "deploy.list"),
         ("docker run -v ./src:/app a", {"src/a.py": ""}, "src/a.py"),
         ("docker run --mount type=bind,source=.,target=/app a", {"src/a.py": ""}, "src/a.py"),
+        ("pip install -r a.txt -c b.txt", {"a.txt": "", "b.txt": ""}, "b.txt"),
+        ("npx -y mcp-proxy --config servers.json", {"servers.json": "{}"}, "servers.json"),
+        ("sh -c 'sh < run.txt'", {"run.txt": ""}, "run.txt"),
+        ("python3 a.py", {"a.py": "sys.path.insert(0, 'lib.zip')", "lib.zip": "PK"}, "lib.zip"),
+        ("uvx 'thing @ ./lib'", {"lib/pyproject.toml": "", "lib/a.py": ""}, "lib/a.py"),
         ("unknown-runner serve", {}, "Anyfile.rb"),
         # how code gets at code
         ("python3 server.py", {"server.py": "open('größe.py')", "größe.py": ""}, "größe.py"),
@@ -565,7 +570,7 @@ def test_code_that_changes_or_appears_does_not_run_unasked(
 
 @requirement("trust:asks-again-when-changed")
 def test_what_a_runner_finds_above_its_folder_is_watched_up_to_the_checkout(tmp_path: Path) -> None:
-    write(tmp_path, "top/.git/HEAD", "top/.npmrc", "top/lib/a.py", "top/sub/deep/note.txt", ".npmrc")
+    write(tmp_path, "top/.git/HEAD", "top/sub/.git", "top/.npmrc", "top/lib/a.py", "top/sub/deep/note.txt", ".npmrc")
     place = str(tmp_path / "top" / "sub" / "deep")
     for words, name in (["npx", "-y", "thing"], ".npmrc"), (["python3", "-c", "x"], "lib/a.py"):
         found = dict(trust.watched_files(words, {}, place, place).files)
@@ -589,11 +594,16 @@ def test_a_link_that_leads_to_another_watched_file_is_a_change(tmp_path: Path) -
 def test_data_and_what_is_fetched_ask_no_second_time(tmp_path: Path) -> None:
     """A server that writes its memory, and work on a project whose code it does not run."""
     write(tmp_path, "server.py", text="open('memory.json', 'w'); open('state', 'w'); open('app.db', 'w')")
+    write(
+        tmp_path,
+        "run.sh",
+        text="tail -f out.log; rm -f app.db; cp -r lib/new.txt x; exec python3 server.py --db app.db",
+    )
     write(tmp_path, "package.json", text=PACKAGE)
     fetched = ("npx", "-y", "@me/server-files", "."), ("uvx", "server-git", "--repository", "."), ("docker", "run", "x")
     before = [watched(tmp_path, *one) for one in fetched]
     started = trust.watched_files(["python3", "server.py"], {}, str(tmp_path), str(tmp_path))
-    write(tmp_path, "memory.json", "state", "app.db", "out.log", "lib/new.txt")
+    write(tmp_path, "memory.json", "state", "x", "app.db", "out.log", "lib/new.txt")
     assert trust.watched_files(["python3", "server.py"], {}, str(tmp_path), str(tmp_path)) == started
     write(tmp_path, "lib/new.js", "tool.py")
     assert [watched(tmp_path, *one) for one in fetched] == before == [["package.json"], [], []]
