@@ -730,8 +730,9 @@ async def _untold(bag: Holdall) -> list[Facts]:
 async def _tell_ended(options: Options, bag: Holdall, ended: Sequence[Facts]) -> int:
     if options.as_json:
         show.as_json({"ended": [facts.to_json() for facts in ended], "matched": [], "timed_out": False})
-    for facts in [] if options.as_json else ended:
-        print(_line(facts))
+    else:
+        for facts in ended:
+            print(_line(facts))
     await _note_told(bag, ended)
     return max(map(_code_of, ended))
 
