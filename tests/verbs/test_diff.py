@@ -379,12 +379,49 @@ def test_hostile_outputs_end_with_a_true_answer(one: bytes, other: bytes, told: 
 
 
 @requirement("diff:hostile")
+def test_more_lines_than_are_held_at_once_are_compared_window_by_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = [*LINES[:10], "new", *LINES[10:1500], "newer", *LINES[1501:2900], *LINES[3100:], "end", LINES[1500]]
+    at_once = compared("\n".join(LINES), "\n".join(other))
+    monkeypatch.setattr(module, "MOST_ITEMS", 1000)
+    found = compared("\n".join(LINES), "\n".join(other))
+    assert (told_difference(found), found.complete, found.notes) == (told_difference(at_once), True, ())
+    assert found.changes == at_once.changes
+    assert told_difference(found) == "1 of 4,210 lines changed, 3 added, 200 removed, 1 of them moved"
+
+
+@requirement("diff:large")
+def test_what_only_one_side_goes_on_with_is_told_however_much_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 1000)
+    text, more = "".join(f"{at}\n" for at in range(999)), "".join(f"{at} is new\n" for at in range(9000))
+    assert told_difference(compared(text, text + more)) == "9,000 lines added"
+    assert told_difference(compared(more + text, text)) == "9,000 lines removed"
+    assert told_difference(compared(text + more, text)) == "9,000 lines removed"
+    changed = text.replace("7\n", "7.\n", 1)
+    assert told_difference(compared(text, changed + more)) == "1 of 999 lines changed, 9,000 added"
+
+
+@requirement("diff:hostile")
+def test_the_time_is_over_between_two_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, real = [0.0], module.differences
+
+    def slow(*given: Any) -> Any:
+        now[0] += 20
+        return real(*given)
+
+    monkeypatch.setattr(module, "differences", slow)
+    monkeypatch.setattr(module, "MOST_ITEMS", 1000)
+    other = [*LINES[:10], "new", *LINES[10:], "end"]
+    with within(Deadline(60, clock=lambda: now[0])):
+        found = compared("\n".join(LINES), "\n".join(other))
+    assert (told_difference(found), found.complete) == ("at least 1 line added", False)
+    assert found.notes == (
+        "compared up to lines 1,010 and 1,011: stopped after 36 s; it goes further with a higher grep_seconds",
+    )
+
+
+@requirement("diff:hostile")
 def test_lines_that_all_differ_and_more_than_are_looked_at_give_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_ITEMS", 1000)
-    other = [*LINES[:10], "new", *LINES[10:1500], "newer", *LINES[1500:]]
-    found = compared("\n".join(LINES), "\n".join([*other, "end"]))
-    assert (told_difference(found), found.complete) == ("at least 1 line added", False)
-    assert found.notes == ("compared up to lines 1,010 and 1,011: the rest is too large",)
     none = compared("".join(f"a{n}\n" for n in range(2000)), "".join(f"b{n}\n" for n in range(2000)))
     assert told_difference(none) == "at least 1 of 2,000 lines changed"
 
@@ -651,12 +688,11 @@ def test_a_cell_without_a_name_far_down_and_a_key_that_is_nothing_are_no_rows_to
 
 @requirement("diff:lines")
 def test_what_was_found_before_the_end_of_what_is_looked_at_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = list(LINES)
-    other[3], other[4000] = "another", "and another"
+    other = [*LINES[:3], "another", *LINES[4:2500], *(f"{one}!" for one in LINES[2500:])]
     monkeypatch.setattr(module, "MOST_ITEMS", 1000)
     found = compared("\n".join(LINES), "\n".join(other))
     assert (counts(found), found.total, found.complete) == ((1, 0, 0), 1, False)
-    assert found.notes == ("compared up to lines 1,004 and 1,004: the rest is too large",)
+    assert found.notes == ("compared up to lines 2,501 and 2,501: the rest is too large",)
 
 
 @requirement("diff:hostile")

@@ -1,10 +1,11 @@
 """diff: how one output differs from another: by the paths of their JSON, by rows with a key, or by lines.
 
-Where both begin and end alike is found first, piece by piece; only what is between that is looked at closer, at most
-`MOST_BYTES` and `MOST_ITEMS` of each side, so that the memory has a bound of about ten times `MOST_BYTES` (texts, their
-parts, a number for each line, the keys of each row), and the time one that is linear (see `text.align`). What is told
-of the rest is that it was not compared. What cannot be compared by its structure (too large, too deep, not what it
-looked like) is compared by lines; where a line is too long, or the time is over, the first place that differs is told.
+Where both begin and end alike is found first, piece by piece; only what is between that is looked at closer: lines
+window by window, of at most `MOST_BYTES` and `MOST_ITEMS` of each side, so that the memory has a bound of about ten times
+`MOST_BYTES` (texts, their parts, a number for each line, the keys of each row), and the time one that is linear (see
+`text.align`). Where two windows have no line in common it ends, and what is told of the rest is that it was not compared.
+What cannot be compared by its structure (too large, too deep, not what it looked like) is compared by lines; where a line
+is too long, or the time is over before anything was found, the first place that differs is told.
 """
 
 import csv
@@ -92,7 +93,7 @@ _FEW, _FEW_PERCENT = 20, 5  # lines, values or rows that differ where two are ne
 
 def near_difference(reader: OutputReader, other: OutputReader) -> Difference | None:
     """How `other` differs from `reader` where that is little, and found at once; None where it is not."""
-    pair = _Pair(reader, other, _CLOSE_BYTES)
+    pair = _Pair(reader, other, _CLOSE_BYTES, one_window=True)
     largest = max(reader.totals.bytes, other.totals.bytes)
     same_kind = reader.facts.measure.kind == other.facts.measure.kind
     if (largest > NEAR_BYTES or not same_kind) and not pair.same_bytes():
@@ -117,6 +118,7 @@ class _Pair:
     after: OutputReader
     most_bytes: int = MOST_BYTES
     whole: bool = False  # lines and values are shown to their end, however long
+    one_window: bool = False  # what is behind it is not looked at
 
     def same_bytes(self) -> bool:
         one, other = self.before.facts, self.after.facts
@@ -270,60 +272,124 @@ def _alike(one: bytes, other: bytes) -> int:
 
 
 def _by_lines(pair: _Pair) -> _Found:
+    """A window of each side after the other: the next ones begin behind the last line that these two have in common."""
     middle = _middle(pair)
-    sides = [
-        _lines(reader, middle.start, end, pair.most_bytes)
-        for reader, end in ((pair.before, middle.before_end), (pair.after, middle.after_end))
-    ]
-    if any(side is None for side in sides):
-        note = f"a line there has over {pair.most_bytes >> 20} MB: only where they begin to differ is shown"
-        return replace(_first_place(pair, middle), notes=(note,))
-    (places, ones, texts, whole), (other_places, others, other_texts, other_whole) = filter(None, sides)
-    ranges = differences(ones, others, deadline.check)
+    ends = middle.before_end, middle.after_end
+    line = (
+        line_of_byte(pair.before, middle.start)
+        if middle.start < pair.before.totals.bytes
+        else pair.before.totals.lines + 1
+    )
+    found = _Windows((middle.start, middle.start), (line, line))
+    stopped = ""
+    while not stopped and found.at != ends:
+        try:
+            stopped = found.go_on(pair, ends)
+        except OutOfTime as late:
+            if not found.ranges:
+                raise
+            stopped = f"stopped after {late.seconds:g} s; it goes further with a higher grep_seconds"
     notes: list[str] = []
-    complete = whole and other_whole
-    if not complete:
-        # Behind the last line that both have, the other half of a difference may be in what was not looked at.
-        last = ranges[-1] if ranges else (0, 0, 0, 0)
-        if ranges and (last[1] == len(ones) or last[3] == len(others)):
-            ranges.pop()
-        else:
-            last = (len(ones), len(ones), len(others), len(others))
-        ends = places[last[0]], other_places[last[2]]
-        lines = [line_of_byte(reader, end) for reader, end in zip((pair.before, pair.after), ends, strict=True)]
-        notes.append(f"compared up to lines {lines[0]:,} and {lines[1]:,}: the rest is too large")
-        if not ranges:
-            return replace(_first_place(pair, middle), notes=tuple(notes))
-    if not ranges:
+    ranges = found.ranges
+    if stopped and not ranges:
+        note = stopped if stopped.startswith("a line") else f"compared up to lines {found.told_lines()}: {stopped}"
+        only = f"{note}: only where they begin to differ is shown" if note is stopped else note
+        return replace(_first_place(pair, middle), notes=(only,))
+    if stopped:
+        notes.append(f"compared up to lines {found.told_lines()}: {stopped}")
+    elif not ranges:
         notes.append("the same lines; only the end of the last differs")
-    moved = _in_both(ranges, ones, others)
-    if texts is not ones or other_texts is not others:
-        differ = _in_both(ranges, texts, other_texts) - moved
-        notes += [_told_ends(differ, texts is ones, other_texts is others, complete)] if differ else []
+    moved = found.in_both(0) if found.all_seen else 0
+    if found.returns != (False, False):
+        differ = found.in_both(1) - found.in_both(0)
+        notes += [_told_ends(differ, not found.returns[0], not found.returns[1], not stopped)] if differ else []
 
     def show(number: int) -> Change:
         a, b, c, d = ranges[number]
-        before = Span(places[a], places[b]) if b > a else None
-        after = Span(other_places[c], other_places[d]) if d > c else None
-        return _change(pair, before, after)
+        return _change(pair, Span(a, b) if b > a else None, Span(c, d) if d > c else None)
 
-    sizes = [(b - a, d - c) for a, b, c, d in ranges]
     return _Found(
-        "line", len(ranges), show, of=pair.before.totals.lines, complete=complete, notes=tuple(notes),
-        changed=sum(min(size) for size in sizes), moved=moved,
-        removed=sum(max(0, one - other) for one, other in sizes),
-        added=sum(max(0, other - one) for one, other in sizes),
-        differing=(
-            sum(places[b] - places[a] for a, b, _, _ in ranges),
-            sum(other_places[d] - other_places[c] for _, _, c, d in ranges),
+        "line", len(ranges), show, of=pair.before.totals.lines, complete=not stopped, notes=tuple(notes),
+        changed=found.changed, moved=moved, removed=found.removed, added=found.added, differing=(
+            sum(b - a for a, b, _, _ in ranges), sum(d - c for _, _, c, d in ranges)
         ),
     )  # fmt: skip
 
 
-def _in_both(ranges: Sequence[tuple[int, int, int, int]], ones: list[int], others: list[int]) -> int:
-    """How many of the lines that differ are somewhere among those of the other side."""
-    gone = Counter(ones[at] for a, b, _, _ in ranges for at in range(a, b))
-    return (gone & Counter(others[at] for _, _, c, d in ranges for at in range(c, d))).total()
+class _Windows:
+    """What was found so far: by bytes of both sides, and the lines that differ, by their numbers."""
+
+    def __init__(self, at: Place, lines: Place) -> None:
+        self.at = at
+        self.lines = lines  # the first that were not compared
+        self.ranges: list[tuple[int, int, int, int]] = []
+        self.changed = self.removed = self.added = 0
+        self.all_seen = True  # each line that differs has been read
+        self.returns = (False, False)  # whether lines of a side end in a carriage return
+        self._differ: list[tuple[Counter[int], Counter[int]]] = [(Counter(), Counter()), (Counter(), Counter())]
+
+    def told_lines(self) -> str:
+        return f"{self.lines[0]:,} and {self.lines[1]:,}"
+
+    def in_both(self, which: int) -> int:
+        """How many of the lines that differ are somewhere among those of the other side: as they are, or whatever
+        their ends are (1)."""
+        gone, come = self._differ[which]
+        return (gone & come).total()
+
+    def go_on(self, pair: _Pair, ends: Place) -> str:
+        """Why it cannot go on behind this window, if it cannot."""
+        (before, after), (one_at, other_at) = (pair.before, pair.after), self.at
+        if one_at == ends[0] or other_at == ends[1]:
+            return self._rest(pair, ends)
+        sides = [
+            _lines(reader, at, end, pair.most_bytes)
+            for reader, at, end in zip((before, after), self.at, ends, strict=True)
+        ]
+        if any(side is None for side in sides):
+            return f"a line there has over {pair.most_bytes >> 20} MB"
+        (places, ones, texts, whole), (other_places, others, other_texts, other_whole) = filter(None, sides)
+        ranges = differences(ones, others, deadline.check)
+        last = (len(ones), len(ones), len(others), len(others))
+        # Behind the last line that both have, the other half of a difference may be in what was not looked at.
+        if not (whole and other_whole) and ranges and (ranges[-1][1] == len(ones) or ranges[-1][3] == len(others)):
+            last = ranges.pop()
+        for a, b, c, d in ranges:
+            self._add((places[a], places[b], other_places[c], other_places[d]), (b - a, d - c))
+            for counters, one, other in zip(self._differ, (ones, texts), (others, other_texts), strict=True):
+                counters[0].update(one[a:b])
+                counters[1].update(other[c:d])
+        self.returns = self.returns[0] or texts is not ones, self.returns[1] or other_texts is not others
+        self.at, self.lines = (
+            (places[last[0]], other_places[last[2]]),
+            (self.lines[0] + last[0], self.lines[1] + last[2]),
+        )
+        if self.at == ends:
+            return ""
+        is_stuck = last[0] == last[2] == 0 or pair.one_window
+        return "the rest is too large" if is_stuck or len(self.ranges) > MOST_ITEMS or self._is_full() else ""
+
+    def _is_full(self) -> bool:
+        return sum(map(len, self._differ[0])) > MOST_ITEMS
+
+    def _rest(self, pair: _Pair, ends: Place) -> str:
+        """One side is at its end: all that the other still has was added, or removed, and nobody needs to hold it."""
+        (a, c), (b, d) = self.at, ends
+        gone, come = (_number_of_lines(*side) for side in ((pair.before, Span(a, b)), (pair.after, Span(c, d))))
+        self._add((a, b, c, d), (gone, come))
+        self.at, self.lines, self.all_seen = ends, (self.lines[0] + gone, self.lines[1] + come), False
+        return ""
+
+    def _add(self, places: tuple[int, int, int, int], lines: Place) -> None:
+        self.ranges.append(places)
+        self.changed += min(lines)
+        self.removed += max(0, lines[0] - lines[1])
+        self.added += max(0, lines[1] - lines[0])
+
+
+def _number_of_lines(reader: OutputReader, span: Span) -> int:
+    lines = lines_of(reader, span)
+    return lines.end - lines.start + 1 if lines else 0
 
 
 def _told_ends(number: int, no_returns: bool, none_in_other: bool, complete: bool) -> str:
