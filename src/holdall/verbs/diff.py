@@ -1,11 +1,11 @@
 """diff: how one output differs from another: by the paths of their JSON, by rows with a key, or by lines.
 
 Where both begin and end alike is found first, piece by piece; only what is between that is looked at closer: lines
-window by window, of at most `MOST_BYTES` and `MOST_ITEMS` of each side, so that the memory has a bound of about ten times
-`MOST_BYTES` (texts, their parts, a number for each line, the keys of each row), and the time one that is linear (see
-`text.align`). Where two windows have no line in common it ends, and what is told of the rest is that it was not compared.
-What cannot be compared by its structure (too large, too deep, not what it looked like) is compared by lines; where a line
-is too long, or the time is over before anything was found, the first place that differs is told.
+window by window, of at most `MOST_BYTES` and `MOST_ITEMS` of each side, so that the memory has a bound of about ten
+times `MOST_BYTES` (texts, their parts, a number for each line, the keys of each row), and the time one that is linear
+(see `text.align`). Where two windows have no line in common it ends, and what is told of the rest is that it was not
+compared. What cannot be compared by its structure (too large, too deep, not what it looked like) is compared by
+lines; where a line is too long, or the time is over before anything was found, the first place that differs is told.
 """
 
 import csv
