@@ -199,6 +199,95 @@ async def test_a_cancelled_iterator_is_kept_as_far_as_it_came_and_leaves_no_temp
         assert list((tmp_path / "h").rglob(".incoming-*")) == []
 
 
+@requirement("store:source-cancelled-midway", "way:nothing-lost-silently")
+@pytest.mark.parametrize("way", ["keep", "take"])
+async def test_a_cancelled_iterator_of_a_thread_is_not_kept_as_one_that_ended(tmp_path: Path, way: str) -> None:
+    waiting, go_on = threading.Event(), threading.Event()
+
+    def rows() -> Iterator[str]:
+        yield LOG * 3
+        waiting.set()
+        go_on.wait(60)
+        yield "more\n"
+        yield "and more\n"
+
+    async with Holdall.open(home=str(tmp_path / "h")) as bag:
+        task = asyncio.create_task(getattr(bag, way)(rows(), call_id="c"))
+        await asyncio.to_thread(waiting.wait, 60)
+        task.cancel()
+        asyncio.get_running_loop().call_soon(go_on.set)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        facts = await bag.show("c")
+        assert (facts.state, facts.error, facts.measure.bytes) == ("cancelled", "Cancelled", len(f"{LOG * 3}more\n"))
+
+
+@requirement("way:nothing-lost-silently", "api:take")
+@pytest.mark.parametrize("wrong", [{"tool": 5}, {"server": 5}, {"call_id": 7}], ids=["tool", "server", "call_id"])
+async def test_what_is_no_text_is_refused_before_it_is_in_a_record_and_none_is_nothing(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    (name,) = wrong
+    async with Holdall.open(home=str(tmp_path / "h")) as bag:
+        for output in (LOG, "small"):
+            for call in (bag.take, bag.keep):
+                with pytest.raises(UsageError, match=f"^{name} must be text, not int\\.$"):
+                    await call(output, **wrong)
+        async with bag.turn() as turn:
+            with pytest.raises(UsageError, match=f"^{name} must be text"):
+                turn.take(LOG, **wrong)
+        assert await bag.outputs() == []
+        none: dict[str, Any] = {name: None}
+        kept = await bag.take(LOG, **none)
+        assert isinstance(kept, Kept)
+        assert [one.handle for one in await bag.outputs()] == [kept.handle]
+        with pytest.raises(UsageError, match="guard takes a list of messages"):
+            await bag.guard({"role": "tool"})  # type: ignore[arg-type]
+
+
+async def test_a_handle_that_is_empty_or_no_text_names_no_output(tmp_path: Path) -> None:
+    async with Holdall.open(home=str(tmp_path / "h")) as bag:
+        await bag.take(LOG, tool="one")
+        for verb in (bag.read, bag.show, bag.tail, bag.forget):
+            with pytest.raises(UnknownHandle, match='no output is kept under ""'):
+                await verb("")
+            for wrong in (5, None):
+                with pytest.raises(UsageError, match="a handle is text, not"):
+                    await verb(wrong)  # type: ignore[arg-type]
+
+
+@requirement("clamp:traceback-to-facts")
+async def test_a_traceback_is_in_the_facts_however_late_a_call_fails(tmp_path: Path) -> None:
+    def rows() -> Iterator[str]:
+        yield LOG
+        raise ValueError("in the middle")
+
+    async def rows_later() -> AsyncIterator[str]:
+        yield LOG
+        raise ValueError("in the middle")
+
+    async def late() -> str:
+        await asyncio.sleep(0.05)
+        raise ValueError("at the end")
+
+    async with Holdall.open(home=str(tmp_path / "h"), settings=Settings(slow_after_seconds=0)) as bag:
+        for rows_of in (rows, rows_later):
+            facts = await bag.show((await bag.take(rows_of())).handle)
+            assert (facts.state, f"in {rows_of.__name__}\n" in facts.origin.traceback) == ("failed", True)
+        running = await bag.run(late, tool="late")
+        await bag.wait(running.handle)
+        facts = await bag.show(running.handle)
+        assert (facts.state, "in late\n" in facts.origin.traceback) == ("failed", True)
+        long = await bag.show((await bag.keep(_failing("x" * 200_000))).handle)
+        assert len(long.origin.traceback) < 70_000
+        assert "characters are left out]" in long.origin.traceback
+
+
+def _failing(why: str) -> Iterator[str]:
+    yield LOG
+    raise ValueError(why)
+
+
 @requirement("store:source-cancelled-midway")
 async def test_a_text_whose_take_is_cancelled_is_kept_whole_and_has_its_handle_when_it_comes_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

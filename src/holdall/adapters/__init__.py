@@ -261,7 +261,12 @@ class Conversations:
             return bag.core.redaction_of(str(origin["tool"])) is None
         if len(outputs) > 1 or self._rooms.get(bag) is not None:
             return False
-        return isinstance(take_small(bag.core, outputs[0], Origin(**origin)), Inline)
+        return isinstance(
+            take_small(
+                bag.core, outputs[0], Origin.given(**{"server": "", "arguments": None, "call_id": ""} | dict(origin))
+            ),
+            Inline,
+        )
 
     async def _taken(
         self,

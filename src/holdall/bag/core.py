@@ -44,7 +44,7 @@ from holdall.values.errors import (
     UnknownHandle,
     UsageError,
 )
-from holdall.values.handles import MEMBER, Foreign, Long, Short, parse
+from holdall.values.handles import MEMBER, Foreign, Long, Short, checked_text, parse
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
 from holdall.values.retention import Retention
@@ -409,7 +409,7 @@ class Core:
     @contextlib.contextmanager
     def lease(self, handle: str, facts: Facts | None = None) -> Generator[OutputReader]:
         """An output, or a member of one, open for as long as the block lasts."""
-        most = self.settings.unpack_max_bytes
+        most, handle = self.settings.unpack_max_bytes, checked_text(handle)
         opening = self.shared.readers.lease(self.session, handle, facts, most_unpacked=most, pages=self._pages)
         with contextlib.ExitStack() as opened:
             with (
@@ -440,6 +440,8 @@ class Core:
             raise OutputMissing(lost.handle) from unknown
 
     def _names(self, reference: str, facts: Facts) -> bool:
+        if not reference:  # as the id of a call it is that of each which has none
+            return False
         match parse(reference, session=self.session.id):
             case Short(handle):
                 return handle == facts.handle or reference == facts.origin.call_id

@@ -43,7 +43,7 @@ from holdall.policy.route import Ceiling
 from holdall.store.opening import default_home, open_store
 from holdall.store.protocol import OutputReader, OutputStore, Progress, Removal
 from holdall.text.tokens import Tokenizer
-from holdall.values.errors import NothingFound
+from holdall.values.errors import NothingFound, UsageError
 from holdall.values.extraction import Extraction, Mode
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Ended, Facts, Inline, Origin, Running, Taken
@@ -330,6 +330,8 @@ class Holdall(KeptNames):
         """Check a transcript before it is saved: tool results that do not fit are taken, all other messages stay the
         same.
         """
+        if isinstance(messages, str | Mapping):
+            raise UsageError("guard takes a list of messages, not one message.")
         guarded = list(messages)
         calls = CallsBefore()
         answered = max((at for at, one in enumerate(messages) if is_of_model(one)), default=-1)
@@ -500,7 +502,7 @@ class Holdall(KeptNames):
 
     def _origin(self, tool: str, server: str, arguments: Any, call_id: str) -> Origin:
         self.core.check_in_use()
-        return Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
+        return Origin.given(tool, server, arguments, call_id)
 
 
 def use_plain_names(bag: Holdall) -> None:

@@ -504,15 +504,18 @@ class _MaskingWriter:
         exit_code: int | None = None,
         notes: Sequence[str] = (),
         surrogates: str = "",
+        traceback: str = "",
     ) -> Facts:
         try:
-            error, notes = self._redaction.text(error), [*map(self._redaction.text, notes)]
+            error, traceback, *notes = map(self._redaction.text, (error, traceback, *notes))
             self._write_rest()
         except Exception as problem:  # it must end, whatever is wrong with its last bytes
-            state, error = "interrupted", not_all_kept(problem)
+            state, error, traceback = "interrupted", not_all_kept(problem), ""
         if self._masker.findings:
             notes = (*notes, self._redaction.note(len(self._masker.findings)))
-        return self._writer.finish(state, error=error, exit_code=exit_code, notes=notes, surrogates=surrogates)
+        return self._writer.finish(
+            state, error=error, exit_code=exit_code, notes=notes, surrogates=surrogates, traceback=traceback
+        )
 
     def close(self) -> None:
         try:

@@ -36,6 +36,7 @@ from holdall.bag.take import (
     note_announced,
     prepare,
     running_notice,
+    short_traceback,
     stored,
     text_and_notes,
     value_as_text,
@@ -176,6 +177,7 @@ class Sink:
         error: str = "",
         exit_code: int | None = None,
         notes: Sequence[str] = (),
+        traceback: str = "",
     ) -> Facts | None:
         """End what is in the store, after one last part; None if nothing is there. Calling it twice is harmless.
 
@@ -193,8 +195,9 @@ class Sink:
             try:
                 notes = (*notes, *surrogate_notes(self._lone), *self._objects.notes)
                 facts = self._writer.finish(
-                    state, error=error, exit_code=exit_code, notes=notes, surrogates=self._lone.packed()
-                )
+                    state, error=error, exit_code=exit_code, notes=notes, surrogates=self._lone.packed(),
+                    traceback=traceback,
+                )  # fmt: skip
             except (StoreFault, OSError) as problem:
                 lost = not_all_kept(self.fault) if self.fault is not None else ""
                 self.fault = problem
@@ -1131,7 +1134,9 @@ class Dispatch:
             last, more = (outcome, ()) if isinstance(outcome, bytes) else text_and_notes(outcome)
             notes = (*notes, *more)
         code = code if state in ("ready", "failed") else None
-        return one.sink.finish(state, last=last, error=error, exit_code=code, notes=notes)
+        is_tools = isinstance(outcome, BaseException) and not isinstance(outcome, (asyncio.CancelledError, *_OWN_WORDS))
+        trace = short_traceback(outcome) if is_tools else ""
+        return one.sink.finish(state, last=last, error=error, exit_code=code, notes=notes, traceback=trace)
 
 
 _LONGEST_CHAIN = 100  # of errors that were raised from each other

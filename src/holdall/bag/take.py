@@ -27,6 +27,7 @@ from holdall.store.protocol import OutputReader, Progress
 from holdall.store.sources import (
     CHANGED,
     MUCH,
+    Cancelled,
     Pump,
     Source,
     check_repeats,
@@ -131,7 +132,7 @@ def _until(stopped: threading.Event, given: Iterator[object]) -> Iterator[object
     for one in given:
         yield one
         if stopped.is_set():
-            return
+            raise Cancelled
 
 
 async def keep(
@@ -1314,7 +1315,7 @@ async def _settled(
     if isinstance(decision, Fits):
         return await _shown(core, prepared, aside, changed=changed, lost=lost)
     if (broken := prepared.broken) is not None:  # its own bytes are kept, and beside them how it ended
-        head, origin = broken.head, replace(prepared.origin, is_error=False, traceback="")
+        head, origin = broken.head, replace(prepared.origin, is_error=False)
         prepared = replace(prepared, output=head, text=head, source=broken.parts, origin=origin)
     if prepared.stored is None and not core.may_store(prepared.origin.tool):
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
@@ -1782,5 +1783,14 @@ def _with_short_traceback(prepared: Prepared) -> Prepared:
     trace = prepared.origin.traceback
     if len(trace) <= _TRACEBACK_BYTES:
         return prepared
-    short = clamp_text(trace, max_bytes=_TRACEBACK_BYTES, max_lines=None).text
-    return replace(prepared, origin=replace(prepared.origin, traceback=short))
+    return replace(prepared, origin=replace(prepared.origin, traceback=_short(trace)))
+
+
+def short_traceback(problem: BaseException) -> str:
+    return _short(traceback_of(problem))
+
+
+def _short(trace: str) -> str:
+    return (
+        clamp_text(trace, max_bytes=_TRACEBACK_BYTES, max_lines=None).text if len(trace) > _TRACEBACK_BYTES else trace
+    )

@@ -119,7 +119,7 @@ class Turn:
         self._check_open()
         started = time.perf_counter()
         call, arguments = read_call(call, tool, arguments)
-        origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
+        origin = Origin.given(tool, server, arguments, call_id)
         core, dispatch = self._core, self._dispatch
         if core.shared.portal is not None:
             loop = core.loop_of_calls()
@@ -136,7 +136,7 @@ class Turn:
     ) -> Pending:
         """An output that is there already, to share the room with the others."""
         self._check_open()
-        origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
+        origin = Origin.given(tool, server, arguments, call_id)
         return self._start(tool or "take", prepare(self._core, output, origin))
 
     def call(self, name: str, arguments: object = None) -> Pending:

@@ -209,10 +209,9 @@ class Background:
         core = self._core
         if not core.may_store(tool):
             raise NeverStored(tool, by_dialect=not core.dialect.stores)
-        origin = Origin(
-            tool=tool, arguments=arguments, call_id=call_id, terminal=terminal, process=process,
-            process_mark=process_mark(process),
-            read_as=checked_kind(kind),
+        origin = replace(
+            Origin.given(tool, "", arguments, call_id), terminal=terminal, process=process,
+            process_mark=process_mark(process), read_as=checked_kind(kind),
         )  # fmt: skip
         writer = await asyncio.to_thread(core.begin, origin)
         core.kept[writer.handle] = core.store.resolve(core.session, writer.handle)

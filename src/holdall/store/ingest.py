@@ -8,6 +8,7 @@ cores, and at most a few megabytes are on their way at any time.
 import hashlib
 import queue
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from holdall.values.record import record
 from holdall.values.spans import BlockTable
 
 _LARGE = 4 << 20  # bytes
+_MOST_OF_TRACE = 64 * 1024  # characters
 _QUEUED_CHUNKS = 6  # chunks of a megabyte
 _SYNC_EVERY = 64 << 20  # bytes
 
@@ -174,6 +176,14 @@ def running_facts(id: str, session: str, origin: Origin, file: str, now: float) 
     return Facts(handle="", id=id, session=session, created=now, origin=origin, state="running", file=file)
 
 
+def _trace_of(problem: Exception) -> str:
+    """As Python writes it; both ends of a long one."""
+    text = "".join(traceback.format_exception(problem))
+    left = len(text) - _MOST_OF_TRACE
+    end = _MOST_OF_TRACE // 2
+    return text if left <= 0 else f"{text[:end]}\n[{left:,} characters are left out]\n{text[-end:]}"
+
+
 def facts_of(
     id: str, session: str, origin: Origin, taken: Ingested, notes: Sequence[str], surrogates: str, now: float
 ) -> Facts:
@@ -184,6 +194,8 @@ def facts_of(
         state = "failed" if isinstance(taken.failure, Exception) else "cancelled"
         words = str(taken.failure).strip().partition("\n")[0][:500]
         error = f"{type(taken.failure).__name__}: {words}" if words else type(taken.failure).__name__
+        if isinstance(taken.failure, Exception) and not origin.masked:  # nobody has looked for secrets in its lines
+            origin = replace(origin, traceback=_trace_of(taken.failure))
     measure = of_origin(taken.measure, origin, notes)
     if surrogates:
         measure = replace(measure, surrogates=surrogates)

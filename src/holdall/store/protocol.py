@@ -250,6 +250,7 @@ class OutputWriter(Protocol):
         exit_code: int | None = None,
         notes: Sequence[str] = (),
         surrogates: str = "",
+        traceback: str = "",
     ) -> Facts:
         """Make all of it durable, measured and final under the same handle."""
         ...

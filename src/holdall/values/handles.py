@@ -9,6 +9,7 @@ This module makes no handles: randomness lives in the store.
 
 import re
 
+from holdall.values.errors import UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -50,8 +51,16 @@ class Foreign:
 Reference = Short | Long | Foreign
 
 
+def checked_text(handle: object) -> str:
+    """A handle that a program gives, which nobody may have checked."""
+    if not isinstance(handle, str):
+        raise UsageError(f"a handle is text, not {type(handle).__name__}.")
+    return handle
+
+
 def parse(text: str, *, session: str) -> Reference:
     """Read a handle as it was written: no case folding, no trimming. A bare UUID is one of `session`."""
+    text = checked_text(text)
     if match := _SHORT.fullmatch(text):
         return Short(match["handle"])
     if match := _LONG.fullmatch(text):

@@ -8,7 +8,7 @@ from dataclasses import field
 from operator import attrgetter
 from typing import Any, Literal, cast, get_args
 
-from holdall.values.errors import REMOVED, TOOL_SAID_FAILED, HoldallError
+from holdall.values.errors import REMOVED, TOOL_SAID_FAILED, HoldallError, UsageError
 from holdall.values.handles import MEMBER, format_long
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -91,6 +91,15 @@ class Origin:
     masked: bool = False  # by the policy of its tool: what is packed in it is not opened, since that could not be
     read_as: str = ""  # the kind that its caller says it is, whatever it looks like
     part_of: str = ""  # a hash of the id of the call in whose result it was: the id itself leads to the text
+
+    @classmethod
+    def given(cls, tool: object, server: object, arguments: object, call_id: object) -> "Origin":
+        """Of what a program says; None is nothing. Raises UsageError for what is no text."""
+        said = {"tool": tool, "server": server, "call_id": call_id}
+        for name, value in said.items():
+            if not isinstance(value, str | None):
+                raise UsageError(f"{name} must be text, not {type(value).__name__}.")
+        return cls(**cast("dict[str, Any]", {name: value or "" for name, value in said.items()}), arguments=arguments)
 
     @property
     def prefix(self) -> str:

@@ -105,15 +105,18 @@ class LiveWriter:
         exit_code: int | None = None,
         notes: Sequence[str] = (),
         surrogates: str = "",
+        traceback: str = "",
     ) -> Facts:
         if self._descriptor < 0:
             raise UsageError(f"output {self.handle} has ended already.")
         measures = self._measures or _Measures(self._tokenizer)
         measure, table = measures.measurer.finish(measures.digest.hexdigest())
         measure = replace(of_origin(measure, self._facts.origin, notes), surrogates=surrogates)
+        origin = replace(self._facts.origin, traceback=traceback) if traceback else self._facts.origin
         final = replace(
-            self._facts, state=state, measure=measure, ended=self._clock(), error=error, exit_code=exit_code
-        )
+            self._facts, state=state, measure=measure, ended=self._clock(), error=error, exit_code=exit_code,
+            origin=origin,
+        )  # fmt: skip
         with disk.explained("ending a running output", self._where):
             files.fsync(self._descriptor)
             with self._folder.lock():

@@ -111,6 +111,7 @@ class FleetWriter:
         exit_code: int | None = None,
         notes: Sequence[str] = (),
         surrogates: str = "",
+        traceback: str = "",
     ) -> Facts:
         with self._lock:
             if self._ended:
@@ -118,9 +119,11 @@ class FleetWriter:
             self._send(0)
             measure, table = self._measurer.finish(self._digest.hexdigest())
             measure = replace(of_origin(measure, self._facts.origin, notes), surrogates=surrogates)
+            origin = replace(self._facts.origin, traceback=traceback) if traceback else self._facts.origin
             final = replace(
-                self._facts, state=state, measure=measure, ended=self._store.clock(), error=error, exit_code=exit_code
-            )
+                self._facts, state=state, measure=measure, ended=self._store.clock(), error=error, exit_code=exit_code,
+                origin=origin,
+            )  # fmt: skip
             self._facts = self._store.end_output(final, self._object, self._number, table, self._joined())
             self._stop()
             return self._facts
