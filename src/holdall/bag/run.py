@@ -1134,8 +1134,9 @@ class Dispatch:
             last, more = (outcome, ()) if isinstance(outcome, bytes) else text_and_notes(outcome)
             notes = (*notes, *more)
         code = code if state in ("ready", "failed") else None
-        is_tools = isinstance(outcome, BaseException) and not isinstance(outcome, (asyncio.CancelledError, *_OWN_WORDS))
-        trace = short_traceback(outcome) if is_tools else ""
+        trace = ""
+        if isinstance(outcome, BaseException) and not isinstance(outcome, (asyncio.CancelledError, *_OWN_WORDS)):
+            trace = short_traceback(outcome)
         return one.sink.finish(state, last=last, error=error, exit_code=code, notes=notes, traceback=trace)
 
 
