@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -19,6 +20,7 @@ from holdall.formats import packed
 from holdall.formats.packed import (
     MOST_MEMBERS,
     Listing,
+    Stream,
     bytes_of,
     checked,
     member_named,
@@ -122,6 +124,21 @@ def test_a_bomb_is_not_unpacked(form: str) -> None:
 def test_a_stream_over_the_most_bytes_is_not_unpacked() -> None:
     with pytest.raises(BadMember, match="unpack_max_bytes"):
         unpacked("gzip", gzip.compress(RANDOM), most=250_000)
+
+
+@requirement("packed:damaged")
+def test_how_much_was_unpacked_before_the_damage_is_at_least_that_much() -> None:
+    text = b"".join(b"%d INFO request took %d ms\n" % (at, at * 7919 % 300) for at in range(20_000))
+    made = bytearray(gzip.compress(text))
+    made[len(made) // 2] ^= 255
+    with pytest.raises(BadMember, match=r"^it is damaged \(Error"):  # in one piece: nobody knows how much of it
+        unpacked("gzip", bytes(made))
+    pieces = [bytes(made[at : at + 1000]) for at in range(0, len(made), 1000)]
+    with pytest.raises(BadMember) as refused:
+        list(Stream("gzip", pieces, 1 << 30).pieces())
+    said = re.match(r"it is damaged after at least ([\d,]+) unpacked bytes \(Error", str(refused.value))
+    assert said
+    assert 100_000 < int(said[1].replace(",", "")) <= len(text)
 
 
 @requirement("packed:bombs")

@@ -170,7 +170,9 @@ class Stream:
                 try:
                     found = engine.decompress(data, _STEP)
                 except faults as problem:
-                    raise BadMember(f"it is damaged after {self.given:,} unpacked bytes ({_said(problem)}).") from None
+                    # The engine keeps what it had unpacked of this piece.
+                    behind = f" after at least {self.given:,} unpacked bytes" if self.given else ""
+                    raise BadMember(f"it is damaged{behind} ({_said(problem)}).") from None
                 if found:
                     self._bound(len(found), taken)
                     yield found

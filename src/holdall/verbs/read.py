@@ -17,6 +17,7 @@ from holdall.store.reader import byte_of_char, byte_of_line, char_of_byte, chars
 from holdall.text import ranges
 from holdall.text.escape import ended_as
 from holdall.text.excerpt import beginning, ending
+from holdall.text.numbers import plural
 from holdall.text.ranges import whole_number
 from holdall.text.tokens import Tokenizer, count_in_pieces
 from holdall.text.utf8 import decode, split_character
@@ -350,6 +351,6 @@ def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:
             seen += 1
             at += place + len(needle)
     if seen:
-        message = f"Anchor not found in content: it occurs {seen:,} times (match_index 0 to {seen - 1})."
+        message = f"Anchor not found in content: it occurs {plural(seen, 'time')} (match_index {'0' if seen == 1 else f'0 to {seen - 1}'})."
         raise AnchorNotFound(message, handle=handle, scanned=size)
     raise AnchorNotFound(handle=handle, scanned=size)
