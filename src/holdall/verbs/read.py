@@ -351,6 +351,7 @@ def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:
             seen += 1
             at += place + len(needle)
     if seen:
-        message = f"Anchor not found in content: it occurs {plural(seen, 'time')} (match_index {'0' if seen == 1 else f'0 to {seen - 1}'})."
+        which = f"0 to {seen - 1}" if seen > 1 else "0"
+        message = f"Anchor not found in content: it occurs {plural(seen, 'time')} (match_index {which})."
         raise AnchorNotFound(message, handle=handle, scanned=size)
     raise AnchorNotFound(handle=handle, scanned=size)
