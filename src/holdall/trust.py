@@ -35,7 +35,6 @@ from importlib.machinery import (
     ExtensionFileLoader,
     ModuleSpec,
     SourceFileLoader,
-    all_suffixes,
 )
 from io import BufferedReader
 from types import CodeType, ModuleType
@@ -199,19 +198,22 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_CODE_ENDS = tuple(all_suffixes()) + tuple(
+# What a program may run has any name: a script of an editor, a file of commands, settings that name a program. So all
+# that is not known to be data counts as code. Data changes with each run, and would ask each time.
+_DATA_ENDS = tuple(
     f".{one}"
     for one in sorted(
         _words(
-            "py pyw pyx pyz pyc pyd pth ipynb js mjs cjs jsx ts mts cts tsx vue svelte coffee sh bash zsh fish ksh nu "
-            "rb erb rake pl pm php phtml lua luau jar war class wasm so dylib dll exe node ps1 psm1 bat cmd vbs go rs "
-            "swift dart r jl ex exs erl beam groovy kts kt scala sc clj cljs edn bb awk sed tcl exp cs csx fs fsx vb "
-            "nim zig hs ml cr raku el rkt scm lisp d c cc cpp cxx h hh hpp hxx m mm s asm java pas f90 v sol proto "
-            "graphql j2 jinja ejs hbs mk cmake ninja bazel bzl star gradle sbt nix whl egg zip tgz gem crate scpt"
+            "json jsonl ndjson geojson txt text md mdx markdown rst adoc csv tsv log out err pid lock lck tmp temp "
+            "swp swo db sqlite sqlite3 db3 db-wal db-shm db-journal sqlite-wal sqlite-shm sqlite-journal sqlite3-wal "
+            "sqlite3-shm sqlite3-journal duckdb wal parquet arrow feather avro orc xlsx xls docx doc pptx odt ods pdf "
+            "eps rtf epub png jpg jpeg gif webp avif ico icns bmp tif tiff heic mp3 mp4 m4a wav ogg flac webm mov avi "
+            "mkv ttf otf woff woff2 eot srt vtt"
         )
     )
 )
-_SETTING_ENDS = tuple(  # JSON may be data, which changes with each run
+_DATA = lazy_pattern(r"\.DS_Store|Thumbs\.db|\.coverage(?:\..*)?|\.~lock\..*|\.eslintcache|.*~")
+_SETTING_ENDS = tuple(  # what a fetcher reads, and is not itself run
     f".{one}"
     for one in sorted(
         _words(
@@ -224,6 +226,7 @@ _SETTINGS = lazy_pattern(  # what runners, interpreters and builders read of a f
     r"(?:package|deno|composer|turbo|nx|nodemon|lerna|rush|pm2|vercel|import_?map|npm-shrinkwrap|tasks|project|"
     r"[\w.-]*(?:rc|config|-lock)|tsconfig[\w.-]*)\.json|\.[\w-]+rc|[\w.-]*(?:requirements?|constraints?)[\w.-]*|"
     r"(?:.*\.)?(?:docker|container|make|gnumake|just|task|rake|gem|proc|jenkins|vagrant|tilt|earth|pip|cpan)file(?:\..*)?|"
+    r"CMakeLists\.txt|meson[\w.-]*\.txt|go\.(?:mod|sum|work)|"
     r"(?:uv|yarn|poetry|pdm|pixi|bun|deno|cargo|gemfile|pipfile|composer|flake|mix|pubspec)\.lockb?|BUILD|WORKSPACE|\.env(?:\..*)?|\.tool-versions|\.(?:node|python|ruby|java|go)-version",
     re.IGNORECASE,
 )
@@ -272,7 +275,9 @@ _GIVEN = lazy_pattern(  # among these: the file whose content is run or installe
     rb"[ \t\"'](?:-[a-zA-Z]{0,9}[frc]|--(?:\w{1,9}-)?(?:\w{0,9}file|requirements?|constraints?|overrides?))"
     rb"[ \t=\"',]{0,9}" + _WORD
 )
-_CONFIG = lazy_pattern(rb"[ \t\"']--?[\w-]{0,20}(?:config|settings|manifest)(?:-?file|-?path)?[ \t=\"',]{1,9}" + _WORD)
+_CONFIG = lazy_pattern(
+    rb"[ \t\"']--?[\w-]{0,20}(?:config|settings|manifest|env|init|rc)(?:-?file|-?path)?[ \t=\"',]{1,9}" + _WORD
+)
 _ESCAPED = lazy_pattern(rb"\\(.)")
 _NO_VARIABLES = lazy_pattern(r"(?:^|\s)-[a-zA-Z]{0,9}[EI]|pycache_prefix|PYTHONPYCACHEPREFIX|(?:^|[\s/])env\s+-")
 _NO_VARIABLES_IN_TEXT = lazy_pattern(  # the same, where a script starts its Python, or is started by one
@@ -291,8 +296,9 @@ _MAX_SCANNED_TOGETHER = 2 * 1024 * 1024  # for data that runs, of a command
 _MAX_TRIES = 10_000
 _MAX_ENTRIES = 50_000  # of a project, without what is installed in it
 _MAX_OPENED = 2_000  # files of which the first bytes say what they are
+_MAX_PATH = 4_000  # bytes: of more than the system takes only code knows, step by step
 _INSTALLED = _words("node_modules site-packages .venv venv")  # thousands of files, many of one name
-_NOT_OPENED = (".git", "__pycache__")
+_CHECKOUTS = (".git", ".hg", ".svn", ".jj", ".bzr")  # what is in the outermost folder of one
 
 # Variables by which programs are told which other code or program to run.
 _DECIDING = lazy_pattern(
@@ -330,8 +336,8 @@ def watched_files(words: Sequence[str], environment: Mapping[str, str], cwd: str
     settings of the project are watched, that is of the checkouts that `folder` and `cwd` are in; data, which changes
     with each run, where an interpreter is told to run it. What is fetched, as by `npx`, or is in a container runs none
     of it, unless the command, or what its runner reads there, names some: else only what the runner reads is watched.
-    What is installed in the project is watched where the command names it. An absolute path outside leads to what is
-    installed. Of more than `_MAX_HASHED` files the time of the last change stands for the content.
+    What is installed in the project is watched where the command names it; outside of it, the file that the command
+    names. Of more than `_MAX_HASHED` files the time of the last change stands for the content.
     """
     start = os.path.realpath(cwd or ".")
     # To the server that is its own folder, to us it would be ours.
@@ -413,15 +419,17 @@ class _Watch:
             if self._entries < 0:
                 self._entries, self._is_cut = 0, True
                 break
-            inside = inside or any(one.name == "pyvenv.cfg" for one in entries)  # noqa: PLW2901
+            is_cache = os.path.basename(folder) == "__pycache__"
+            self._is_cut = self._is_cut or any(len(os.fsencode(one.path)) > _MAX_PATH for one in entries)
             for one in entries:
+                if is_cache and one.name.endswith(".pyc"):  # see `_compiled`
+                    continue
                 is_named = not inside or _plain(one.name) in self._named
                 if not one.is_dir(follow_symlinks=False):
                     self._tree += [one.path] if is_named else []
                     self._names.setdefault(_plain(one.name), []).extend([one.path] if is_named else [])
-                elif one.name == "__pycache__":
-                    self._caches.append(one.path)
-                elif one.name not in _NOT_OPENED and deep:
+                elif one.name != ".git" and deep:
+                    self._caches += [one.path] if one.name == "__pycache__" else []
                     installed = one.name in _INSTALLED
                     self._installed += [one.path] if installed else []
                     if is_named and (not installed or _plain(one.name) in self._named):
@@ -437,14 +445,17 @@ class _Watch:
     def _is_code(self, path: str) -> bool:
         if _is_code_name(path):
             return True
+        folder, name = os.path.split(os.path.normpath(path))
         try:
             about = os.stat(path)
         except (OSError, ValueError):
             return False
         if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o111:
             return stat.S_ISREG(about.st_mode)
-        if "." in os.path.basename(path) or not about.st_size:
+        if "." in name or not about.st_size:
             return False
+        if os.path.basename(folder).startswith(".") and folder not in (self._start, *self._tops):  # as .cargo/config
+            return True
         self._opens -= 1
         if self._opens < 0:
             return True
@@ -474,7 +485,8 @@ class _Watch:
         for path in paths:
             self._enter_above(path)
         text = "\n".join([" ".join(self._words), *self._words])
-        self._waiting += [one for one in paths if os.path.isfile(one) and self._is_code(one)]
+        outside = [one for one in self._words[1:] if os.path.isabs(one) and not self._is_here(one)]
+        self._waiting += [one for one in (*paths, *outside) if os.path.isfile(one) and self._is_code(one)]
         self._watch_run(text.encode("utf-8", "surrogateescape"), self._start)
         self._waiting += [one for word in self._words for one in self._installed_here(word)]
         first = next((one for one in self._words[1:] if not one.startswith("-")), "")
@@ -577,7 +589,7 @@ class _Watch:
         except (OSError, ValueError):
             return
         text = self._hash(path, real)
-        runs = real.endswith(_CODE_ENDS) or (not _is_code_name(real) and self._is_code(real))
+        runs = self._is_code(real) and not _is_setting_name(real)
         if self._all_code and not text:
             return
         if _INSTALLED.isdisjoint(real.split(os.sep)):
@@ -695,7 +707,13 @@ def _plain(name: str) -> str:
 
 def _is_code_name(path: str) -> bool:
     name = os.path.basename(path)
-    return name.casefold().endswith(_CODE_ENDS + _SETTING_ENDS) or _SETTINGS.fullmatch(name) is not None
+    is_data = "." not in name or name.casefold().endswith(_DATA_ENDS) or _DATA.fullmatch(name) is not None
+    return not is_data or _SETTINGS.fullmatch(name) is not None
+
+
+def _is_setting_name(path: str) -> bool:
+    name = os.path.basename(path)
+    return name.casefold().endswith(_SETTING_ENDS) or _SETTINGS.fullmatch(name) is not None
 
 
 def _is_wide(folder: str) -> bool:
@@ -704,7 +722,8 @@ def _is_wide(folder: str) -> bool:
     if os.path.join(home, "").startswith(os.path.join(folder, "")):
         return True
     with contextlib.suppress(OSError):
-        return bool(os.stat(folder).st_mode & stat.S_ISVTX)
+        everybodys = stat.S_ISVTX | stat.S_IWOTH
+        return os.stat(folder).st_mode & everybodys == everybodys
     return False
 
 
@@ -712,7 +731,7 @@ def _checkout(folder: str) -> str:
     """The folder of the checkout that this one is in, or itself. A checkout may hold others: it is the outermost."""
     found = here = folder
     while not _is_wide(here):
-        found = here if os.path.lexists(os.path.join(here, ".git")) else found
+        found = here if any(os.path.lexists(os.path.join(here, one)) for one in _CHECKOUTS) else found
         here = os.path.dirname(here)
     return found
 

@@ -374,6 +374,21 @@ def claims_of(path: str) -> Claims:
 
 
 @requirement("trust:asks-again-when-changed")
+def test_what_a_function_runs_without_an_import_is_watched_too(tmp_path: Path) -> None:
+    (tmp_path / "agent.md").write_text("---\ntools: [my_tools:find]\n---\nHelp.\n")
+    (tmp_path / "my_tools.py").write_text("import runpy\ndef find(): runpy.run_path('plugin.py')\n")
+    (tmp_path / "plugin.py").write_text("first = 1")
+    agent = str(tmp_path / "agent.md")
+    before = claims_of(agent)
+    assert str(tmp_path / "plugin.py") in dict(before.files)
+    (tmp_path / "plugin.py").write_text("first = 2")
+    changed = claims_of(agent)
+    assert changed.digest != before.digest
+    (tmp_path / "new.sh").write_text("true")
+    assert claims_of(agent).digest != changed.digest
+
+
+@requirement("trust:asks-again-when-changed")
 @pytest.mark.parametrize(
     "name",
     ["agent.md", "sub.md", "mcp.json", "my_tools.py", "helper.py", "deep/__init__.py", "deep/other.py", "serve.py"],

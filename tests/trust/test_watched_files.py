@@ -591,6 +591,74 @@ def test_a_link_that_leads_to_another_watched_file_is_a_change(tmp_path: Path) -
 
 
 @requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize(
+    ("words", "texts", "changed"),
+    [
+        ("vim -es -S server.vim", {}, "server.vim"),
+        ("sqlite3 -init init.sq x.db", {}, "init.sq"),
+        ("make", {"Makefile": "CMDS = cmds.gdb\nrun:\n\tgdb -batch -x $(CMDS)\n"}, "cmds.gdb"),
+        ("node --env-file=conf server.js", {"server.js": ""}, "conf"),
+        ("perl serve.pl", {"serve.pl": "do './x.inc'"}, "x.inc"),
+        ("cargo run", {"Cargo.toml": ""}, ".cargo/config"),
+        ("mvn -o validate", {"pom.xml": ""}, ".mvn/jvm.config"),
+        ("cmake -B b .", {}, "CMakeLists.txt"),
+        ("go run .", {"main.go": ""}, "go.work"),
+        ("rackup", {}, "config.ru"),
+        ("python3 server.py", {"server.py": "import src.helper", "src/pyvenv.cfg": ""}, "src/helper.py"),
+        ("python3 server.py", {"server.py": "import __pycache__.helper"}, "__pycache__/helper.py"),
+        ("node server.js", {"server.js": "require('./plugins/__pycache__/evil.js')"}, "plugins/__pycache__/evil.js"),
+    ],
+)
+def test_code_of_any_name_is_watched(tmp_path: Path, words: str, texts: dict[str, str], changed: str) -> None:
+    for name, text in texts.items():
+        write(tmp_path, name, text=text)
+    write(tmp_path, changed)
+    assert changed in watched(tmp_path, *shlex.split(words))
+
+
+@requirement("trust:asks-again-when-changed")
+def test_a_folder_that_only_its_owner_writes_to_is_no_folder_of_everybody(tmp_path: Path) -> None:
+    write(tmp_path, "server.py", text="import src.helper")
+    write(tmp_path, "src/helper.py", text="")
+    tmp_path.chmod(0o1755)
+    assert {*watched(tmp_path, "python3", "server.py")} == {"server.py", "src/helper.py"}
+
+
+@requirement("trust:asks-again-when-changed")
+def test_a_checkout_of_any_kind_is_watched_from_its_outermost_folder(tmp_path: Path) -> None:
+    (tmp_path / ".hg").mkdir()
+    write(tmp_path, "lib/helper.py", "mcp/server.py")
+    found = trust.watched_files(["python3", "server.py"], {}, str(tmp_path / "mcp"), str(tmp_path / "mcp"))
+    assert {os.path.relpath(one, tmp_path) for one, _ in found.files} == {"lib/helper.py", "mcp/server.py"}
+
+
+@requirement("trust:asks-again-when-changed")
+def test_a_path_that_is_too_long_to_be_looked_at_is_said_to_be_unwatched(tmp_path: Path) -> None:
+    write(tmp_path, "server.py")
+    before = os.getcwd()
+    os.chdir(tmp_path)
+    try:
+        for _ in range(20):
+            os.mkdir("d" * 200)
+            os.chdir("d" * 200)
+        Path("helper.py").write_text("")
+    finally:
+        os.chdir(before)
+    assert not trust.watched_files(["python3", "server.py"], {}, str(tmp_path), str(tmp_path)).whole
+
+
+@requirement("trust:asks-again-when-changed", "trust:others-can-write")
+def test_a_script_outside_that_the_command_names_is_watched_and_nobody_else_may_write_it(tmp_path: Path) -> None:
+    write(tmp_path, "project/mcp.json", "out/server.py")
+    project, script = str(tmp_path / "project"), tmp_path / "out" / "server.py"
+    found = trust.watched_files(["python3", str(script)], {}, project, project)
+    assert str(script) in dict(found.files)
+    script.chmod(0o666)
+    with pytest.raises(UsageError, match="can write to"):
+        trust.watched_files(["python3", str(script)], {}, project, project)
+
+
+@requirement("trust:asks-again-when-changed")
 def test_data_and_what_is_fetched_ask_no_second_time(tmp_path: Path) -> None:
     """A server that writes its memory, and work on a project whose code it does not run."""
     write(tmp_path, "server.py", text="open('memory.json', 'w'); open('state', 'w'); open('app.db', 'w')")

@@ -20,7 +20,7 @@ from holdall.llm.model_names import MODEL_KEY, model_named, problem_with, url_of
 from holdall.llm.protocol import Model
 from holdall.llm.scripted import may_have_patterns
 from holdall.mcp.client.spec import Configured
-from holdall.trust import MOST_EFFORT, Claims, Module, file_hash, file_stamp, named_modules, origin_of
+from holdall.trust import MOST_EFFORT, Claims, Module, file_hash, file_stamp, named_modules, origin_of, watched_files
 from holdall.values.errors import MissingExtra, NoSuchModel, UpstreamFault, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -180,6 +180,7 @@ def _claims(
         claims += Claims(file.path, files=(one.hashed,)) + servers[one.path].claims
         claims += _module_claims(one, modules[one.path], file.folder)
         claims += _models(one, settings_of(one))
+    claims += _project_claims(file, modules)
     return agents + claims if claims.shown else claims
 
 
@@ -238,6 +239,23 @@ def _module_claims(agent: AgentFile, modules: Mapping[str, Module], folder: str)
         shown.append(("module", f"{spec}   ({where})"))
     hashes = [one.hashed for one in modules.values() if one.hashed is not None]
     return Claims(agent.path, tuple(shown), tuple(hashes))
+
+
+def _project_claims(file: AgentFile, modules: Mapping[str, Mapping[str, Module]]) -> Claims:
+    """A module may run any other file of its project, as a command may: these are watched, too."""
+    found: dict[str, set[str]] = {}
+    for one in _tree(file):
+        if paths := {named.hashed[0] for named in modules[one.path].values() if named.hashed is not None}:
+            found.setdefault(one.folder, set()).update(paths)
+    claims = Claims(file.path)
+    for folder, paths in found.items():
+        watched = watched_files(["python", *sorted(paths)], {}, folder, folder)
+        claims += Claims(file.path, files=watched.files, effort=watched.effort, whole=watched.whole)
+        if claims.effort > MOST_EFFORT:
+            raise UsageError(
+                f"the tools of {file.path} and of its agents are in more projects than are looked through."
+            )
+    return claims
 
 
 def _models(agent: AgentFile, settings: Settings) -> Claims:
