@@ -28,7 +28,7 @@ from holdall.values.errors import ModelFault
 from holdall.values.events import Event
 from holdall.values.outputs import Kept
 from holdall.values.spans import Span, Totals
-from holdall.web.figures import ContextChart, Turn, context_chart, coverage_bar
+from holdall.web.figures import ContextChart, Turn, context_chart, coverage_bar, machine_time
 from holdall.web.output_page import Seen, Took
 from holdall.web.timeline import Proof, Quote, Reported, linked
 from tests.agent.shapes import agent
@@ -619,6 +619,41 @@ async def test_a_call_that_was_killed_in_the_background_took_at_least_as_long_as
     assert calls.count(told) == 1
     assert ">interrupted<" in calls
     assert page.count(told) == 1 + is_agent, "in the outputs, and in the timeline where there is one"
+
+
+@requirement("way:nothing-lost-silently", "cli:run-resume")
+async def test_a_call_that_was_killed_while_it_was_waited_for_is_told_alike_everywhere_and_after_a_resume_too(
+    home: Path,
+) -> None:
+    now = [time.time() - 9000.0]
+    async with Holdall.open(home=str(home), session="s", clock=lambda: now[0]) as bag:
+        bag.journal.record("turn", number=1, final=False, tokens=9, why="")
+        begun: dict[str, Any] = {"number": 1, "process": 1, "process_mark": "gone", "arguments": {"url": "a.example"}}
+        bag.journal.record("begun", tool="crawl", call_id="c", seconds=1.0, **begun)
+        now[0] += 60.0
+        bag.journal.record("inline", tool="other", chars=3)
+    now[0] += 8000.0
+    for is_resumed in (False, True):
+        async with Holdall.open(home=str(home), session="s", clock=lambda: now[0]) as bag:
+            if is_resumed:
+                told: dict[str, Any] = {"outcome": "interrupted", "state": "interrupted", "is_error": True}
+                bag.journal.record("called", tool="crawl", call_id="c", **told)
+            session, tree = bag.session.id, bag.records.tree().to_json()
+        (line,) = [one for one in drawn_tree(tree) if "crawl" in one]
+        assert line.lstrip("└├│─ ") == "tool crawl · at least 61.0 s · interrupted · no answer"
+        with client(home) as browser:
+            (call,) = re.findall(
+                r"<tr>(?:(?!</tr>).)*crawl.*?</tr>", browser.get(f"/s/{session}/calls").text, re.DOTALL
+            )
+            page = browser.get(f"/s/{session}").text
+        (row,) = re.findall(r'<li id="op-0-0".*?</li>', page, re.DOTALL)
+        for part in (call, row):
+            assert ">at least 1 min 01 s<" in part
+            assert ">interrupted<" in part
+            assert "no answer" in part
+        assert "a.example" in call
+        assert f'datetime="{machine_time(now[0] - 8061.0)}"' in call
+        assert "<dt>tool calls</dt><dd>1, 1 failed</dd>" in page
 
 
 def test_of_a_forged_end_of_a_run_no_more_is_drawn_than_one_page_holds() -> None:

@@ -8,7 +8,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, field
 from typing import Any
 
 from holdall.bag.core import Core
@@ -155,19 +155,16 @@ class Records:
     def tree(self) -> Tree:
         """The operation tree as the events tell it now."""
         tree = Tree.of(self._core.session.name, self.with_lost_ends(self.events()))
-        for call in tree.waited_for:
-            process, mark = whole(call.data.pop("process", None)), str(call.data.pop("process_mark", ""))
-            if not is_alive(process, mark):
-                call.data |= {"state": "interrupted", "is_error": True, "at_least": True}
         _count_unended(self._core.store, self._core.session, tree.root, {self._core.session.id})
         return tree
 
     def with_lost_ends(self, events: Iterable[Event]) -> Iterator[Event]:
-        """These events, then an end for each call in the background whose process was killed before it logged one: it
-        ran at least until the last of what that process logged.
+        """These events, then an end for each call whose process was killed before it logged one, in the background or
+        while it was waited for: it ran at least until the last of what that process logged.
         """
-        running, alive = dict[str, Event](), dict[str, float]()
+        running, alive, waiting = dict[str, Event](), dict[str, float](), _Waiting()
         for event in events:
+            yield from waiting.add(event)
             if event.kind == "running" and len(running) < MOST_OPERATIONS:
                 running[event.handle] = event
                 alive.setdefault(event.by, event.at)
@@ -176,6 +173,7 @@ class Records:
             if event.by in alive:
                 alive[event.by] = max(event.at, alive[event.by])
             yield event
+        yield from waiting.ends()
         for facts in self._core.store.outputs(self._core.session) if running else ():
             if facts.handle in running and facts.state == "interrupted":
                 # The record only says when it was noticed. Of a writer without a name there is no telling.
@@ -192,6 +190,42 @@ class Records:
         self._core.store.save_tree(
             self._core.session, json.dumps(self.tree().to_json(), ensure_ascii=True).encode("ascii")
         )
+
+
+@record(frozen=False)
+class _Waiting:
+    """The calls that are waited for, or were when their process was killed: a fold over the events of a session."""
+
+    begun: dict[tuple[str, int], Event] = field(default_factory=dict[tuple[str, int], Event])
+    alive: dict[str, float] = field(default_factory=dict[str, float])  # when their writers wrote last
+
+    def add(self, event: Event) -> Iterator[Event]:
+        """The ends of those that it tells to have been interrupted: whoever resumed says so, and knows no times."""
+        number = event.by, whole(event.data.get("number"))
+        if event.kind == "begun" and len(self.begun) < MOST_OPERATIONS:
+            self.begun[number] = event
+            self.alive.setdefault(event.by, event.at)
+        elif event.kind == "over":
+            self.begun.pop(number, None)
+        elif event.kind == "called" and event.data.get("outcome") == "interrupted":
+            for told in [one for one, of in self.begun.items() if of.call_id == event.call_id]:
+                yield self._end(told)
+        if event.by in self.alive:
+            self.alive[event.by] = max(event.at, self.alive[event.by])
+
+    def ends(self) -> Iterator[Event]:
+        """Of those whose process is gone."""
+        for number, of in list(self.begun.items()):
+            if not is_alive(whole(of.data.get("process")), str(of.data.get("process_mark") or "")):
+                yield self._end(number)
+
+    def _end(self, number: tuple[str, int]) -> Event:
+        of = self.begun.pop(number)
+        last = self.alive[of.by] if of.by else of.at  # of a writer without a name there is no telling
+        return Event(
+            last, "over", "", of.tool, of.call_id, of.seconds + last - of.at, of.by,
+            {"number": number[1], "state": "interrupted", "at_least": True},
+        )  # fmt: skip
 
 
 def is_alive(process: int, mark: str) -> bool:

@@ -497,7 +497,9 @@ class Tree:
                 tree = Tree(Operation("session", name, event.at - event.seconds))
             tree.add(event)
             tree._add_output(event)
-        return tree or Tree(Operation("session", name, 0.0))
+        tree = tree or Tree(Operation("session", name, 0.0))
+        tree._settle()
+        return tree
 
     def add(self, event: Event) -> None:
         began, data = event.at - event.seconds, dict(event.data)
@@ -517,13 +519,7 @@ class Tree:
             case "extracted":
                 self._answer(event, data, is_apart=is_apart)
             case "called":
-                data |= {"handle": event.handle, "call_id": event.call_id}
-                call = Operation("tool", event.tool, began, event.seconds, data)
-                is_placed = self._place_in(call)
-                if is_placed and data.get("outcome") == "running" and event.handle:
-                    self._begun.pop(event.handle, None)
-                    self._calls[event.handle] = call
-                    self._end_call(event.handle)
+                self._call(event, data)
             case "running" if self._turn is not None and event.handle and event.handle not in self._calls:
                 data = {"outcome": "running", "handle": event.handle, "call_id": event.call_id}
                 call = Operation("tool", event.tool, began, event.seconds, data)
@@ -541,20 +537,50 @@ class Tree:
             case _:
                 pass  # of one output: the ledger has them
 
+    def _call(self, event: Event, data: dict[str, Any]) -> None:
+        data |= {"handle": event.handle, "call_id": event.call_id}
+        call = Operation("tool", event.tool, event.at - event.seconds, event.seconds, data)
+        is_placed = self._place_in(call)
+        if data.get("outcome") == "running" and event.handle:
+            self._begun.pop(event.handle, None)
+            if is_placed:
+                self._calls[event.handle] = call
+                self._end_call(event.handle)
+
     def _waits(self, event: Event) -> bool:
         """Whether it is about a call that is waited for, or was when its process was killed."""
         number, is_begun = (event.by, whole(event.data.get("number"))), event.kind == "begun"
         if event.kind == "over":
-            self._waited_for.pop(number, None)
+            self._end_waiting(number, event)
         elif is_begun and self._turn is not None and len(self._waited_for) < MOST_OPERATIONS:
             data = {**event.data, "outcome": "begun", "call_id": event.call_id}
-            for name in ("number", "arguments"):  # those of an agent are in its transcript
+            for name in ("number", "arguments", "process", "process_mark"):  # an agent's are in its transcript
                 data.pop(name, None)
             call = Operation("tool", event.tool, event.at - event.seconds, event.seconds, data)
             self._waited_for[number] = self._turn, call
         elif event.kind == "called" and event.data.get("outcome") == "interrupted":  # it was told by whoever resumed
-            return any(one.data["call_id"] == event.call_id for one in self.waited_for)
+            return any(one.data["call_id"] == event.call_id for _, one in self._waited_for.values())
         return is_begun or event.kind == "over"
+
+    def _end_waiting(self, number: tuple[str, int], event: Event) -> None:
+        """It was answered, and has an event of its own; or, where this has a state, its process was killed."""
+        if not (state := str(event.data.get("state") or "")):
+            self._waited_for.pop(number, None)
+        elif number in self._waited_for:
+            _, call = self._waited_for[number]
+            call.data |= {"state": state, "is_error": True, "at_least": True}
+            call.seconds = max(call.seconds, event.seconds)
+
+    def _settle(self) -> None:
+        """After the last event: calls that have no other."""
+        for handle, (turn, call) in self._begun.items():
+            if self._place_under(turn.children, call):
+                self._calls[handle] = call
+                self._end_call(handle)
+        for turn, call in self._waited_for.values():
+            self._place_under(turn.children, call)
+        self._begun.clear()
+        self._waited_for.clear()
 
     def to_json(self, *, with_outputs: bool = False) -> dict[str, Any]:
         """With the totals of everything, and of what was asked and never came to an answer.
@@ -564,14 +590,6 @@ class Tree:
         for asked in self._questions.values():
             self.root.children += asked
         self._questions.clear()
-        for handle, (turn, call) in self._begun.items():
-            turn.children.append(call)
-            self._calls[handle] = call
-            self._end_call(handle)
-        self._begun.clear()
-        for turn, call in self._waited_for.values():
-            self._place_under(turn.children, call)
-        self._waited_for.clear()
         if with_outputs and self._outputs is not None:
             self.root.children = sorted([*self.root.children, *self._outputs], key=lambda one: one.at)
             self.left_out += self._outputs_left_out
@@ -582,11 +600,6 @@ class Tree:
         if self.runs.all:
             more |= {"runs": len(self.runs.all), "run_seconds": round(self.runs.seconds, 6)}
         return {"version": VERSION, "totals": self.totals(), **more, **self.root.to_json()}
-
-    @property
-    def waited_for(self) -> list[Operation]:
-        """Calls of which the log does not say that they were answered."""
-        return [call for _, call in self._waited_for.values()]
 
     def totals(self) -> dict[str, Any]:
         """What everything took, in the tree or not."""

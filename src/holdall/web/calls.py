@@ -23,7 +23,6 @@ from holdall.agent.transcript import entry_in
 from holdall.bag import Holdall
 from holdall.bag.journal import events_in
 from holdall.bag.overview import Mention, Summary
-from holdall.bag.records import is_alive
 from holdall.policy.folds import is_of_call
 from holdall.text.escape import as_written, one_line
 from holdall.text.numbers import number, whole
@@ -198,16 +197,15 @@ def rows_of(
 def _joined(events: Iterable[Event], arguments: Mapping[str, str]) -> Iterator[Row]:
     """Calls in order, each as soon as all of it is known: few are open at a time. Then those that have no answer."""
     waiting: deque[Row] = deque()
-    begun, alive = dict[tuple[str, int], Event](), dict[str, float]()  # when each writer of a log wrote last
+    begun = dict[tuple[str, int], Event]()
     for event in events:
         number = event.by, whole(event.data.get("number"))
         if event.kind == "begun" and len(begun) < _MOST_CALLS:
             begun[number] = event
         elif event.kind == "over":
-            begun.pop(number, None)
-        elif event.kind == "called" and event.data.get("outcome") == "interrupted":
-            begun = {at: one for at, one in begun.items() if one.call_id != event.call_id}
-        alive[event.by] = event.at
+            of = begun.pop(number, None)
+            if of is not None and event.data.get("state"):  # its process was killed
+                waiting.append(_with_arguments(_unanswered(of, event), arguments))
         if event.kind in ("called", "ended"):
             at = next((at for at, one in enumerate(waiting) if _is_of(event, one)), None)
             if at is not None:
@@ -223,17 +221,16 @@ def _joined(events: Iterable[Event], arguments: Mapping[str, str]) -> Iterator[R
             yield waiting.popleft()
     yield from waiting
     for event in begun.values():
-        yield _with_arguments(_unanswered(event, alive[event.by]), arguments)
+        yield _with_arguments(_unanswered(event, None), arguments)
 
 
-def _unanswered(event: Event, alive: float) -> Row:
-    """A call that was waited for when this was logged. Its process lived at least until what it logged last."""
-    data, began = event.data, event.at - event.seconds
-    runs = is_alive(whole(data.get("process")), str(data.get("process_mark") or ""))
+def _unanswered(event: Event, end: Event | None) -> Row:
+    """A call that was waited for when this was logged. Without an end it still is."""
+    data, began, runs = event.data, event.at - event.seconds, end is None
     return Row(
         began, event.tool, "no answer", str(data.get("server") or "")[:200], _arguments(data),
-        (time.time() if runs else alive) - began, call_id=event.call_id[:200], why="" if runs else _NO_ANSWER,
-        failed=not runs, runs=runs, ended="interrupted", at_least=not runs,
+        time.time() - began if end is None else number(end.seconds), call_id=event.call_id[:200],
+        why="" if runs else _NO_ANSWER, failed=not runs, runs=runs, ended="interrupted", at_least=not runs,
     )  # fmt: skip
 
 
@@ -283,7 +280,8 @@ def _completed(row: Row, event: Event) -> Row:
             row, at=at, seconds=seconds, failed=failed, ended=ended, why=why or row.why, at_least=at_least,
             is_over=True, **sizes,
         )  # fmt: skip
-    seconds = row.seconds if row.verdict == "in the background" and row.bytes else number(event.seconds)
+    is_known = row.at_least or (row.verdict == "in the background" and row.bytes)
+    seconds = row.seconds if is_known else number(event.seconds)
     at = min(row.at, event.at - event.seconds)
     return replace(
         row, at=at, call_id=event.call_id[:200], seconds=seconds, chars=row.chars or whole(data.get("chars")),
@@ -314,7 +312,7 @@ async def calls(request: Request) -> Response:
 
         def look() -> tuple[list[Row], int]:
             kept = {one.handle: one for one in bag.store.outputs(bag.session)}
-            events = _with_commands(bag.records.events(), kept)
+            events = _with_commands(bag.records.with_lost_ends(bag.records.events()), kept)
             is_cut = any(one.state == "interrupted" for one in kept.values())
             every = bag.records.with_lost_ends(bag.records.events()) if is_cut else ()
             lost = {one.handle: one for one in every if one.data.get("at_least") is True}

@@ -258,7 +258,8 @@ def _detail(one: Operation, known: Known, handle: str) -> str:
             return f"failed: {data['why']}" if data.get("why") else ""
         case "tool":
             about = "" if handle in known.counted else "~"
-            return _output_text(str(data.get("outcome", "")), known.kept.get(handle, {}), about)
+            waits = data.get("outcome") == "begun" and not data.get("state")
+            return "" if waits else _output_text(str(data.get("outcome", "")), known.kept.get(handle, {}), about)
         case "agent":
             return plural(whole(data["turns"]), "turn") if "turns" in data else ""
         case "extraction":
@@ -277,7 +278,7 @@ def _output_text(outcome: str, kept: Mapping[str, Any], about: str) -> str:
             return f"{much}{how}"
         case "inline":
             return "shown whole"
-        case "begun":
+        case "begun" | "interrupted":
             return "no answer"
         case "answer":
             return ""
