@@ -209,6 +209,25 @@ def test_calls_that_were_refused_or_failed_are_counted_with_those_of_agents_or_w
     assert {name: totals[name] for name in calls} == {"tool_calls": 2, "refused": 2, "failed": 2}
 
 
+@requirement("runtime:operation-tree", "cli:run-resume")
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_turn_ends_with_its_run_however_much_later_the_next_one_begins(is_killed: bool) -> None:
+    told = {"outcome": "interrupted", "state": "interrupted", "is_error": True}
+    events = [
+        Event(101.0, "turn", by="a", data={"number": 1}),
+        Event(102.0, "asked", by="a", seconds=0.5, data=USED),
+        Event(103.0, "turn", by="a", data={"number": 2}),
+        Event(104.0, "asked", by="a", seconds=0.5, data=USED),
+        Event(104.5, "inline" if is_killed else "reported", by="a", tool="look", data={"status": "success"}),
+        Event(1000.0, "called", by="b", tool="pay", call_id="c", data=told),  # by who resumes
+        Event(1001.0, "turn", by="b", data={"number": 3}),
+        Event(1003.0, "reported", by="b", data={"status": "success"}),
+    ]
+    tree = Tree.of("s", events).to_json()
+    assert [one["seconds"] for one in tree["children"]] == [2.0, 1.5, 2.0]
+    assert tree["run_seconds"] == 5.5
+
+
 @requirement("runtime:operation-tree")
 def test_what_a_person_asks_about_a_run_is_no_part_of_it() -> None:
     run = [

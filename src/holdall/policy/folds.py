@@ -473,6 +473,7 @@ class Tree:
     _room: int = field(default_factory=lambda: MOST_OPERATIONS)
     _totals_left_out: dict[str, Any] = field(default_factory=lambda: dict(_NOTHING))
     _turn: Operation | None = None
+    _run: Run | None = None  # that this turn is part of
     _questions: dict[str, list[Operation]] = field(default_factory=dict[str, list[Operation]])
     _agents: dict[str, Operation] = field(default_factory=dict[str, Operation])
     _calls: dict[str, Operation] = field(default_factory=dict[str, Operation])  # by handle, those in the background
@@ -510,8 +511,9 @@ class Tree:
         match "" if self._waits(event) else event.kind:
             case "turn":
                 self.root.data.pop("reported", None)  # of the run before
-                self._end_turn(event.at)
+                self._end_turn()
                 self._turn = Operation("turn", str(data.pop("number", "")), event.at, 0.0, data)
+                self._run = self.runs.all[-1]
                 self._place_under(self.root.children, self._turn)
             case "asked":
                 model = Operation("model", str(data.get("model", "")), began, event.seconds, data)
@@ -572,7 +574,8 @@ class Tree:
             call.seconds = max(call.seconds, event.seconds)
 
     def _settle(self) -> None:
-        """After the last event: calls that have no other."""
+        """After the last event: calls that have no other, and the end of the last turn."""
+        self._end_turn()
         for handle, (turn, call) in self._begun.items():
             if self._place_under(turn.children, call):
                 self._calls[handle] = call
@@ -666,9 +669,10 @@ class Tree:
             operation.add_to(self._totals_left_out)
         return False
 
-    def _end_turn(self, at: float) -> None:
-        if self._turn is not None:
-            self._turn.seconds = max(self._turn.seconds, at - self._turn.at)
+    def _end_turn(self, at: float = float("inf")) -> None:
+        """With its run, at the latest: the next one may begin days later."""
+        if self._turn is not None and self._run is not None:
+            self._turn.seconds = max(self._turn.seconds, min(at, self._run.last) - self._turn.at)
 
     def _end_call(self, handle: str) -> None:
         """What became of a call in the background, and after how long: it may end before its turn does."""
