@@ -82,6 +82,14 @@ def test_of_questions_that_a_person_asked_nothing_was_to_be_reported() -> None:
     assert first == "session cli · 0 turns · 1 model call · 0 tool calls · 75 tokens · 1.2 s"
 
 
+@requirement("runtime:operation-tree")
+def test_a_command_has_the_time_that_it_ran_and_not_that_which_keeping_took(holdall: Program) -> None:
+    assert holdall("exec", "--", "sh", "-c", "sleep 1; echo done").code == 0
+    tree = holdall("show", "--tree", "cli", "--json").json
+    (command,) = tree["children"]
+    assert tree["seconds"] >= command["seconds"] >= 1.0
+
+
 def test_where_the_log_is_gone_the_snapshot_is_shown(holdall: Program, agents: Agents) -> None:
     file = agents.agent(calls(("small", {})), report("done"))
     assert holdall("run", file, "x", "--session", "s1").code == 0

@@ -8,7 +8,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from typing import Any
 
 from holdall.bag.core import Core
@@ -21,7 +21,7 @@ from holdall.text.numbers import whole
 from holdall.values.errors import HoldallError
 from holdall.values.events import Event
 from holdall.values.handles import MEMBER, is_uuid
-from holdall.values.outputs import Facts
+from holdall.values.outputs import UNTIMED, Facts
 from holdall.values.record import record
 
 
@@ -154,7 +154,7 @@ class Records:
 
     def tree(self) -> Tree:
         """The operation tree as the events tell it now."""
-        tree = Tree.of(self._core.session.name, self.with_lost_ends(self.events()))
+        tree = Tree.of(self._core.session.name, self._with_times_of_commands(self.with_lost_ends(self.events())))
         _count_unended(self._core.store, self._core.session, tree.root, {self._core.session.id})
         return tree
 
@@ -184,6 +184,20 @@ class Records:
                     data={"state": facts.state, "why": facts.error, "bytes": facts.measure.bytes,
                           "tokens": facts.measure.tokens, "at_least": True},
                 )  # fmt: skip
+
+    def _with_times_of_commands(self, events: Iterable[Event]) -> Iterator[Event]:
+        """The log has a command when it had ended, with the time that keeping took; its record knows when it ran."""
+        records = dict[str, Facts]()
+        for event in events:
+            of = None
+            if event.kind == "kept" and event.data.get("reason") == "command":
+                records = records or {one.handle: one for one in self._core.store.outputs(self._core.session)}
+                of = records.get(event.handle)
+            if of is None or of.ended is None or of.state in UNTIMED:
+                yield event
+                continue
+            took = max(event.seconds, of.ended - of.created)
+            yield replace(event, at=min(event.at, of.created + took), seconds=took)
 
     def save_tree(self) -> None:
         """Write a snapshot of the operation tree: one file, never half."""

@@ -71,6 +71,7 @@ State = Literal[
 ]
 STATES: tuple[str, ...] = get_args(State)
 FAILED = ("failed", "timed out", "cancelled", "interrupted")  # those of a call that did not end well
+UNTIMED = ("interrupted", "expired")  # when they ended is not known, only when that was noticed or they were removed
 _KIND = lazy_pattern(r"[a-z][a-z0-9 _-]{0,39}")
 _LATER = ("is_error", "traceback", "process", "process_mark", "surrogates", "masked", "read_as", "part_of")
 

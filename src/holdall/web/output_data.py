@@ -67,7 +67,6 @@ _LATER_FORMULA = lazy_pattern(f"([;\t\r\n]{_BLANKS})(?={_SIGNS})")
 _NUMBER = lazy_pattern(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _WAIT_SECONDS = 20.0
 RUNNING = ("running", "queued")
-UNTIMED = ("interrupted", "expired")  # when they ended is not known, only when that was noticed or they were removed
 
 
 async def rows(bag: Holdall, handle: str, by: By, first: int, count: int, width: int) -> dict[str, Any]:

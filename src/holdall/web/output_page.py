@@ -33,7 +33,7 @@ from holdall.values.chat import ToolResult
 from holdall.values.errors import BadRange, HoldallError, NothingFound, StoreFault, UnknownHandle
 from holdall.values.events import Event
 from holdall.values.handles import MEMBER
-from holdall.values.outputs import Facts
+from holdall.values.outputs import UNTIMED, Facts
 from holdall.values.record import record
 from holdall.values.spans import Span, Totals
 from holdall.web import figures
@@ -404,7 +404,7 @@ class Seen:
         """`logged` is how long the log says that its call took: the record begins when it went to the background. Of a
         command the record knows more: the log has it when it had ended."""
         end = now if facts.state in asking.RUNNING else facts.ended or facts.created
-        took = 0.0 if facts.state in asking.UNTIMED else end - facts.created
+        took = 0.0 if facts.state in UNTIMED else end - facts.created
         logged = logged or Took()
         bar = figures.coverage_bar(coverage, total.bytes)
         return Seen(facts, total, bar, max(logged.seconds, took), logged.at_least)
