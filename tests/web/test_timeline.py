@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import html
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from holdall.cli.agents import drawn_tree
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.policy.folds import Coverage
+from holdall.store.owners import process_mark
 from holdall.text.numbers import roughly
 from holdall.text.tokens import Estimate
 from holdall.values.chat import Reply, ToolCall
@@ -619,6 +621,37 @@ async def test_a_call_that_was_killed_in_the_background_took_at_least_as_long_as
     assert calls.count(told) == 1
     assert ">interrupted<" in calls
     assert page.count(told) == 1 + is_agent, "in the outputs, and in the timeline where there is one"
+
+
+@requirement("runtime:operation-tree")
+@pytest.mark.parametrize("is_agent", [False, True])
+async def test_what_still_runs_has_taken_the_time_until_now_in_the_tree_as_in_the_viewer(
+    home: Path, is_agent: bool
+) -> None:
+    now = [time.time() - 9000.0]
+    async with Holdall.open(home=str(home), session="s", clock=lambda: now[0]) as bag:
+        if is_agent:
+            bag.journal.record("turn", number=1, final=False, tokens=9, why="")
+            mark: dict[str, Any] = {"process": os.getpid(), "process_mark": process_mark(os.getpid())}
+            bag.journal.record("begun", tool="look", call_id="b", seconds=1.0, number=1, **mark)
+        writer = await bag.jobs.begin(tool="crawl", call_id="c")
+        writer.write(b"so far")
+        about: dict[str, Any] = {"handle": writer.handle, "tool": "crawl", "call_id": "c", "seconds": 2.0}
+        bag.journal.record("running", **about)
+        if is_agent:
+            bag.journal.record("called", **about, outcome="running")
+        now[0] += 60.0
+        with bag.lease("a test") if is_agent else contextlib.nullcontext():
+            drawn = "\n".join(drawn_tree(bag.records.tree().to_json(with_outputs=True)))
+        assert f"tool crawl · 62.0 s · running {writer.handle}" in drawn
+        if is_agent:
+            assert "tool look · 61.0 s · running" in drawn
+            assert "─ turn 1 · 60.0 s" in drawn
+            drawn = "\n".join(drawn_tree(bag.records.tree().to_json(with_outputs=True)))
+            assert "─ turn 1 · 0.0 s" in drawn, "nobody leads it"
+        else:
+            assert drawn.splitlines()[0].endswith(" · 62.0 s")
+        writer.close()
 
 
 @requirement("way:nothing-lost-silently", "cli:run-resume")

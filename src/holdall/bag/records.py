@@ -21,7 +21,7 @@ from holdall.text.numbers import whole
 from holdall.values.errors import HoldallError
 from holdall.values.events import Event
 from holdall.values.handles import MEMBER, is_uuid
-from holdall.values.outputs import UNTIMED, Facts
+from holdall.values.outputs import RUNNING, UNTIMED, Facts
 from holdall.values.record import record
 
 
@@ -156,7 +156,26 @@ class Records:
         """The operation tree as the events tell it now."""
         tree = Tree.of(self._core.session.name, self._with_times_of_commands(self.with_lost_ends(self.events())))
         _count_unended(self._core.store, self._core.session, tree.root, {self._core.session.id})
+        self._go_on(tree)
         return tree
+
+    def _go_on(self, tree: Tree) -> None:
+        store, session, running = self._core.store, self._core.session, set[str]()
+        is_led, is_known = store.is_leased(session.id), False
+
+        def still_runs(one: Operation) -> bool:
+            nonlocal running, is_known
+            if one.kind == "agent" and "turns" not in one.data and is_led:
+                child = str(one.data.get("session", ""))
+                return is_uuid(child) and store.is_leased(child)
+            if one.kind != "tool" or one.data.get("state"):
+                return False
+            if one.data.get("outcome") == "running" and not is_known:
+                running = {facts.handle for facts in store.outputs(session) if facts.state in RUNNING}
+                is_known = True
+            return one.data.get("outcome") == "begun" or one.data.get("handle") in running
+
+        tree.go_on(self._core.journal.now(), still_runs, is_led=is_led)
 
     def with_lost_ends(self, events: Iterable[Event]) -> Iterator[Event]:
         """These events, then an end for each call whose process was killed before it logged one, in the background or

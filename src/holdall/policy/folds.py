@@ -5,7 +5,7 @@ All are folds over the log. Nothing here reads or writes it.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any, Literal, cast
 
@@ -584,6 +584,20 @@ class Tree:
             self._place_under(turn.children, call)
         self._begun.clear()
         self._waited_for.clear()
+
+    def go_on(self, now: float, still_runs: Callable[[Operation], bool], *, is_led: bool) -> None:
+        """What runs has taken the time until now: its end is in no event. `is_led`: an agent runs in this session."""
+        waiting, runs = [self.root, *(self._outputs or ())], False
+        while waiting:
+            one = waiting.pop()
+            waiting += one.children
+            if still_runs(one):
+                runs, one.seconds = True, max(one.seconds, now - one.at)
+        if is_led and self._run is not None and self._run.reported is None:
+            runs, self._run.last = True, max(self._run.last, now)
+            self._end_turn()
+        if runs:
+            self.root.seconds = max(self.root.seconds, now - self.root.at)
 
     def to_json(self, *, with_outputs: bool = False) -> dict[str, Any]:
         """With the totals of everything, and of what was asked and never came to an answer.

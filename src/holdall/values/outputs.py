@@ -70,6 +70,7 @@ State = Literal[
     "queued", "running", "ready", "failed", "cancelled", "timed out", "interrupted", "expired", "unreadable"
 ]
 STATES: tuple[str, ...] = get_args(State)
+RUNNING = ("running", "queued")
 FAILED = ("failed", "timed out", "cancelled", "interrupted")  # those of a call that did not end well
 UNTIMED = ("interrupted", "expired")  # when they ended is not known, only when that was noticed or they were removed
 _KIND = lazy_pattern(r"[a-z][a-z0-9 _-]{0,39}")

@@ -29,11 +29,11 @@ from holdall.text.numbers import number, whole
 from holdall.values.chat import Assistant
 from holdall.values.errors import BadPattern, HoldallError, UsageError
 from holdall.values.events import Event
-from holdall.values.outputs import FAILED, UNTIMED, Facts
+from holdall.values.outputs import FAILED, RUNNING, UNTIMED, Facts
 from holdall.values.record import record
 from holdall.web.conversation import anchor_of, around, parts_of
 from holdall.web.figures import in_address, words_in
-from holdall.web.output_data import RUNNING, search
+from holdall.web.output_data import search
 from holdall.web.state import ViewerState, render, state_of
 
 PAGE = 100  # calls of one answer

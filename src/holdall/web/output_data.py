@@ -26,7 +26,7 @@ from holdall.text.utf8 import straddling_bytes
 from holdall.values.answers import Difference, Fetched, Found, Match, Nodes, Table
 from holdall.values.errors import BadPattern, BadQuery, HoldallError
 from holdall.values.handles import MEMBER
-from holdall.values.outputs import Facts
+from holdall.values.outputs import RUNNING, Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import Span, Totals
@@ -66,7 +66,6 @@ _FORMULA = lazy_pattern(f"{_BLANKS}{_SIGNS}|[\t\r\n]")
 _LATER_FORMULA = lazy_pattern(f"([;\t\r\n]{_BLANKS})(?={_SIGNS})")
 _NUMBER = lazy_pattern(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _WAIT_SECONDS = 20.0
-RUNNING = ("running", "queued")
 
 
 async def rows(bag: Holdall, handle: str, by: By, first: int, count: int, width: int) -> dict[str, Any]:

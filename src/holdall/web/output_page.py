@@ -33,7 +33,7 @@ from holdall.values.chat import ToolResult
 from holdall.values.errors import BadRange, HoldallError, NothingFound, StoreFault, UnknownHandle
 from holdall.values.events import Event
 from holdall.values.handles import MEMBER
-from holdall.values.outputs import UNTIMED, Facts
+from holdall.values.outputs import RUNNING, UNTIMED, Facts
 from holdall.values.record import record
 from holdall.values.spans import Span, Totals
 from holdall.web import figures
@@ -79,7 +79,7 @@ async def notice_of(bag: Holdall, facts: Facts) -> Notice:
             return Notice(told[0][:_LONGEST], "kept", last[:_LONGEST], max(0, len(told[0]) - _LONGEST))
     try:
         announced = await announced_text(bag, facts)
-        if facts.state in asking.RUNNING:
+        if facts.state in RUNNING:
             went = announced or await asyncio.to_thread(_is_of_model, bag, facts)
             return Notice("", "running", announced=announced, for_nobody=not went)
         was_whole, for_person, for_nobody = await asyncio.to_thread(_shown_as, bag, facts)
@@ -403,7 +403,7 @@ class Seen:
     def of(facts: Facts, total: Totals, coverage: Coverage, now: float, logged: "Took | None" = None) -> "Seen":
         """`logged` is how long the log says that its call took: the record begins when it went to the background. Of a
         command the record knows more: the log has it when it had ended."""
-        end = now if facts.state in asking.RUNNING else facts.ended or facts.created
+        end = now if facts.state in RUNNING else facts.ended or facts.created
         took = 0.0 if facts.state in UNTIMED else end - facts.created
         logged = logged or Took()
         bar = figures.coverage_bar(coverage, total.bytes)
@@ -411,7 +411,7 @@ class Seen:
 
     @property
     def runs(self) -> bool:
-        return self.facts.state in asking.RUNNING
+        return self.facts.state in RUNNING
 
 
 @record
@@ -482,7 +482,7 @@ async def _part(request: Request, bag: Holdall, facts: Facts) -> _Part:
 
 def _expires(bag: Holdall, facts: Facts) -> float:
     """When it goes by itself; 0 if it does not, or has."""
-    if facts.state in ("expired", *asking.RUNNING):
+    if facts.state in ("expired", *RUNNING):
         return 0.0
     at = bag.session.retention.expires_at(facts.ended or facts.created)
     return at if math.isfinite(at) else 0.0

@@ -20,14 +20,13 @@ from holdall.policy.folds import Ledger, Operation, Tree
 from holdall.text.numbers import size
 from holdall.values.errors import HoldallError, UsageError
 from holdall.values.handles import is_uuid
-from holdall.values.outputs import Facts
+from holdall.values.outputs import RUNNING, Facts
 from holdall.values.record import record
 from holdall.values.spans import Totals
 from holdall.web import figures
 from holdall.web import output_data as asking
 from holdall.web import timeline as timeline_rows
 from holdall.web.calls import SORTS, VERDICTS, asked_of_calls
-from holdall.web.output_data import RUNNING
 from holdall.web.output_page import Seen, took
 from holdall.web.state import render, state_of
 from holdall.web.timeline import (
