@@ -48,6 +48,40 @@ async def test_the_page_of_an_output_lists_what_was_asked_answered_and_which_byt
     assert "<dt>lines</dt>" in read
 
 
+@requirement("ledger:in-viewer", "diff:ledger")
+async def test_of_a_diff_both_outputs_are_told_and_the_answer_is_found_from_either(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="s") as bag:
+        one, other, third = [(await bag.keep(f"{TEXT}{at}\n", tool="fetch")).handle for at in range(3)]
+        for at, given in enumerate(({"handle": one, "other": other, "by": "lines"}, {"handle": other})):
+            answer = await bag.call("context_diff", given)
+            bag.journal.record("called", handle=answer.handle, tool="context_diff", call_id=f"c{at}", outcome="answer")
+        await bag.call("context_diff", {"handle": third, "other": one})
+        bag.journal.record("called", handle=one, tool="context_diff", call_id="c2", outcome="answer")
+        told = [
+            {"role": "tool", "call_id": f"c{at}", "name": "context_diff", "text": f"words {at}", "is_error": False}
+            for at in range(3)
+        ]
+        bag.records.append_transcript("".join(f"{json.dumps(line)}\n" for line in told).encode())
+        await bag.diff(one, third)
+        session = f"/s/{bag.session.id}"
+    with client(home) as browser:
+        calls = html.unescape(browser.get(f"{session}/calls").text)
+        swapped, *asked = browser.get(f"{session}/o/{one}/retrievals").text.split("<article")[2:]
+        answers = browser.get(f"{session}/o/{other}/retrievals").text.split("<article")[1:]
+    both = json.dumps({"handle": one, "other": other})
+    assert f"<code>{both}</code>" in calls, "without a second one, the one that was found is told"
+    assert f'<code>{both[:-1]}, "by": "lines"}}</code>' in calls
+    assert json.dumps({"handle": one, "other": third})[:-1] in calls
+    assert "words 2" in swapped
+    assert ["words" in page for page in asked] == [False, False]
+    assert ["words 1" in answers[0], "words 0" in answers[1]] == [True, True]
+    for page in (*asked, *answers):
+        assert f"<dt>handle</dt><dd><code>{one}</code></dd><dt>other</dt><dd><code>{other}</code></dd>" in page
+    for page in asked:
+        assert f'<a href="{session}/o/{other}?side=retrievals">{other}</a>' in page
+        assert "not recorded" not in page
+
+
 async def test_what_a_call_that_waited_was_asked_and_answered_is_with_each_output_that_it_told(home: Path) -> None:
     async def slow() -> str:
         await asyncio.sleep(0.05)

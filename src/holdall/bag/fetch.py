@@ -343,11 +343,11 @@ class Fetch:
         """The ledger is told of an answer, unless a person reads it; of the bytes in it, or those that are `shown`."""
         if self._core.journal.reader:
             return
-        first, *rest = seen_by(found)
+        first, *rest = seen_by(found, options)
         first |= {} if shown is None else {"shown": [one.as_list() for one in shown]}
         first |= {} if tokens is None else {"tokens": tokens}
         for data in (first, *rest):
-            self._core.journal.record("retrieved", verb=verb, asked=asked_for(options), **data)
+            self._core.journal.record("retrieved", verb=verb, **data)
         self.record_also(found, verb)
 
     def count_bytes(self, verb: str, options: Mapping[str, Any], handle: str, span: Span) -> None:
@@ -411,16 +411,24 @@ def _text_in(found: Fetched) -> str:
             return "\n".join(side.text for one in found.changes for side in (one.before, one.after) if side)
 
 
-def seen_by(found: Fetched) -> list[dict[str, Any]]:
-    """For the ledger: what of which output is in an answer, and was gone over for it. A second one is `part` of it."""
+def seen_by(found: Fetched, given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """For the ledger: what of which output is in an answer, and was gone over for it. A second one is `part` of it.
+
+    A diff is of two outputs, and each of its events names one of them: what was asked names both.
+    """
+    asked = asked_for(given)
     if isinstance(found, Difference):
+        asked = {"handle": found.other, **asked, "other": found.handle}
         pairs = [(one, found.shown_of(one), found.scanned_of(one)) for one in (found.handle, found.other)]
     else:
         pairs = [(found.handle, shown_by(found), scanned_by(found))]
     spans = [
-        {"handle": handle, "shown": [one.as_list() for one in shown], "scanned": [one.as_list() for one in scanned]}
+        {
+            "handle": handle, "asked": asked, "shown": [one.as_list() for one in shown],
+            "scanned": [one.as_list() for one in scanned],
+        }
         for handle, shown, scanned in pairs
-    ]
+    ]  # fmt: skip
     return [spans[0], *({**one, "part": True} for one in spans[1:])]
 
 

@@ -155,11 +155,11 @@ class ToolCalls:
         def note(text: str, why: str = "", **spans: Any) -> None:
             """`why` the call has failed: if it left no output either, this is no retrieval."""
             shows = not why or spans["shown"]
-            of = spans.pop("handle", facts.handle)
+            of, asked = spans.pop("handle", facts.handle), spans.pop("asked", asked_for(given))
             about: dict[str, Any] = {"tokens": self._core.count(text), **spans} if shows else {"why": why}
             self._core.journal.record(
                 "retrieved" if shows else "refused", handle=of, tool=facts.origin.tool,
-                seconds=since(started), name=name, verb=ask.verb, asked=asked_for(given), **about,
+                seconds=since(started), name=name, verb=ask.verb, asked=asked, **about,
             )  # fmt: skip
 
         if ask.verb == "extract":
@@ -245,7 +245,7 @@ class ToolCalls:
             # Of all tries together; to tell it again in less, when others have had their room, it has as long again.
             with within(deadline if last is None else seconds_of(self._core.settings, ask.verb)):
                 text, last = await self._bounded(facts, ask, given, left, last)
-            answer, (first, *more) = Answer(text, handle=last.handle, spans=shown_by(last)), seen_by(last)
+            answer, (first, *more) = Answer(text, handle=last.handle, spans=shown_by(last)), seen_by(last, given)
             found = last
 
             def noted() -> None:

@@ -294,7 +294,9 @@ _ANSWER = 2000  # characters
 
 @record
 class Retrieval:
-    """`asked` are the options. `told` is the answer where a transcript has it; else `excerpt` is what it showed."""
+    """`asked` are the options. `told` is the answer where a transcript has it; else `excerpt` is what it showed. Of a
+    diff the answer is with one of its two outputs: for the other one that is the one `beside` it.
+    """
 
     at: float
     kind: str
@@ -311,6 +313,7 @@ class Retrieval:
     left: int = 0  # characters of the answer that are not in `told`
     excerpt: str = ""
     excerpt_left: int = 0  # bytes that were shown and are not in `excerpt`
+    beside: str = ""
 
 
 async def retrievals_of(bag: Holdall, facts: Facts, before: int | None) -> tuple[list[Retrieval], int]:
@@ -343,7 +346,9 @@ def _retrievals(events: Iterable[Event], handle: str, before: int | None) -> tup
                 found.append(_retrieval(event))
             count += 1
         elif event.kind == "called" and event.data.get("outcome") == "answer" and event.call_id:
-            at = next((at for at, one in enumerate(found) if one.name == event.tool and not one.call_id), None)
+            at = next(
+                (at for at, one in enumerate(found) if one.name == event.tool and not (one.call_id or one.beside)), None
+            )
             if at is not None:
                 # Its answer is noted down when the room of its turn is shared, after the slowest of the other calls.
                 found[at] = replace(found[at], call_id=event.call_id, seconds=number(event.seconds))
@@ -376,6 +381,7 @@ def _retrieval(event: Event) -> Retrieval:
         None if asked is None else [(str(key)[:40], _option(value)) for key, value in list(asked.items())[:20]],
         str(data.get("why") or "")[:_QUESTION], shown[:_MAX_SPANS], len(shown[_MAX_SPANS:]),
         sum(span.end - span.start for span in event.spans("scanned")),
+        beside=str((asked or {}).get("other") or "")[:_LONGEST_HANDLE] if data.get("part") else "",
     )  # fmt: skip
 
 
@@ -524,8 +530,9 @@ async def retrievals(request: Request) -> Response:
         facts = await bag.show(_handle(request))
         found, older = await retrievals_of(bag, facts, _number_asked(request, "before"))
         return render(
-            request, "output_retrievals.html", found=found, older=older, base=_base(request, bag, facts.handle)
-        )
+            request, "output_retrievals.html", found=found, older=older, base=_base(request, bag, facts.handle),
+            pages={one.beside: _base(request, bag, one.beside) for one in found},
+        )  # fmt: skip
 
 
 async def compare(request: Request) -> Response:
