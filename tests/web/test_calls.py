@@ -421,7 +421,7 @@ async def test_how_long_a_killed_command_took_is_said_to_be_unknown(home: Path) 
         session = f"/s/{bag.session.id}"
     with client(home) as browser:
         pages = [browser.get(f"{session}{of}").text for of in ("", "/calls", f"/o/{writer.handle}")]
-        assert '<span class="pill is-bad">1 failed</span>' in browser.get("/sessions/rows").text
+        assert '<span class="pill is-bad">1 output failed</span>' in browser.get("/sessions/rows").text
     assert ['class="num">unknown: killed</td>' in page for page in pages] == [True, True, False]
     assert "<dt>took</dt><dd>unknown: killed</dd>" in pages[2]
 
