@@ -150,17 +150,22 @@ async def test_an_agent_opens_to_its_task_and_its_report_and_a_question_to_what_
     assert "1 of 2 quotes verified then" in question
 
 
-async def test_a_question_that_no_model_looked_at_is_not_said_to_be_found(home: Path) -> None:
-    async with Holdall.open(home=str(home), session="s1") as bag:
+async def test_a_question_that_no_model_answered_is_not_said_to_be_found(home: Path) -> None:
+    """Whether none was asked, or what came back was no answer: the timeline has the calls of that."""
+    model = ScriptedModel(lambda _: "no JSON", keeps_schema=True, window=400_000)
+    async with Holdall.open(home=str(home), session="s1", model=model) as bag:
         kept = await bag.keep("x\n" * 40_000, tool="export")
-        assert (await bag.extract(kept.handle, "which disk?", mode="truncate")).found is None
+        for mode in ("truncate", "auto"):
+            assert (await bag.extract(kept.handle, "which disk?", mode=mode)).found is None
         session = bag.session.id
+    assert model.requests
     with client(home) as browser:
-        (question,) = _opened(browser, session, "extraction")
+        asked = _opened(browser, session, "extraction")
         page = browser.get(f"/s/{session}/o/{kept.handle}/quotes").text
-    assert "No model has looked for it: the answer is both ends of the output." in question
-    assert "Found" not in question
-    assert " · no model has looked<" in page
+    for question in asked:
+        assert "No model has answered: what was given is both ends of the output." in question
+        assert "Found" not in question
+    assert page.count(" · no model has answered<") == len(asked) == 2
 
 
 @requirement("viewer:same-notice")
