@@ -219,6 +219,21 @@ async def test_words_far_into_the_arguments_of_a_call_and_in_a_notice_are_found(
         assert "one output is <mark>left</mark>: k3f9" in browser.get("/calls?q=left").text
 
 
+async def test_a_message_that_a_transcript_has_again_is_found_once(home: Path) -> None:
+    """A run that goes on writes the conversation once more. What is said in another session is another message."""
+    task = {"role": "user", "text": "count the walruses"}
+    said: list[dict[str, Any]] = [task, {"role": "user", "text": "more walruses"}]
+    for session in ("resumed", "other"):
+        async with Holdall.open(home=str(home), session=session) as bag:
+            for line in [*said, {"again": True}] * 6:
+                bag.append_transcript(json.dumps(line).encode() + b"\n")
+    with client(home) as browser:
+        page = browser.get("/calls?q=walruses").text
+    links = re.findall(r'href="([^"]+#said[^"]+)"', page)
+    assert len(links) == len(set(links)) == 4
+    assert "more of what was said" not in page
+
+
 async def test_a_call_of_an_agent_is_found_once_and_what_else_a_session_has_is_said(home: Path) -> None:
     handle = ""
     async with Holdall.open(home=str(home), session="agent") as bag:

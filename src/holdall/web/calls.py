@@ -383,11 +383,19 @@ async def everywhere(request: Request) -> Response:
     """The calls and the words of all sessions that have this text."""
     text, _, start = _asked(request)
     overview, low = state_of(request).overview, text.lower()
-    found, after = list[Mention](), None
+    found, after, said = list[Mention](), None, set[tuple[str, str]]()
+
+    def is_meant(one: Mention) -> bool:
+        """The same words lead to the same place: a run that goes on with a conversation has written it once more."""
+        hit = _hit(one, low)
+        if hit is None or (one.session.id, hit.anchor) in said:
+            return False
+        if hit.anchor:
+            said.add((one.session.id, hit.anchor))
+        return True
+
     if text.strip():
-        found, after = await asyncio.to_thread(
-            overview.search, text, start=start or 0, is_meant=lambda one: _hit(one, low) is not None
-        )
+        found, after = await asyncio.to_thread(overview.search, text, start=start or 0, is_meant=is_meant)
     hits = _hits(found, low)
     more = urlencode({"q": text, "before": after}) if after is not None else ""
     return render(request, "found.html", hits=hits, search=text, more=more)
