@@ -411,6 +411,7 @@ async def test_a_call_in_the_background_says_whether_it_has_ended_and_how_it_fai
             page = browser.get(f"/s/{bag.session.id}/calls").text
             filtered = browser.get(f"/s/{bag.session.id}/calls?verdict=in+the+background", headers=_PART).text
             kept = browser.get(f"/s/{bag.session.id}/calls?verdict=kept", headers=_PART).text
+            running = browser.get(f"/s/{bag.session.id}/calls?verdict=running").text
         writers["going"].finish()
     marks = {
         name: re.findall(r'class="(pill[^"]*|muted)"[^>]*>([^<]*)<', row)
@@ -426,6 +427,9 @@ async def test_a_call_in_the_background_says_whether_it_has_ended_and_how_it_fai
     assert len(_rows(filtered)) == 3
     (row,) = _rows(kept)
     assert ">good " in row
+    (row,) = _rows(running)
+    assert ">going " in row
+    assert " selected>running</option>" in running
 
 
 @requirement("async:crash-interrupted")

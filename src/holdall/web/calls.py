@@ -46,6 +46,7 @@ VERDICTS = {
     "shown whole": "its result went to the model as it is",
     "kept": "its result is stored, and the model got a notice with a handle",
     "in the background": "it was slow, or a program wrote it bit by bit: there was a handle while it ran",
+    "running": "it has not ended yet",
     "answered": "a question about an output that is kept, and its answer",
     "refused": "a question about an output that was not answered; why, is beside it",
     "not kept": "its result could not be stored; why, is beside it",
