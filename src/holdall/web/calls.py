@@ -35,6 +35,7 @@ from holdall.web.conversation import anchor_of, around, parts_of
 from holdall.web.figures import in_address, words_in
 from holdall.web.output_data import search
 from holdall.web.state import ViewerState, render, state_of
+from holdall.wire.notes import UNKNOWN_OUTPUT
 
 PAGE = 100  # calls of one answer
 _MOST_CALLS = 50_000  # whose arguments a transcript may have
@@ -134,7 +135,7 @@ def row_of(event: Event) -> Row | None:
     is_ours = event.kind in ("retrieved", "refused")
     name = str(data.get("name") or data.get("verb") or "") if is_ours else event.tool
     why, arguments = str(data.get("why") or ""), _arguments(data)
-    if event.kind == "refused" and not event.handle and not why:
+    if event.kind == "refused" and not event.handle and why in ("", UNKNOWN_OUTPUT):
         why = _OF_NO_OUTPUT + ("" if arguments else _UNASKED)
     ended = _ended(data.get("state"))
     return Row(
