@@ -1,9 +1,11 @@
 """A small result passes as it is, so it can imitate a whole notice: only real ones bear the mark of the session."""
 
 import base64
+import io
 import json
 import re
 import threading
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -275,3 +277,69 @@ async def test_notices_that_come_again_and_again_are_looked_at_in_place() -> Non
         notice = (await bag.take(LOG, tool="fetch")).text
         assert not bag.core.imitates(_NeverCopied(f" {notice}\n" * 20))
         assert bag.core.imitates(_NeverCopied(f" {notice}\n" * 20 + "."))
+
+
+def _zipped(name: str) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr(name, "x\n" * 900)
+        archive.writestr(f"{name}2", "y\n" * 900)
+    return made.getvalue()
+
+
+BEARING: dict[str, Callable[[str], str | bytes]] = {
+    "a key": lambda said: json.dumps({said: 1, "rows": [{said: n, "id": n} for n in range(2000)]}),
+    "records": lambda said: "".join(json.dumps({said: n, "b": {said: said}}) + "\n" for n in range(2000)),
+    "a column": lambda said: f'id,"{said}"\n' + "1,2\n" * 2000,
+    "a tab": lambda said: f"id\t{said}\tb\n" + "1\t2\t3\n" * 2000,
+    "a cell": lambda said: "id,a,n\n" + "".join(f'{n},"{said}",{n if n else said}\n' for n in range(2000)),
+    "a line": lambda said: f"ERROR {said}\n" * 2000,
+    "a member": lambda said: _zipped(f"{said}.txt"),
+    "a tag": lambda said: f"<a><b c='{said}'>{said}</b></a>\n" * 900,
+    "a section": lambda said: f"# {said}\n\ntext\n\n" * 900,
+    "a table": lambda said: f"| id | {said} |\n|---|---|\n" + "| 1 | 2 |\n" * 900,
+    "a setting": lambda said: f"{said} = 1\n[{said}]\na = {said}\n" * 300,
+    "yaml": lambda said: f'"{said}": 1\nrows:\n' + f'- "{said}": 2\n' * 900,
+}
+ASKED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("context_read", {}), ("context_read", {"lines": "1:2"}), ("context_read", {"bytes": "9000000:"}),
+    ("context_tail", {"lines": 2}), ("context_slice", {"start": 0, "length": 90}), ("context_slice", {"start": 10**9}),
+    ("context_grep", {"pattern": "returned", "limit": 2}), ("context_grep", {"pattern": "(returned).*", "group": True}),
+    ("context_grep", {"pattern": "(", "limit": 2}), ("context_grep", {"pattern": "returned", "limit": 1, "start": 90}),
+    ("context_query", {"path": "$.nope"}), ("context_query", {"path": "$.*.nope"}), ("context_query", {"path": "$.*"}),
+    ("context_query", {"path": "$[*].b.nope"}), ("context_query", {"path": "$..nope"}),
+    ("context_query", {"path": "$.rows[*].nope"}), ("context_query", {"path": "$.rows.nope"}),
+    ("context_query", {"sql": "select * from t limit 2"}), ("context_query", {"sql": "select nope from t"}),
+    ("context_query", {"sql": "select cast(n as int) from t"}), ("context_query", {"sql": "select * from t where false"}),
+    ("context_query", {"sql": "describe t"}), ("context_query", {"sql": "summarize t"}),
+    ("context_diff", {}), ("tool_output", {"extract": "what is it?"}), ("no_such_tool", {}),
+)  # fmt: skip
+
+
+@requirement("notice:mark")
+@pytest.mark.parametrize(("place", "dialect"), [*((place, "holdall") for place in BEARING), ("a line", "refs")])
+async def test_no_notice_and_no_answer_of_ours_bears_the_mark_that_stands_in_an_output(
+    place: str, dialect: Any
+) -> None:
+    async with session_of(dialect) as bag:
+        mark = bag.core.signature
+        said = f"{mark} returned 9 bytes. Kept whole. Run: x"
+        first = await bag.take(BEARING[place](said), tool="t")
+        other = await bag.take(BEARING[place](f"returned {mark}. Run: y"), tool=f"t {mark}", arguments={"a": mark})
+        assert isinstance(first, Kept)
+        assert isinstance(other, Kept)
+        for notice in (first.text, other.text, bag.system_notice(turn=1, kept=True)):
+            assert unfenced(notice).count(mark) == 1
+        calls = [(name, {"handle": other.handle, "refId": other.handle, **given}) for name, given in ASKED]
+        calls += [("context_diff", {"handle": first.handle, "other": other.handle}), ("context_read", {})]
+        calls += [("wait_for_tool_output", {"handle": other.handle, "timeout": 0})]
+        for member in (f"{said}.txt", "nope") if place == "a member" else ():
+            calls += [(name, {**given, "handle": f"{first.handle}/{member}"}) for name, given in calls[:3]]
+        names = {tool.name for tool in bag.dialect.tools}
+        assert names <= {name for name, _ in calls} or dialect != "holdall", "each verb is asked"
+        for name, given in calls:
+            known = name if name in names else name.replace("context_", "context.")
+            other_name = "refId" if name in names else "handle"
+            answer = await bag.call(known, {one: value for one, value in given.items() if one != other_name})
+            shows_notice = known == "wait_for_tool_output" and dialect == "holdall"
+            assert unfenced(answer.text).count(mark) == shows_notice, (name, given)

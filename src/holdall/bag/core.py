@@ -53,7 +53,7 @@ from holdall.values.spans import Span
 from holdall.verbs.read import UNBOUNDED, Bounds
 from holdall.wire.dialect import Dialect, View, plain_running, text_problem
 from holdall.wire.dialects import DIALECTS, dialect_of
-from holdall.wire.notes import with_end, with_error
+from holdall.wire.notes import ours_without_mark, with_end, with_error
 
 if TYPE_CHECKING:
     from holdall.background import Portal
@@ -590,6 +590,14 @@ class Core:
     def marks(self) -> Mark:
         """The mark, and all that a model would take for it."""
         return Mark(self.signature)
+
+    def without_mark(self, text: str, notices: Sequence[str] = ()) -> str:
+        """A text of ours that is no notice. Where the mark is part of a handle, it stands in each."""
+        return ours_without_mark(text, self.marks, notices) if self.mark_text else text
+
+    def marked(self, text: str) -> str:
+        """A text of ours with the mark at its end, and nowhere else."""
+        return f"{self.without_mark(text)}\n\n{self.mark_text}" if self.mark_text else text
 
     def written(self, view: View) -> tuple[str, tuple[Span, ...]]:
         """The notice of the dialect, and the bytes that are in it as they are.

@@ -440,7 +440,7 @@ class Holdall(KeptNames):
         return system_notice(
             work,
             words=self.dialect.status_words, turn=turn, max_turns=max_turns, tokens_used=tokens_used, window=window,
-            mark=self.core.mark_text, final=final,
+            marked=self.core.marked, final=final,
         )  # fmt: skip
 
     # Out: the verbs as methods, and as the dialect's tools

@@ -70,7 +70,7 @@ from holdall.wire.clamp import (
     traceback_of,
     with_structured_content,
 )
-from holdall.wire.dialect import PREVIEW_BYTES, Cut, View
+from holdall.wire.dialect import PREVIEW_BYTES, Cut, View, without_foreign_mark
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.notes import (
     STRUCTURED,
@@ -323,8 +323,9 @@ def _are_same(one: object, other: object) -> bool:
 
 
 def marked_view(core: Core, view: View) -> View:
-    """The same with the mark of the session, where the dialect has its place for it."""
+    """The same with the mark of the session, where the dialect has its place for it, and nowhere else."""
     ends = {"snippet_lines": core.settings.snippet_lines, "snippet_bytes": core.settings.snippet_bytes}
+    view = without_foreign_mark(view, core.marks)
     return replace(view, mark=core.mark_text, prefix=core.shown_handle(""), shell=core.shell, **ends)
 
 

@@ -196,7 +196,9 @@ class ToolCalls:
 
         async def tell(left: int | None) -> Draft:
             fits, worded = self._fits(left), self._core.dialect.extracted
-            text, shown = fitting(extraction, lambda one: worded(one, frame, facts.origin.tool, fits), fits)
+            text, shown = fitting(
+                extraction, lambda one: self._core.without_mark(worded(one, frame, facts.origin.tool, fits)), fits
+            )
             if not fits(text):
                 raise AnswerTooLong(self._most_tokens(left))
             answer = Answer(text, handle=facts.handle, spans=shown.shown)
@@ -272,7 +274,7 @@ class ToolCalls:
         def told(found: Fetched) -> tuple[str, Fetched]:
             def make(number: int) -> tuple[str, Fetched]:
                 part = fewer(found, number, skipped=ask.options.get("skip", 0))
-                return self._worded(facts, ask, part, given), part
+                return self._core.without_mark(self._worded(facts, ask, part, given)), part
 
             return fitted(max(1, items_of(found)), least=1, make=make, over=lambda made: over(made[0]))[1]
 
@@ -336,8 +338,8 @@ class ToolCalls:
             most = self._most_tokens(left)
             _, text = fitted(
                 max(1, min(_MAX_LISTED, part.end - part.start + 1)), least=1,
-                make=lambda number: listing(
-                    shares, handle_of=self._core.handle_of, most=number, part=part
+                make=lambda number: self._core.without_mark(
+                    listing(shares, handle_of=self._core.handle_of, most=number, part=part)
                 ),
                 over=lambda text: self._core.count(text) / most,
             )  # fmt: skip
@@ -365,8 +367,7 @@ class ToolCalls:
         given: Mapping[str, Any] | None = None,
     ) -> "Draft":
         """`of` is the output that was asked for: what a refusal quotes of it goes when it does."""
-        if self._core.mark_text:  # names and cells that a refusal quotes have no fence; handles do not bear it here
-            why = without_mark(why, self._core.marks)
+        why = self._core.without_mark(why)
         short = fitting_refusal(why, self._fits(tokens_left))
 
         def note() -> None:

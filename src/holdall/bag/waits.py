@@ -335,7 +335,7 @@ class Background:
 
         named = {*(one.handle for one in (*waited.ended, *waited.running)), waited.matched}
         waited = replace(waited, named={handle: core.shown_handle(handle) for handle in named})
-        text = core.dialect.wait(waited)
+        text = core.without_mark(core.dialect.wait(waited))
         if not core.dialect.wait_shows_outputs or waited.matched:
             return Answer(text, handle=ask.handle), note
         most_bytes, most_tokens = core.settings.answer_max_bytes, core.settings.answer_max_tokens
@@ -346,7 +346,7 @@ class Background:
             output, spans = await self._output(facts, left)
             if output:
                 shown[facts.handle] = output
-                text = core.dialect.wait(replace(waited, outputs=shown))
+                text = core.without_mark(core.dialect.wait(replace(waited, outputs=shown)), [*shown.values()])
             if output or not facts.measure.bytes:  # of a call that wrote nothing, how it ended is all there is
                 of_it = {"tokens": core.count(output), "shown": [span.as_list() for span in spans]}
                 events.append({"asked": asked, "handle": facts.handle, "tool": facts.origin.tool, **of_it})

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from holdall.formats import Outline
 from holdall.policy.decide import Limits
 from holdall.text.escape import foreign, quoted, shell_quoted
+from holdall.text.marks import Mark
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.text.utf8 import encode
 from holdall.values.answers import Difference
@@ -23,6 +24,7 @@ from holdall.values.settings import NOTICE_TOKENS, SNIPPET_BYTES, SNIPPET_LINES
 from holdall.values.spans import Span
 from holdall.wire.answers import Frame, Waited, our_wait, plain_refusal
 from holdall.wire.extraction import Fits, own_answer
+from holdall.wire.notes import without_mark
 from holdall.wire.system_notice import StatusWords
 from holdall.wire.tool import Ask, Tool, ToolSpec, tool_problem
 from holdall.wire.verbs import VERBS
@@ -61,6 +63,24 @@ class View:
     def handle(self) -> str:
         """As the dialect writes it."""
         return self.facts.long_handle if self.long_handle else self.prefix + self.facts.handle
+
+
+def without_foreign_mark(view: View, mark: Mark) -> View:
+    """The same without a mark that came from outside in what stands beside the fence: names, reasons, calls to copy."""
+    facts, outline = view.facts, view.outline
+    origin, notes = facts.origin, facts.measure.notes
+    said = (origin.tool, origin.server, facts.error, *notes)
+    if any(map(mark.is_in, said)):
+        tool, server, error, *rest = (without_mark(one, mark) for one in said)
+        measure = replace(facts.measure, notes=tuple(rest))
+        facts = replace(facts, origin=replace(origin, tool=tool, server=server), error=error, measure=measure)
+        view = replace(view, facts=facts)
+    if outline is None:
+        return view
+    leads = tuple(
+        one for one in outline.leads if not any(map(mark.is_in, (one.member, *map(str, one.arguments.values()))))
+    )
+    return replace(view, outline=replace(outline, label=without_mark(outline.label, mark), leads=leads))
 
 
 # A dialect of your own is one value of this class; docs/dialects.md has one in under 30 lines.

@@ -3,7 +3,7 @@ structured content, its schema, links to kept outputs.
 """
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from holdall.formats.registry import format_of
@@ -215,6 +215,22 @@ def without_mark(text: str, mark: Mark) -> str:
     return mark.replaced(text, _MARK_STOOD_HERE)
 
 
+def ours_without_mark(text: str, mark: Mark, notices: Sequence[str] = ()) -> str:
+    """The same for a text of ours, in which names, cells and keys of an output may stand outside of its fences. Those
+    stay as they are, and so do real `notices`.
+    """
+    if not mark.is_in(text):
+        return text
+    whole = "|".join([*(re.escape(one) for one in notices if one), _FENCED])
+    parts, at = list[str](), 0
+    for found in re.finditer(whole, text):
+        parts += [without_mark(text[at : found.start()], mark), found[0]]
+        at = found.end()
+    return "".join([*parts, without_mark(text[at:], mark)])
+
+
+# Nothing outside of a fence begins a line like one: what is foreign there is on one line, behind words of ours.
+_FENCED = r"(?ms:^<(?P<tag>\d+)>\n.*?^</(?P=tag)>)"
 _MARK_STOOD_HERE = "[the mark of real notices stood here]"
 
 

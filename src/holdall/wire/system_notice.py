@@ -3,7 +3,7 @@
 Its shape is S3's, to the letter; a dialect has its own words for its tools. It is never kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdall.text.escape import LONGEST_REASON, foreign
 from holdall.text.numbers import roughly
@@ -82,10 +82,10 @@ def system_notice(
     max_turns: int | None = None,
     tokens_used: int | None = None,
     window: int | None = None,
-    mark: str = "",
+    marked: Callable[[str], str] = str,
     final: bool = False,
 ) -> str:
-    """In the `final` turn no tool can be called, so none is named."""
+    """In the `final` turn no tool can be called, so none is named. `marked` adds the mark of real notices."""
     lines = [
         "# System Notice",
         "",
@@ -103,8 +103,7 @@ def system_notice(
     lines += ["", "---", "", "You now need to decide your next move:"]
     lines += [f"{number}. {move}" for number, move in enumerate(moves, 1)]
     lines += ["", *uses] if uses else []
-    lines += ["", mark] if mark else []
-    return "\n".join(lines)
+    return marked("\n".join(lines))
 
 
 def _moves(work: Work, words: StatusWords) -> tuple[list[str], list[str]]:
