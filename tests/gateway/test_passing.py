@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import threading
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -96,8 +97,11 @@ async def test_a_tool_that_is_nested_deep_takes_no_other_from_the_client(tmp_pat
         {"messages": [{"role": "user", "content": {"type": "text", "text": part}} for part in ("x [m5", "rkt] y")]},
         {"contents": [{"uri": "a:[m5", "text": "rkt]"}]},
         ["[m", "5r", {"a": "kt]"}],
+        {"contents": [{"uri": "a:b", "mimeType": "text/plain", "blob": b64encode(b"[m5rkt] x").decode()}]},
+        {"contents": [{"uri": "a:b", "blob": b64encode("［m5\u200brkt］ x".encode()).decode()}]},
+        {"messages": [{"content": {"type": "audio", "mimeType": "text/x", "data": b64encode(b"[m5rkt]").decode()}}]},
     ],
-    ids=["texts", "another name", "list"],
+    ids=["texts", "another name", "list", "blob", "blob of no type", "data"],
 )
 async def test_a_mark_in_several_strings_of_one_answer_is_refused(said: Any) -> None:
     client = Client(lambda _message, _related: None, NoHandler())
@@ -105,6 +109,8 @@ async def test_a_mark_in_several_strings_of_one_answer_is_refused(said: Any) -> 
     with pytest.raises(Refusal, match="holds the mark of real notices"):
         await one._unmarked(said)  # pyright: ignore[reportPrivateUsage]
     other = {"contents": [{"uri": "a:[m5", "text": "x rkt]"}, {"text": ""}]}
+    assert await one._unmarked(other) is other  # pyright: ignore[reportPrivateUsage]
+    other = {"contents": [{"uri": "a:b", "blob": b64encode(b"[m6rkt] x").decode()}], "data": "no base64!", "blob": "="}
     assert await one._unmarked(other) is other  # pyright: ignore[reportPrivateUsage]
 
 

@@ -33,6 +33,7 @@ from holdall.values.record import record
 from holdall.wire.answers import log_message, progress_message
 from holdall.wire.clamp import MAX_BYTES, clamp_text
 from holdall.wire.notes import without_mark
+from holdall.wire.results import payload_of
 
 _LOG = logging.getLogger("holdall.gateway")
 _STOP_TIMEOUTS = StopTimeouts(1.0, 0.5, 0.5)  # all of us have to be gone within five seconds
@@ -148,16 +149,25 @@ _LONG = 1024 * 1024  # bytes that are looked through at once
 _SHORT = 64 * 1024  # bytes of a request: a longer one is weighed where nobody waits for it
 
 
+_BASE64 = {"blob", "data"}
+
+
 def _strings(value: object) -> Iterator[tuple[str | None, str]]:
-    """All that are in it, in order and however deep, each with the name that it has; a name itself has none."""
+    """All that are in it, in order and however deep, each with the name that it has. A name itself has none, nor has
+    what stands in one as base64.
+    """
     left: list[tuple[str | None, object]] = [("", value)]
     while left:
         name, one = left.pop()
         if isinstance(one, str):
             yield name, one
         elif isinstance(one, dict):
-            for key, part in reversed(cast("dict[str, object]", one).items()):
+            members = cast("dict[str, object]", one)
+            for key, part in reversed(members.items()):
                 left += ((key, part), (None, key))
+            for key in _BASE64 & members.keys():  # a client may show it as the text that it is
+                payload = payload_of({"mimeType": members.get("mimeType"), key: members[key]})
+                left.append((None, payload.data.decode("utf-8", "ignore") if payload and payload.data else ""))
         elif isinstance(one, list):
             left += ((name, part) for part in reversed(cast("list[object]", one)))
 
