@@ -99,6 +99,7 @@ from holdall.wire.notes import (
 from holdall.wire.results import (
     Note,
     Parts,
+    bears,
     extra_fields,
     fields_beside,
     have_own_fields,
@@ -946,7 +947,7 @@ def _structure_by_its_bytes(came: object) -> bytes | None:
     return b"".join(equal.readable(raw[hits[0].start : hits[0].end])) if len(hits) == 1 else None
 
 
-def _structure_is_over(core: Core, structured: object, limits: Limits) -> bool:
+def _structure_is_over(core: Core, structured: object, limits: Limits, beside: str = "") -> bool:
     if isinstance(structured, LargeJson):
         if limits.bytes is not None and len(structured.data) > limits.bytes:
             return True
@@ -955,6 +956,8 @@ def _structure_is_over(core: Core, structured: object, limits: Limits) -> bool:
             return True  # nobody could read it, too deep for instance
     if limits.bytes is not None and holds_much(structured, limits.bytes):
         return True  # its JSON has more bytes than it holds values
+    if beside and not core.marks.is_in(beside) and bears([beside, structured], core.marks):
+        return True  # part of the mark may be in the text, and the rest here
     text = wrapped_text(structured)
     text = "".join(json_text(structured)) if text is None else text
     return isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep) or core.imitates(text)
@@ -1021,7 +1024,7 @@ async def _keep_structure(
     structured = structured_of(parts.whole)
     if structured is None:
         return parts, ()
-    over = _structure_is_over(core, structured, prepared.limits)
+    over = _structure_is_over(core, structured, prepared.limits, parts.text or "")
     if not over and not changed:
         return _with_value(parts, structured), ()
     structure = cast("_Structure", await asyncio.to_thread(_structure_of, prepared.came))

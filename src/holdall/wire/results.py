@@ -9,12 +9,13 @@ import copy
 import dataclasses
 import json
 import sys
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from holdall.text.excerpt import byte_count
+from holdall.text.marks import Mark
 from holdall.values.chat import Assistant, ToolResult
 from holdall.values.outputs import RawResult
 from holdall.values.record import record
@@ -215,6 +216,45 @@ def payload_of(block: object) -> Payload | None:
         return Payload(media, data, len(rest) * 3 // 4)
     except (binascii.Error, ValueError):
         return None if is_text else Payload(media, None)
+
+
+_BASE64 = {"blob", "data"}
+
+
+def _strings(value: object) -> Iterator[tuple[str | None, str]]:
+    """All that are in it, in order and however deep, each with the name that it has. A name itself has none, nor has
+    what stands in one as base64.
+    """
+    left: list[tuple[str | None, object]] = [("", value)]
+    while left:
+        name, one = left.pop()
+        if isinstance(one, str):
+            yield name, one
+        elif isinstance(one, dict):
+            members = cast("dict[str, object]", one)
+            for key, part in reversed(members.items()):
+                left += ((key, part), (None, key))
+            for key in _BASE64 & members.keys():  # a client may show it as the text that it is
+                payload = payload_of({"mimeType": members.get("mimeType"), key: members[key]})
+                left.append((None, payload.data.decode("utf-8", "ignore") if payload and payload.data else ""))
+        elif isinstance(one, list):
+            left += ((name, part) for part in reversed(cast("list[object]", one)))
+
+
+def bears(value: object, marks: Mark) -> bool:
+    """Whether the mark is in a value, names and all. It may be in several strings of it, too: a client shows all, or
+    those of one name, one behind the other.
+    """
+    named: defaultdict[str, list[str]] = defaultdict(list)
+    every = list[str]()
+    for name, text in _strings(value):
+        if marks.is_in(text):
+            return True
+        if name is not None:
+            every.append(text)
+            named[name].append(text)
+    groups = [one for one in (every, *named.values()) if len(one) > 1]
+    return any(marks.is_in("\n".join(one)) for one in groups)
 
 
 def extra_fields(block: object) -> object:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, cast
 
@@ -33,7 +33,7 @@ from holdall.values.record import record
 from holdall.wire.answers import log_message, progress_message
 from holdall.wire.clamp import MAX_BYTES, clamp_text
 from holdall.wire.notes import without_mark
-from holdall.wire.results import payload_of
+from holdall.wire.results import bears
 
 _LOG = logging.getLogger("holdall.gateway")
 _STOP_TIMEOUTS = StopTimeouts(1.0, 0.5, 0.5)  # all of us have to be gone within five seconds
@@ -147,43 +147,6 @@ def _is_long(value: object) -> bool:
 
 _LONG = 1024 * 1024  # bytes that are looked through at once
 _SHORT = 64 * 1024  # bytes of a request: a longer one is weighed where nobody waits for it
-
-
-_BASE64 = {"blob", "data"}
-
-
-def _strings(value: object) -> Iterator[tuple[str | None, str]]:
-    """All that are in it, in order and however deep, each with the name that it has. A name itself has none, nor has
-    what stands in one as base64.
-    """
-    left: list[tuple[str | None, object]] = [("", value)]
-    while left:
-        name, one = left.pop()
-        if isinstance(one, str):
-            yield name, one
-        elif isinstance(one, dict):
-            members = cast("dict[str, object]", one)
-            for key, part in reversed(members.items()):
-                left += ((key, part), (None, key))
-            for key in _BASE64 & members.keys():  # a client may show it as the text that it is
-                payload = payload_of({"mimeType": members.get("mimeType"), key: members[key]})
-                left.append((None, payload.data.decode("utf-8", "ignore") if payload and payload.data else ""))
-        elif isinstance(one, list):
-            left += ((name, part) for part in reversed(cast("list[object]", one)))
-
-
-def _bears(value: object, marks: Mark) -> bool:
-    """A mark may be in several strings of it, too: a client shows all, or those of one name, one behind the other."""
-    named: defaultdict[str, list[str]] = defaultdict(list)
-    every = list[str]()
-    for name, text in _strings(value):
-        if marks.is_in(text):
-            return True
-        if name is not None:
-            every.append(text)
-            named[name].append(text)
-    groups = [one for one in (every, *named.values()) if len(one) > 1]
-    return any(marks.is_in("\n".join(one)) for one in groups)
 
 
 _OUTPUT = ("content", "structuredContent")
@@ -302,11 +265,11 @@ class Relay:
         if self._marks is None:
             return value
         is_long = weight(value, _LONG) > _LONG  # others do not wait until it has been looked through
-        if not (await asyncio.to_thread(_bears, value, self._marks) if is_long else _bears(value, self._marks)):
+        if not (await asyncio.to_thread(bears, value, self._marks) if is_long else bears(value, self._marks)):
             return value
         if not is_long and not is_deep(value):
             without = self._without_marks(value, self._marks)
-            if not _bears(without, self._marks):  # it may be in pieces, of which none is the mark
+            if not bears(without, self._marks):  # it may be in pieces, of which none is the mark
                 return without
         raise Refusal(INTERNAL_ERROR, "The server's answer holds the mark of real notices")
 
