@@ -32,19 +32,23 @@ _ESCAPES = lazy_pattern(
 )
 _TAGS = lazy_pattern("[\U000e0020-\U000e007e]")  # of each a model can tell which letter it stands for
 
-# Of Cyrillic, Greek, Armenian and phonetic letters those that look like one of ours; brackets and dashes. The others
+# Of Cyrillic, Greek, Armenian, Coptic, Cherokee, Lisu and phonetic letters those that look like one of ours. The others
 # have our letter in their Unicode name, or as their decomposition.
 _LOOK = {
-    "a": "\u0430\u03b1\u0251", "b": "\u0432\u044c\u03b2", "c": "\u0441\u03f2", "d": "\u0501",
-    "e": "\u0435\u03b5\u0454", "f": "\u0493\u0584", "g": "\u0261\u050d\u0581", "h": "\u04bb\u043d\u0570",
-    "i": "\u0456\u03b9\u0131", "j": "\u0458\u03f3\u0237", "k": "\u043a\u03ba", "m": "\u043c\u03bc",
-    "n": "\u043f\u03b7\u0578", "o": "\u043e\u03bf\u0585", "p": "\u0440\u03c1", "q": "\u051b\u0566", "r": "\u0433",
-    "s": "\u0455", "t": "\u0442\u03c4", "v": "\u0475\u03bd", "w": "\u051d\u03c9\u0461", "x": "\u0445\u03c7",
-    "y": "\u0443\u03b3\u04af", "z": "\u03b6\u0290", "3": "\u0437\u0292\u04e1", "4": "\u0447", "6": "\u0431",
-    "[": "\u3010\u3014\u27e6\u3016\u300c\u300e\u2045\u2772", "]": "\u3011\u3015\u27e7\u3017\u300d\u300f\u2046\u2773",
-    "-": "\u2010\u2012\u2013\u2014\u2015\u2212",
+    "a": "\u0430\u03b1\u0251\u13aa\ua4ee\u2c81", "b": "\u0432\u044c\u03b2\u13f4\ua4d0\u2c83",
+    "c": "\u0441\u03f2\u13df\ua4da\u2ca5", "d": "\u0501\u13a0\ua4d3", "e": "\u0435\u03b5\u0454\u13ac\ua4f0\u2c89",
+    "f": "\u0493\u0584\ua4dd", "g": "\u0261\u050d\u0581\u13c0\u13b6\ua4d6",
+    "h": "\u04bb\u043d\u0570\u13bb\u13c2\ua4e7\u2c8f", "i": "\u0456\u03b9\u0131\u13a5\ua4f2\u2c93",
+    "j": "\u0458\u03f3\u0237\u13ab\ua4d9", "k": "\u043a\u03ba\u13e6\ua4d7\u2c95", "l": "\u04cf\u13de\ua4e1",
+    "m": "\u043c\u03bc\u13b7\ua4df\u2c99", "n": "\u043f\u03b7\u0578\ua4e0\u2c9b",
+    "o": "\u043e\u03bf\u0585\ua4f3\u2c9f", "p": "\u0440\u03c1\u13e2\ua4d1\u2ca3", "q": "\u051b\u0566",
+    "r": "\u0433\u13a1\u13d2\ua4e3\u2c85", "s": "\u0455\u13da\u13d5\ua4e2", "t": "\u0442\u03c4\u13a2\ua4d4\u2ca7",
+    "u": "\u03c5\u057d\ua4f4", "v": "\u0475\u03bd\u13d9\ua4e6", "w": "\u051d\u03c9\u0461\u13b3\u13d4\ua4ea\u2cb1",
+    "x": "\u0445\u03c7\ua4eb\u2cad", "y": "\u0443\u03b3\u04af\u13a9\u13bd\ua4ec\u2ca9",
+    "z": "\u03b6\u0290\u13c3\ua4dc\u2c8d", "3": "\u0437\u0292\u04e1", "4": "\u0447\u13ce", "6": "\u0431\u13ee\u2c8b",
 }  # fmt: skip
-_ALIKE = {sign: letter for letter, signs in _LOOK.items() for sign in signs}
+_ALIKE = {sign.lower(): letter for letter, signs in _LOOK.items() for sign in signs} | {"\u2212": "-"}
+_CATEGORIES = {"Ps": "[", "Pe": "]", "Pd": "-", "Lm": " "}  # brackets, dashes, and letters that look like punctuation
 _NAMED = lazy_pattern(r".*(?:LATIN|INDICATOR)\b.* LETTER(?: SMALL CAPITAL)? ([A-Z])(?: WITH .*)?")
 _HIDDEN = "\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # letters of which nothing is seen
 
@@ -62,8 +66,8 @@ def read_alike(text: str) -> str:
 def _alike(sign: str) -> str:
     if sign in _HIDDEN or unicodedata.category(sign) in ("Cf", "Mn", "Me"):
         return ""
-    if sign.isdecimal():
-        return str(unicodedata.decimal(sign))
+    if sign.isdigit():  # in a circle too
+        return str(unicodedata.digit(sign))
     plain = unicodedata.normalize("NFKD", sign)
     if len(plain) > 4:
         return " "
@@ -73,7 +77,7 @@ def _alike(sign: str) -> str:
     if len(lower) == 1 and (like := _ALIKE.get(lower)):
         return like
     named = _NAMED.fullmatch(unicodedata.name(sign, ""))
-    return named[1].lower() if named else sign
+    return named[1].lower() if named else _CATEGORIES.get(unicodedata.category(sign), sign)
 
 
 class Mark:
