@@ -221,10 +221,11 @@ def test_a_turn_ends_with_its_run_however_much_later_the_next_one_begins(is_kill
         Event(104.5, "inline" if is_killed else "reported", by="a", tool="look", data={"status": "success"}),
         Event(1000.0, "called", by="b", tool="pay", call_id="c", data=told),  # by who resumes
         Event(1001.0, "turn", by="b", data={"number": 3}),
+        Event(1003.0, "asked", by="b", seconds=0.5, data=USED),
         Event(1003.0, "reported", by="b", data={"status": "success"}),
     ]
     tree = Tree.of("s", events).to_json()
-    assert [one["seconds"] for one in tree["children"]] == [2.0, 1.5, 2.0]
+    assert [one["seconds"] for one in tree["children"]] == [2.0, 1.5 if is_killed else 1.0, 2.0]
     assert tree["run_seconds"] == 5.5
 
 

@@ -8,7 +8,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, field
 from typing import Any
 
 from holdall.bag.core import Core
@@ -154,8 +154,9 @@ class Records:
 
     def tree(self) -> Tree:
         """The operation tree as the events tell it now."""
-        tree = Tree.of(self._core.session.name, self._with_times_of_commands(self.with_lost_ends(self.events())))
+        tree = Tree.of(self._core.session.name, self.with_lost_ends(self.events()))
         _count_unended(self._core.store, self._core.session, tree.root, {self._core.session.id})
+        self._time_commands(tree)
         self._go_on(tree)
         return tree
 
@@ -204,19 +205,13 @@ class Records:
                           "tokens": facts.measure.tokens, "at_least": True},
                 )  # fmt: skip
 
-    def _with_times_of_commands(self, events: Iterable[Event]) -> Iterator[Event]:
+    def _time_commands(self, tree: Tree) -> None:
         """The log has a command when it had ended, with the time that keeping took; its record knows when it ran."""
-        records = dict[str, Facts]()
-        for event in events:
-            of = None
-            if event.kind == "kept" and event.data.get("reason") == "command":
-                records = records or {one.handle: one for one in self._core.store.outputs(self._core.session)}
-                of = records.get(event.handle)
-            if of is None or of.ended is None or of.state in UNTIMED:
-                yield event
-                continue
-            took = max(event.seconds, of.ended - of.created)
-            yield replace(event, at=min(event.at, of.created + took), seconds=took)
+        kept = {one.data["handle"]: one for one in tree.outputs if one.data.get("outcome") == "kept"}
+        for facts in self._core.store.outputs(self._core.session) if kept else ():
+            if (one := kept.get(facts.handle)) is not None and facts.ended and facts.state not in UNTIMED:
+                one.seconds = max(one.seconds, facts.ended - facts.created)
+                one.at = min(one.at, facts.created)
 
     def save_tree(self) -> None:
         """Write a snapshot of the operation tree: one file, never half."""

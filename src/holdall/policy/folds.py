@@ -585,9 +585,14 @@ class Tree:
         self._begun.clear()
         self._waited_for.clear()
 
+    @property
+    def outputs(self) -> list[Operation]:
+        """Where nobody recorded a call, those whose outputs came."""
+        return self._outputs or []
+
     def go_on(self, now: float, still_runs: Callable[[Operation], bool], *, is_led: bool) -> None:
         """What runs has taken the time until now: its end is in no event. `is_led`: an agent runs in this session."""
-        waiting, runs = [self.root, *(self._outputs or ())], False
+        waiting, runs = [self.root, *self.outputs], False
         while waiting:
             one = waiting.pop()
             waiting += one.children
@@ -609,6 +614,9 @@ class Tree:
         self._questions.clear()
         if with_outputs and self._outputs is not None:
             self.root.children = sorted([*self.root.children, *self._outputs], key=lambda one: one.at)
+            ended = max([self.root.at + self.root.seconds, *(one.at + one.seconds for one in self._outputs)])
+            self.root.at = min([self.root.at, *(one.at for one in self._outputs)])
+            self.root.seconds = ended - self.root.at
             self.left_out += self._outputs_left_out
             for name in OF_TOOL_CALLS:
                 self._totals_left_out[name] += self._totals_of_outputs[name]
@@ -684,9 +692,10 @@ class Tree:
         return False
 
     def _end_turn(self, at: float = float("inf")) -> None:
-        """With its run, at the latest: the next one may begin days later."""
-        if self._turn is not None and self._run is not None:
-            self._turn.seconds = max(self._turn.seconds, min(at, self._run.last) - self._turn.at)
+        """With its run, at the latest: the next one may begin days later. If that reported, with what it did last."""
+        run = self._run
+        if self._turn is not None and run is not None and (run.reported is None or at <= run.last):
+            self._turn.seconds = max(self._turn.seconds, min(at, run.last) - self._turn.at)
 
     def _end_call(self, handle: str) -> None:
         """What became of a call in the background, and after how long: it may end before its turn does."""
