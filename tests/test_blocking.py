@@ -27,7 +27,7 @@ PARTS: dict[type, type] = {
 # What the bag needs to work on itself, and what a loop is needed for.
 INSIDE = {
     "wait_for_model", "carry_out", "watch", "told", "ended", "close", "detach", "finish", "wind_up", "let_go", "of",
-    "ripgrep", "record_also", "is_queued", "count", "count_bytes",
+    "ripgrep", "record_also", "is_queued", "count", "count_bytes", "recorded",
 }  # fmt: skip
 
 

@@ -204,7 +204,7 @@ _DATA_ENDS = tuple(
     f".{one}"
     for one in sorted(
         _words(
-            "json jsonl ndjson geojson txt text md mdx markdown rst adoc csv tsv log out err pid lock lck tmp temp "
+            "json jsonl ndjson geojson record txt text md mdx markdown rst adoc csv tsv log out err pid lock lck tmp temp "
             "swp swo db sqlite sqlite3 db3 db-wal db-shm db-journal sqlite-wal sqlite-shm sqlite-journal sqlite3-wal "
             "sqlite3-shm sqlite3-journal duckdb wal parquet arrow feather avro orc xlsx xls docx doc pptx odt ods pdf "
             "eps rtf epub png jpg jpeg gif webp avif ico icns bmp tif tiff heic mp3 mp4 m4a wav ogg flac webm mov avi "
@@ -224,7 +224,7 @@ _SETTING_ENDS = tuple(  # what a fetcher reads, and is not itself run
 )
 _SETTINGS = lazy_pattern(  # what runners, interpreters and builders read of a folder, by its name
     r"(?:package|deno|composer|turbo|nx|nodemon|lerna|rush|pm2|vercel|import_?map|npm-shrinkwrap|tasks|project|"
-    r"[\w.-]*(?:rc|config|-lock)|tsconfig[\w.-]*)\.json|\.[\w-]+rc|[\w.-]*(?:requirements?|constraints?)[\w.-]*|"
+    r"[\w.-]*(?:rc|config|-lock)|tsconfig[\w.-]*)\.json|\.[\w-]*(?:rc|profile|opts|init)|[\w.-]*(?:requirements?|constraints?)[\w.-]*|"
     r"(?:.*\.)?(?:docker|container|make|gnumake|just|task|rake|gem|proc|jenkins|vagrant|tilt|earth|pip|cpan)file(?:\..*)?|"
     r"CMakeLists\.txt|meson[\w.-]*\.txt|go\.(?:mod|sum|work)|"
     r"(?:uv|yarn|poetry|pdm|pixi|bun|deno|cargo|gemfile|pipfile|composer|flake|mix|pubspec)\.lockb?|BUILD|WORKSPACE|\.env(?:\..*)?|\.tool-versions|\.(?:node|python|ruby|java|go)-version",
@@ -452,7 +452,7 @@ class _Watch:
             return False
         if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o111:
             return stat.S_ISREG(about.st_mode)
-        if "." in name or not about.st_size:
+        if "." in name.lstrip(".") or not about.st_size:
             return False
         if os.path.basename(folder).startswith(".") and folder not in (self._start, *self._tops):  # as .cargo/config
             return True
@@ -707,7 +707,7 @@ def _plain(name: str) -> str:
 
 def _is_code_name(path: str) -> bool:
     name = os.path.basename(path)
-    is_data = "." not in name or name.casefold().endswith(_DATA_ENDS) or _DATA.fullmatch(name) is not None
+    is_data = "." not in name.lstrip(".") or name.casefold().endswith(_DATA_ENDS) or _DATA.fullmatch(name) is not None
     return not is_data or _SETTINGS.fullmatch(name) is not None
 
 

@@ -111,7 +111,7 @@ def test_the_list_of_sessions_tells_what_takes_room_and_counts_what_is_kept(hold
     names, *lines = holdall("ls", "--sessions", "--sort", "size").text.splitlines()
     assert names.split() == ["SESSION", "RETENTION", "OUTPUTS", "TAKES", "AGE"]
     listed = [line.split()[0:1] + line.split()[3:6] for line in lines]
-    assert listed == [["large", "1", "4.0", "kB"], ["twice", "2", "3.0", "kB"], ["small", "0", "0", "B"]]
+    assert listed == [["large", "1", "4.0", "kB"], ["twice", "2", "3.0", "kB"], ["small", "none", "left", "0"]]
     told = holdall("--set", "retention=1 hour", "put", "-s", "large", stdin=b"a") and holdall(
         "ls", "--sessions", "--json"
     )

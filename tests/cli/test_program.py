@@ -60,7 +60,7 @@ def test_help_explains_topics_and_commands(holdall: Program) -> None:
     ("words", "message"),
     [
         (("nosuch", "--json"), "No such command 'nosuch'."),
-        (("grep", "--json"), "Missing argument 'HANDLE'."),
+        (("grep", "--json"), "Missing argument 'HANDLE...'."),
         (("--json", "ls", "--limit", "x"), "Invalid value for '--limit' / '-n': 'x' is not a valid int range."),
     ],
 )

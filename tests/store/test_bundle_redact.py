@@ -438,6 +438,10 @@ env:
 - name: DB_PASSWORD
   value: *16*
 """,
+            "a block of YAML with a tag": """\
+password: *6* |
+  *16*
+""",
             "a line below its name in YAML": """\
 password: >-
   *16*

@@ -915,7 +915,7 @@ def test_texts_in_a_map_of_names_are_no_dates_where_one_is_none(ask: Ask) -> Non
 
 def test_a_late_text_that_is_no_date_is_what_it_is(ask: Ask) -> None:
     data = large({"d": "2024-01-01", "l": ["2024-01-01"]}, {"d": "infinity", "l": ["2024-1-5"]})
-    assert rows(ask(data, "select typeof(d) from t limit 1")) == [["DATE"]]
+    assert rows(ask(data, "select typeof(d) from t limit 1")) == [["VARCHAR"]]
     assert rows(ask(data, "select distinct d from t order by 1")) == [["2024-01-01"], ["infinity"]]
     assert rows(ask(data, "select distinct l[1] from t order by 1")) == [["2024-01-01"], ["2024-1-5"]]
 
