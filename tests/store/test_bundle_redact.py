@@ -862,6 +862,7 @@ WRITTEN: dict[str, str] = {
     "a network as a picture": "WIFI:T:WPA;S:home;P:{};;",
     "a token in the head of a page": '<meta name="csrf-token" content="{}">',
     "CVS": ":pserver:bob:{}@h:/cvs",
+    "names that are lined up": "  password                              = \"{}\"\n'password'                           =>  '{}',\n",
     "a file of FileZilla": '<Pass encoding="base64">{}</Pass>',
 }
 

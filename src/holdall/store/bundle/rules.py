@@ -521,8 +521,8 @@ class Rules:
         words = "|".join((*keyword.DENYLIST, *_WORDS)).replace("_?", "[_-]?")
         # A name, perhaps in quotes; a sign between; then the quote that the value begins with, or the value itself.
         self._assigned = _compiled(
-            rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?(?:\]|%5[dD])?[ \t]{{0,20}}(?:=>|[:?]=|={{1,3}}|:|%3[adAD])"
-            r"[ \t]{0,20}@?(?:[bfrLuBFRU]{0,2}([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{0,}))"
+            rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?(?:\]|%5[dD])?[ \t]*(?:=>|[:?]=|={{1,3}}|:|%3[adAD])"
+            r"[ \t]*@?(?:[bfrLuBFRU]{0,2}([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{0,}))"
         )
         # A variable of the environment: its value ends with the line, whatever signs it has.
         # In YAML: as the value of such a name, and on the line behind it.
