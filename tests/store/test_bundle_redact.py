@@ -863,6 +863,13 @@ WRITTEN: dict[str, str] = {
     "a token in the head of a page": '<meta name="csrf-token" content="{}">',
     "CVS": ":pserver:bob:{}@h:/cvs",
     "names that are lined up": "  password                              = \"{}\"\n'password'                           =>  '{}',\n",
+    "YAML on one line": '- {{name: DB_PASSWORD, value: "{}"}}\n- {{ value: {}, x: 1, "name": "API_KEY" }}\n',
+    "YAML with comments": "- name: DB_PASSWORD # of it\n\n  # here\n  value: {}\n- value: {}\n\n  name: API_KEY\n",
+    "declarations with a type": (
+        'const PASSWORD: &str = "{}";\npub static API_KEY: &\'static str = "{}";\nconst password: []const u8 = "{}";\n'
+    ),
+    "arrays of C": 'char password[] = "{}";\n',
+    "a type of TypeScript": "  password?: string = \"{}\"\n  apiKey!: string | undefined = '{}';\n",
     "a file of FileZilla": '<Pass encoding="base64">{}</Pass>',
 }
 
@@ -913,7 +920,9 @@ def test_a_value_is_masked_where_programs_write_it(where: str) -> None:
      "<tr><th>User</th><th>Password</th></tr><tr><td>bob</td><td></td></tr>", "<table><tr><td>a</td><td>a1B2c3D4e5</td></tr></table>",
      "see https://deploy-service-account@h.example/x", "https://h.example/?auth=required", "encrypt = true", 'encrypt: "aes-256-gcm"',
      "the user on >output.txt", "mail bob@example.com: see below", "[client.admin]\n\tkeyring = /etc/ceph/a1B2c3D4\n",
-     '{"login": "bob", "encrypt": "required", "id_salt": "none"}', "password required. See\n4f2a9c1e for more\n"],
+     '{"login": "bob", "encrypt": "required", "id_salt": "none"}', "password required. See\n4f2a9c1e for more\n",
+     "- {name: DB_PASSWORD, valueFrom: {secretKeyRef: {name: x1B2}}}\n", "- {name: HOST, value: a1B2c3}\n",
+     'def f(password: str, name: str = "a1B2c3") -> None:', 'const PASSWORD_LABEL: &str = "Password";'],
     ids=lambda text: text[:20],
 )  # fmt: skip
 def test_what_stands_near_such_a_name_and_is_no_value_stays(text: str) -> None:

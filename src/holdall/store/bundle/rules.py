@@ -530,17 +530,23 @@ class Rules:
         near = rf"[\w.\[\]-]{{0,40}}(?:{words}|[_.-]token)[\w.\[\]-]{{0,40}}"
         quot = "&(?:quot|#34|#x22);"
         field = rf"(?:name|id|type)=[\"']?{near}"
+        named = rf"[\"']?(?:name|key)[\"']?:{blank}[\"']?{around}(?:{words})(?:[0-9_.-]{around})?[\"']?"
+        comment = r"(?:[ \t]+#[^\n]*)?[ \t\r]*"  # behind something in YAML, and the empty lines and comments below it
+        below = rf"{comment}\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*"
+        in_flow = r"[\"']?value[\"']?:[ \t]+(?:\"([^\"\n]{3,})\"|'([^'\n]{3,})'|([^\s,{}\"'][^,{}\n]{2,}))"
         written = (
             (
-                rf"(?i)^[ \t-]*(?:name|key):{blank}[\"']?{around}(?:{words}){around}[\"']?[ \t\r]*\n"
-                rf"{blank}value:{blank}[\"']?([^\s\"'][^\n\"']{{2,}})"
+                rf"(?i)^[ \t-]*(?:name|key):{blank}[\"']?{around}(?:{words}){around}[\"']?"
+                rf"{below}{blank}value:{blank}[\"']?([^\s\"'][^\n\"']{{2,}})"
             ),
             rf"(?i)<input\b[^<>]*{field}[^<>]*?\bvalue=[\"']([^\"'<>]{{3,}})[\"']",
             rf"(?i)<input\b[^<>]*?\bvalue=[\"']([^\"'<>]{{3,}})[\"'][^<>]*{field}",
             (
-                rf"(?i)^[ \t-]*value:{blank}[\"']?([^\s\"'][^\n\"']{{2,}})[\"']?\r?\n"
+                rf"(?i)^[ \t-]*value:{blank}[\"']?([^\s\"'][^\n\"']{{2,}})[\"']?{below}"
                 rf"{blank}(?:name|key):{blank}[\"']?{around}(?:{words})"
             ),
+            rf"(?i)\{{(?:[^{{}}\n]*,)?{blank}{named}{blank},(?:[^{{}}\n]*,)?{blank}{in_flow}",
+            rf"(?i)\{{(?:[^{{}}\n]*,)?{blank}{in_flow}{blank},(?:[^{{}}\n]*,)?{blank}{named}{blank}[,}}]",
             rf"(?i)^[ \t]*#[ \t]*define[ \t]+\w{{0,60}}(?:{words})\w{{0,60}}[ \t]+[\"']([^\"'\n]{{3,}})[\"']",
             rf"(?i)(?:{words})[\w-]{{0,40}}{quot}\s*[:=]\s*{quot}([^\n]{{3,}}?){quot}",
             rf"(?i)(?:{words})[\w-]{{0,40}}%22(?:%20|\+)?%3a(?:%20|\+)?%22([^\s\"']{{3,}}?)%22",
@@ -562,7 +568,10 @@ class Rules:
         cell = r"</t[dh]>\s*<td[^<>]{0,200}>"
         # Beside a name that may be one of something else, so what is a word is none: cells, declarations with a type,
         # arguments, attributes.
-        kind_of_value = r"(?:[ \t]*:|[ \t]+As)?[ \t]*[A-Za-z_][\w.<>\[\]|*&?]{0,40}[ \t]*=[ \t]*[\"'`]"
+        kind_of_value = (
+            r"(?:\[\w{0,20}\]|[?!]?[ \t]*:(?:[\w.|*&?' \t]|::|<[^<>=\n]{0,40}>|\[[^\[\]=\n]{0,40}\])+"
+            r"|(?:[ \t]+As)?[ \t]*[A-Za-z_][\w.<>\[\]|*&?]{0,40})[ \t]*=[ \t]*(?:Some\()?[\"'`]"
+        )
         beside = (
             rf"(?i)<t[dh][^<>]{{0,200}}>\s*{near}\s*{cell}\s*([^<\s][^<]{{2,}}?)\s*</td>",
             rf"(?i)(?:{words})\w{{0,40}}{kind_of_value}([^\"'`\n]{{3,}})[\"'`]",
@@ -628,13 +637,13 @@ class Rules:
             r"(?:[,;\t|\r]|$)"
         )
         self._cells = _compiled(rf"(?i)<t[dh](?:\s[^<>]{{0,200}})?>[^<>]{{0,80}}(?:{words})[^<>]{{0,80}}</t[dh]>")
-        named = "|".join(word.upper() for word in (*keyword.DENYLIST, *_WORDS)).replace("_?", "_?")
+        upper = "|".join(word.upper() for word in (*keyword.DENYLIST, *_WORDS)).replace("_?", "_?")
         self._rules.append(
             _Rule(
                 _VARIABLE,
                 _compiled(
                     r"^[ \t]*(?:(?:export|declare|typeset)[ \t]+(?:-[a-z]+[ \t]+)?)?"
-                    rf"[A-Z0-9_]*(?:{named})[A-Z0-9_]*=([^\s\"'`][^\n]{{2,}})$"
+                    rf"[A-Z0-9_]*(?:{upper})[A-Z0-9_]*=([^\s\"'`][^\n]{{2,}})$"
                 ),
                 is_ours=True,
             )
