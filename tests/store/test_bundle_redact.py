@@ -870,6 +870,18 @@ WRITTEN: dict[str, str] = {
     ),
     "arrays of C": 'char password[] = "{}";\n',
     "a type of TypeScript": "  password?: string = \"{}\"\n  apiKey!: string | undefined = '{}';\n",
+    "INSERT in other forms": (
+        "INSERT LOW_PRIORITY IGNORE INTO u (id, password) VALUES (1, '{}');\n"
+        "INSERT [dbo].[my users] ([id], [password]) VALUES (1, N'{}');\n"
+        "INSERT INTO u (id, password) OVERRIDING SYSTEM VALUE VALUES (1, '{}');\n"
+    ),
+    "COPY of CSV": (
+        'COPY u (id, password) FROM stdin WITH (FORMAT csv);\n1,"{}"\n\\.\n'
+        "copy u (id, password) from stdin (format csv, delimiter ';');\n1;{}\n\\.\n"
+    ),
+    "CSV with the sign of UTF-8": "\ufeffpassword,name\n{},bob\n",
+    "CSV with empty lines": "name,password\r\n\r\nann,{}\r\n\r\nbob,{}\r\n",
+    "CSV with lines in a cell": 'name,note,password\nann,"a ""note""\nof, two lines",{}\nbob,"5"" wide",{}\n',
     "a file of FileZilla": '<Pass encoding="base64">{}</Pass>',
 }
 
@@ -922,7 +934,8 @@ def test_a_value_is_masked_where_programs_write_it(where: str) -> None:
      "the user on >output.txt", "mail bob@example.com: see below", "[client.admin]\n\tkeyring = /etc/ceph/a1B2c3D4\n",
      '{"login": "bob", "encrypt": "required", "id_salt": "none"}', "password required. See\n4f2a9c1e for more\n",
      "- {name: DB_PASSWORD, valueFrom: {secretKeyRef: {name: x1B2}}}\n", "- {name: HOST, value: a1B2c3}\n",
-     'def f(password: str, name: str = "a1B2c3") -> None:', 'const PASSWORD_LABEL: &str = "Password";'],
+     'def f(password: str, name: str = "a1B2c3") -> None:', 'const PASSWORD_LABEL: &str = "Password";',
+     "name,password\nbob,\n\nage,length2b\n", "name,password\n\nann,required\n", "insert a note (on the password) values it"],
     ids=lambda text: text[:20],
 )  # fmt: skip
 def test_what_stands_near_such_a_name_and_is_no_value_stays(text: str) -> None:

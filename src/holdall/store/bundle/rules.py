@@ -113,6 +113,7 @@ _CELLS = {  # up to the next delimiter that is not in quotes
 }
 _ONE_NAME = lazy_pattern(rb"[\w.-]{1,60}")
 _COLUMN_NAME = lazy_pattern(rb"|[\w.-]{1,60}(?: [\w.-]{1,60}){0,2}")
+_EMPTY_LINE = lazy_pattern(rb"[ \t\r]*+\n")
 _RULE_OF_TABLE = lazy_pattern(rb"[-+|: =]{3,}+")
 _ALIGNED_NAME = lazy_pattern(rb"\S++(?: \S++)*+")
 _ALIGNED_HEADER = lazy_pattern(rb" *+[\w.-]++(?: [\w.-]++)?+(?:  ++[\w.-]++(?: [\w.-]++)?+)++[ \r]*+")
@@ -123,6 +124,7 @@ _IN_TWO_COLUMNS = lazy_pattern(rb"(?m)^(\S++) ++(\S[^\n]*+)")
 _INDENT = lazy_pattern(rb"[ \t]*+")
 _QUOTED = lazy_pattern(rb"\"[^\"]{3,}+\"|'[^']{3,}+'")
 _SQL_VALUE = lazy_pattern(rb"\s*+(?:([(),])|'((?:[^'\\]++|\\.|'')*+)'|[^\s,()';]++)", re.DOTALL)
+_DELIMITER_OF_COPY = lazy_pattern(rb"(?i).*\bdelimiter\s++(?:as\s++)?'([|;,\t])'|.*\bcsv\b")
 _LONGEST_WORD = 100  # that ends below its name
 _LONGEST_HEADER, _LONGEST_ROW, _SHORTEST_CELL = 4096, 64 * 1024, 3
 # What stands before a name at the beginning of its line: a file and the line in it, a number, the sign of a diff, of a
@@ -629,12 +631,12 @@ class Rules:
         )
         self._aligned = _compiled(rf"(?i)(?:^| )[\w.-]{{0,40}}(?:{words})[\w.-]{{0,40}}(?: |\r?$)")
         self._inserted = _compiled(
-            r"(?i)\b(?:insert\s+into|replace\s+into|copy)\s+[^\s()]{1,100}\s*\(([^()]*)\)\s*"
-            r"(?:(values)|from\s+stdin[^\n]*\n)"
+            r"(?i)\b(?:insert|replace|copy)\s+(?:[a-z_]{1,20}\s+){0,4}(?:[^\s()\[]|\[[^\[\]\n]*\])+\s*\(([^()]*)\)\s*"
+            r"(?:(?:overriding\s+[a-z]+\s+value\s+)?(values?)\b|from\s+stdin([^\n]*)\n)"
         )
         self._column = _compiled(
-            rf"(?i)(?:^|[,;\t|])[ \t\"]{{0,60}}[\w -]{{0,40}}(?:{words}|access key)[\w -]{{0,40}}[ \t\"]{{0,60}}"
-            r"(?:[,;\t|\r]|$)"
+            rf"(?i)(?:^(?:\xef\xbb\xbf)?|[,;\t|])[ \t\"]{{0,60}}[\w -]{{0,40}}(?:{words}|access key)"
+            r"[\w -]{0,40}[ \t\"]{0,60}(?:[,;\t|\r]|$)"
         )
         self._cells = _compiled(rf"(?i)<t[dh](?:\s[^<>]{{0,200}})?>[^<>]{{0,80}}(?:{words})[^<>]{{0,80}}</t[dh]>")
         upper = "|".join(word.upper() for word in (*keyword.DENYLIST, *_WORDS)).replace("_?", "_?")
@@ -799,13 +801,15 @@ class Rules:
             if end < 0 or (newline < 0 and start > at):
                 continue
             begin = newline + 1 if newline >= 0 else start
+            begin += 3 * data.startswith(b"\xef\xbb\xbf", begin, end)  # the sign before a text that it is UTF-8
             header = data[begin:end]
             delimiter = next((one for one in _DELIMITERS if one in header), b"")
             is_doubtful = delimiter == b"," and b", " in header  # a sentence, or code
             names = [data[slice(*span)] for span in _fields(data, begin, end, delimiter)] if delimiter else []
             secret = [index for index, name in enumerate(names) if self._is_column(name)]
             at = end + 1
-            is_alone = sum(map(bool, names)) < 2  # of code, rather than of a table
+            # Of code, or of a text, rather than of a table.
+            is_alone = sum(map(bool, names)) < 2 or _EMPTY_LINE.match(data, at) is not None
             if names and names[0].isdigit():  # it is the number of a line: without it the line is looked at once more
                 continue
             if is_doubtful and not all(_ONE_NAME.fullmatch(name) for name in (header[:1], *names)):
@@ -899,7 +903,9 @@ class Rules:
                 found, done = _in_values(data, match.end(), secret, starts, number + 1)
                 yield from found
                 continue
-            for after, spans in _rows(data, match.end(), b"\t", len(names), sorted(secret)):
+            told = _DELIMITER_OF_COPY.match(match[3])
+            delimiter = (told[1] or b",") if told else b"\t"
+            for after, spans in _rows(data, match.end(), delimiter, len(names), sorted(secret)):
                 if after > starts[number + 1]:
                     break
                 for span in spans:
@@ -1190,8 +1196,15 @@ def _bare(data: bytes, start: int, end: int) -> tuple[int, int]:
 def _rows(
     data: bytes, start: int, delimiter: bytes, width: int, wanted: Sequence[int]
 ) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Of each line that follows the cells that are wanted, for as long as it has as many as the first; and its end."""
+    """Of each line that follows the cells that are wanted, for as long as it has as many as the first; and its end.
+
+    If the first line is empty, so may be others.
+    """
+    may_be_empty = _EMPTY_LINE.match(data, start)
     while start < len(data):
+        if may_be_empty and (empty := _EMPTY_LINE.match(data, start)):
+            start = empty.end()
+            continue
         end = data.find(b"\n", start, start + _LONGEST_ROW)
         if end < 0:
             if len(data) - start > _LONGEST_ROW:
@@ -1208,11 +1221,27 @@ def _rows(
             elif not _RULE_OF_TABLE.fullmatch(line):
                 return
         elif not _RULE_OF_TABLE.fullmatch(line):
-            spans = _fields(data, start, end, delimiter)
-            if len(spans) != width:
+            last = _end_of_cells(data, start, end, delimiter)
+            if len(spans := _fields(data, start, last, delimiter)) == width:
+                end = last
+            elif last == end or len(spans := _fields(data, start, end, delimiter)) != width:
                 return
             yield end + 1, [spans[n] for n in wanted]
         start = end + 1
+
+
+def _end_of_cells(data: bytes, start: int, end: int, delimiter: bytes) -> int:
+    """Where a row ends: behind the line in which each cell in quotes is closed."""
+    last = end
+    quotes = (
+        data.count(b'"', start, end) if data[start:end].startswith(b'"') or delimiter + b'"' in data[start:end] else 0
+    )
+    while quotes % 2:
+        line, last = last, data.find(b"\n", last + 1, start + _LONGEST_ROW)
+        if last < 0:
+            return end
+        quotes += data.count(b'"', line, last)
+    return last
 
 
 def _in_values(
