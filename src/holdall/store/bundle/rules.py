@@ -496,6 +496,7 @@ _OF_WORDS = lazy_pattern(
     rb"|[^A-Za-z0-9!$*^~?=])*+"
 )
 _WORD_IN_IT, _UNSPEAKABLE = lazy_pattern(rb"[A-Z]+[a-z]*|[a-z]+"), lazy_pattern(rb"(?i)[b-df-hj-np-tv-xz]{6}")
+_NUMBER_IN_IT = lazy_pattern(rb"(?<=[A-Za-z])[0-9]+(?=[A-Z])")
 _LONGEST_OF_WORDS = 200
 _STANDS_FOR_A_VALUE = lazy_pattern(
     rb"(?:<[^<>]*+>|\{\{.*?\}\}|\$\{[^{}]*+\}|\$\{\{.*?\}\}|\$\([^()]*+\)|\{[\w.]*+\}|%\(\w++\)[sdr])(?:[\s\"'`,;)&]|\Z)"
@@ -1121,7 +1122,9 @@ def _is_made_up(value: bytes) -> bool:
     if len(value) > _LONGEST_OF_WORDS or not _OF_WORDS.fullmatch(value):
         return True
     words = _WORD_IN_IT.findall(value)
-    return 3 * len(words) > len(value) or any(map(_UNSPEAKABLE.search, words))
+    odd = sum(not word[1:].islower() for word in words)  # beside these, a number is a sign that nobody wrote it
+    numbers = min(odd, len(_NUMBER_IN_IT.findall(value)))
+    return 3 * (len(words) + numbers) > len(value) or any(map(_UNSPEAKABLE.search, words))
 
 
 def _is_folder(data: bytes, start: int) -> bool:
