@@ -882,6 +882,11 @@ WRITTEN: dict[str, str] = {
     "CSV with the sign of UTF-8": "\ufeffpassword,name\n{},bob\n",
     "CSV with empty lines": "name,password\r\n\r\nann,{}\r\n\r\nbob,{}\r\n",
     "CSV with lines in a cell": 'name,note,password\nann,"a ""note""\nof, two lines",{}\nbob,"5"" wide",{}\n',
+    "an object of JSON within such a name": '{{"password": {{"primary": "{}", "old": [{{"a": "{}"}}]}}}}',
+    "names of YAML below such a name": 'db:\n  password:\n    # of it\n    user: bob\n    value: {}\n    other: "{}"\n  host: x\n',
+    "a list on a line": 'api_keys = ["{}", "{}"]\npasswords: [aaa, {}]\n',
+    "a list on lines": "API_KEYS = [\n  'aaa',\n  '{}',\n]\n",
+    "a table on a line": 'PASSWORDS = {{"a": "x", "b": "{}"}}\nsecrets = {{ a = "{}", b = 1 }}\n',
     "a file of FileZilla": '<Pass encoding="base64">{}</Pass>',
 }
 
@@ -935,7 +940,12 @@ def test_a_value_is_masked_where_programs_write_it(where: str) -> None:
      '{"login": "bob", "encrypt": "required", "id_salt": "none"}', "password required. See\n4f2a9c1e for more\n",
      "- {name: DB_PASSWORD, valueFrom: {secretKeyRef: {name: x1B2}}}\n", "- {name: HOST, value: a1B2c3}\n",
      'def f(password: str, name: str = "a1B2c3") -> None:', 'const PASSWORD_LABEL: &str = "Password";',
-     "name,password\nbob,\n\nage,length2b\n", "name,password\n\nann,required\n", "insert a note (on the password) values it"],
+     "name,password\nbob,\n\nage,length2b\n", "name,password\n\nann,required\n", "insert a note (on the password) values it",
+     '{"token": {"type": "bearer", "kid": "a1B2c3D4e5F6", "created_at": "2026-11-18T10:00:00.123Z"}}',
+     '{"secret": {"arn": "arn:aws:x:us-east-1:1:db-aB1cD2", "note": "of app-7"}}',
+     "password:\n  from: db-pass1\n  id: a1B2c3D4e5F6\n  minLength: 8\n", "secrets:\n  db_password:\n    file: ./a1B2c3D4e5.txt\n",
+     'f(PASSWORDS = ["required", "new_password2"])', 'secrets = {"path": "a1B2c3D4e5F6", "n": "required"}',
+     "tokens = [token_1, token_2]", "const { password, a1B2c3D4 } = x"],
     ids=lambda text: text[:20],
 )  # fmt: skip
 def test_what_stands_near_such_a_name_and_is_no_value_stays(text: str) -> None:
@@ -1071,7 +1081,11 @@ def test_every_rule_of_the_set_is_used() -> None:
      "variable \"password\" {" * 11_000, "password:\n a: b\n" * 15_000, "<td>password</td>" * 15_000, "<tr" * 83_000, "<th>pwd</th>" + " " * 250_000,
      "put-parameter --value a " * 10_500, "user a on " * 25_000, "snmpget -c " * 22_000, "credentials: a:" * 16_000, "chpasswd:\n list:\n a:b" * 12_000,
      "\\" * 250_000, "-----BEGIN PRIVATE KEY-----\n" + "\\" * 250_000, "-----BEGIN PRIVATE KEY-----\n" + "\\/" * 125_000,
-     '"kind":"Secret""data":{"a":"bcdef"' * 7_500, "password='\"`" * 21_000, '{"data":{"a":"bcd"},' * 13_000],
+     '"kind":"Secret""data":{"a":"bcdef"' * 7_500, "password='\"`" * 21_000, '{"data":{"a":"bcd"},' * 13_000,
+     "password" + " " * 250_000, "password    " * 21_000, "name: password #\n\n" * 14_000, "{name: password, " * 15_000, "{value: ab, " * 21_000,
+     "password: a " * 21_000, "password[a" * 25_000, "insert into a " * 18_000, "insert [a(" * 25_000, 'a,password\n"b\n' * 17_000,
+     "a,password\n\n" * 20_000, 'password=["a",' * 18_000, "password=[a,\n" * 19_000, 'password={"' * 23_000, "password:\n  a: b\n" * 14_000,
+     "".join(" " * n + "password:\n" for n in range(600)), "password:\n" + "  a: b1\n" * 30_000, '{"password":{"a":"aB1cD2e"},' * 9_000],
     ids=lambda text: text[:8],
 )  # fmt: skip
 def test_no_text_makes_the_rules_slow(text: str) -> None:

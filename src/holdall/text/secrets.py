@@ -62,6 +62,11 @@ _SPLITS = lazy_pattern(rb"[\s\"'`]")
 _IN_DOUBT = lazy_pattern(
     r"[\w .-]{0,60}(?:key[12]?|pass|pw|_salt)|encrypt|login|creds"
 )  # names that tell only with their values
+# What tells about a secret, and is none itself, where it stands in an object that has the name of one.
+_ABOUT = lazy_pattern(
+    r"(?i)(?:.*[_-])?(?:k?id|at)|.*(?-i:Id|ID|At)|.*(?:arn|ur[il]|path|file|type|name|user|email|address|host|ref|version"
+    r"|pattern|regex|format|date|time|description|title|algorithm|fingerprint)"
+)
 _PLAIN_NAME = lazy_pattern(rb"[a-z_]*+")
 _UNIT = lazy_pattern(
     rb"[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL
@@ -374,6 +379,11 @@ def label_of(table: Mapping[Any, object]) -> str:
     return next((one for one in labels if _LABEL.fullmatch(one)), "")
 
 
+def is_about(name: str) -> bool:
+    """Whether what has that name, within an object that has the name of a secret, tells about it only."""
+    return _ABOUT.fullmatch(name) is not None
+
+
 def is_pair(name: str, value: str) -> bool:
     """Whether a list of these two may be a name with its value, and not a list of names."""
     return len(value) >= _SHORTEST_PAIRED and any(one.isdigit() for one in value) and bool(_LABEL.fullmatch(name))
@@ -540,8 +550,7 @@ class _Walk(Generic[_Place]):
         elif not is_key and level.key in _CONTENTS and self._is_packed(place, text) and place in self._hits:
             return  # a file in base64; else a text of its own
         elif len(text) >= _SHORTEST:
-            before = f"{level.key}=".encode() if not is_key and _IN_DOUBT.fullmatch(level.key) else b""
-            self._look_at(text, place, is_key, before)
+            self._look_at(text, place, is_key, b"" if is_key else _before(level, text))
 
     # Inside
 
@@ -647,6 +656,13 @@ class _Walk(Generic[_Place]):
             if not what or not _PLAIN_NAME.fullmatch(text, first, last):
                 # A plain word among names may be ours, and an object without its names is none any more.
                 self._hit(place, text, found)
+
+
+def _before(level: _Level, text: bytes) -> bytes:
+    """What `text` is looked at behind: a name that makes it a secret only if nobody wrote it by hand."""
+    if _IN_DOUBT.fullmatch(level.key):
+        return f"{level.key}=".encode()
+    return b"pass=" if level.within and not is_about(level.key) and not _SPLITS.search(text) else b""
 
 
 def _in_bytes(hits: Mapping[_Written, tuple[bytes, list[Finding]]]) -> list[Finding]:

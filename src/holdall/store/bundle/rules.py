@@ -21,7 +21,7 @@ from detect_secrets.plugins import keyword
 from detect_secrets.plugins.base import RegexBasedDetector
 
 from holdall.store import deadline
-from holdall.text.secrets import BARRIER, Find, Finding, is_no_word, json_in_text
+from holdall.text.secrets import BARRIER, Find, Finding, is_about, is_no_word, is_value, json_in_text
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -122,6 +122,15 @@ _DRAWN, _UPRIGHT = lazy_pattern(rb"\xe2[\x94\x95][\x80-\xbf]"), (b"\x94\x82", b"
 _TWO_COLUMNS = lazy_pattern(rb"(?m)^Key +Value[ \r]*\n-+ +-+[ \r]*\n((?:[^\s:]++ ++\S[^\n]*+(?:\n|\Z))*+)")
 _IN_TWO_COLUMNS = lazy_pattern(rb"(?m)^(\S++) ++(\S[^\n]*+)")
 _INDENT = lazy_pattern(rb"[ \t]*+")
+# A name and its value in YAML; one of a list or of a table on a line, with the comma behind it.
+_IN_STRING = rb"\"((?:[^\"\\\n]++|\\.)*+)\"|'([^'\n]*+)'"
+_ENTRY = lazy_pattern(
+    rb"[\"']?([\w.-]{1,60}+)[\"']?:(?:[ \t]++(?:%b|([^\s\"'{\[|>&*!#]\S*+)))?[ \t]*+(?:#.*)?" % _IN_STRING, re.DOTALL
+)
+_ENTRY_OF_LIST = lazy_pattern(
+    rb"\s*+(?:[\"']?([\w.-]{1,60}+)[\"']?[ \t]*+(?::|=>?)\s*+)?+(?:%b|([\w.+/~-]++))\s*+(?:,\s*+|(?=[\]}]))"
+    % _IN_STRING
+)
 _QUOTED = lazy_pattern(rb"\"[^\"]{3,}+\"|'[^']{3,}+'")
 _SQL_VALUE = lazy_pattern(rb"\s*+(?:([(),])|'((?:[^'\\]++|\\.|'')*+)'|[^\s,()';]++)", re.DOTALL)
 _DELIMITER_OF_COPY = lazy_pattern(rb"(?i).*\bdelimiter\s++(?:as\s++)?'([|;,\t])'|.*\bcsv\b")
@@ -777,7 +786,11 @@ class Rules:
                 last = max(last, end)
             else:
                 last = end = _end_of_bare(data, name, start, end)
-            value = data[start:end]
+            value, at = data[start:end], start + 1
+            while data[start : start + 1] in (b"[", b"{") and (entry := _ENTRY_OF_LIST.match(data, at)):
+                value = value if entry[4] else b""  # a text in quotes is no beginning of a password
+                yield from _of_entry(entry, 0)
+                last = max(last, at := entry.end())
             if value and not _NO_SECRET.fullmatch(value) and not _is_folder(data, start):
                 yield from _trimmed(data, start, end, "Secret Keyword")
 
@@ -872,7 +885,9 @@ class Rules:
                         yield from _trimmed(data, start + 2, end, "Secret Keyword")
                 elif block[0] >= 0:
                     yield from _trimmed(data, start, end, "Secret Keyword") if len(value) >= _SHORTEST_CELL else ()
-                elif value:
+                elif value and (entry := _ENTRY.fullmatch(value)):
+                    yield from _of_entry(entry, start)
+                elif value and not value.startswith(b"#"):
                     if _QUOTED.fullmatch(value) or (_is_bare_secret(value) and not _CALL.fullmatch(value)):
                         yield from _trimmed(data, start, end, "Secret Keyword")
                     break
@@ -904,7 +919,7 @@ class Rules:
                 found, done = _in_values(data, match.end(), secret, starts, number + 1)
                 yield from found
                 continue
-            told = _DELIMITER_OF_COPY.match(match[3])
+            told = _DELIMITER_OF_COPY.match(match[3] or b"")
             delimiter = (told[1] or b",") if told else b"\t"
             for after, spans in _rows(data, match.end(), delimiter, len(names), sorted(secret)):
                 if after > starts[number + 1]:
@@ -1270,6 +1285,17 @@ def _in_values(
         elif depth == 1 and index in secret and len(text or b"") >= _SHORTEST_CELL and not _NO_SECRET.fullmatch(text):
             found.append((*match.span(2), "Secret Keyword"))
     return found, at
+
+
+def _of_entry(entry: re.Match[bytes], at: int) -> Iterator[Finding]:
+    """What is under a name of its own, within a name of a secret, or in a list."""
+    name, start, end = (entry[1] or b"").decode("latin-1"), *entry.span(entry.lastindex or 0)
+    value = entry[entry.lastindex or 0] if entry.lastindex and entry.lastindex > 1 else b""
+    if len(value) < _SHORTEST_CELL or is_about(name) or _NO_SECRET.fullmatch(value):
+        return
+    is_it = is_value(name) and (is_no_word(value) or entry[4] is None)
+    if is_it or (len(value) >= _SHORTEST_BARE and is_no_word(value) and _is_made_up(value)):
+        yield at + start, at + end, "Secret Keyword"
 
 
 def _indent(data: bytes, start: int) -> int:
