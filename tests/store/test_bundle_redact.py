@@ -996,6 +996,11 @@ def test_what_only_stands_below_a_label_of_much_else_stays(text: str) -> None:
     assert _masked(text) == text
 
 
+@requirement("bundle:redaction-recall")
+def test_all_of_a_value_in_quotes_is_masked_though_it_reads_like_a_list() -> None:
+    assert _masked('password=\'["ab", "cd"]\';') == "password='************';"
+
+
 @pytest.mark.parametrize("value", ["m1AMWjyORIJ0FJN6", "JZEr4H246YpxZryc"])
 @pytest.mark.parametrize("form", ["pass = {}\n", 'process.env.DB_PASSWORD || "{}"', "APP_KEY={}"])
 @requirement("bundle:redaction-recall")

@@ -787,7 +787,8 @@ class Rules:
             else:
                 last = end = _end_of_bare(data, name, start, end)
             value, at = data[start:end], start + 1
-            while data[start : start + 1] in (b"[", b"{") and (entry := _ENTRY_OF_LIST.match(data, at)):
+            is_list = bare[0] >= 0 and data[start:at] in (b"[", b"{")
+            while is_list and (entry := _ENTRY_OF_LIST.match(data, at)):
                 value = value if entry[4] else b""  # a text in quotes is no beginning of a password
                 yield from _of_entry(entry, 0)
                 last = max(last, at := entry.end())
