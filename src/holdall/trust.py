@@ -204,11 +204,11 @@ _DATA_ENDS = tuple(
     f".{one}"
     for one in sorted(
         _words(
-            "json jsonl ndjson geojson record txt text md mdx markdown rst adoc csv tsv log out err pid lock lck tmp temp "
-            "swp swo db sqlite sqlite3 db3 db-wal db-shm db-journal sqlite-wal sqlite-shm sqlite-journal sqlite3-wal "
-            "sqlite3-shm sqlite3-journal duckdb wal parquet arrow feather avro orc xlsx xls docx doc pptx odt ods pdf "
-            "eps rtf epub png jpg jpeg gif webp avif ico icns bmp tif tiff heic mp3 mp4 m4a wav ogg flac webm mov avi "
-            "mkv ttf otf woff woff2 eot srt vtt"
+            "json jsonl ndjson geojson record txt text md mdx markdown rst adoc csv tsv log out err pid lock lck "
+            "tmp temp swp swo db sqlite sqlite3 db3 db-wal db-shm db-journal sqlite-wal sqlite-shm sqlite-journal "
+            "sqlite3-wal sqlite3-shm sqlite3-journal duckdb wal parquet arrow feather avro orc xlsx xls docx doc "
+            "pptx odt ods pdf eps rtf epub png jpg jpeg gif webp avif ico icns bmp tif tiff heic mp3 mp4 m4a wav "
+            "ogg flac webm mov avi mkv ttf otf woff woff2 eot srt vtt"
         )
     )
 )
