@@ -34,10 +34,12 @@ if os.environ.get("HOLDALL_TEST_FULL"):
 else:
     settings.load_profile("ci" if os.environ.get("CI") else "here")
 
-# A build server may have been started in the background of a shell, which then ignores Ctrl-C, and so would every process
-# that a test starts and interrupts.
+# A build server may have been started in the background of a shell, which then ignores Ctrl-C, or with nohup, and so would
+# every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Here and not in a fixture, so that every process that a test starts has it too.
 os.environ["HOLDALL_REAL_MODELS"] = "off"

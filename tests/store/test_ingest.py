@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -178,9 +179,11 @@ def test_how_a_source_ended_is_in_the_facts(failure: BaseException | None, state
     facts = facts_of("id", "s", origin, taken, ["noted"], "", 1.5)
     assert (facts.state, facts.error, facts.created, facts.ended) == (state, error, 1.5, 1.5)
     assert facts.measure == Measure(notes=("noted",))
-    assert facts.origin == Origin(tool="t", arguments='{"(1,)": 2}')
-    other = facts_of("id", "s", Origin(), taken, [], "7", 1.5)
-    assert (other.origin, other.measure.surrogates) == (Origin(), "7")
+    trace = "".join(traceback.format_exception(failure)) if isinstance(failure, Exception) else ""
+    assert facts.origin == Origin(tool="t", arguments='{"(1,)": 2}', traceback=trace)
+    masked = Origin(masked=True)  # nobody has looked for secrets in its lines
+    other = facts_of("id", "s", masked, taken, [], "7", 1.5)
+    assert (other.origin, other.measure.surrogates) == (masked, "7")
 
 
 def test_a_large_output_is_the_same_as_if_it_had_been_small(descriptor: int) -> None:
