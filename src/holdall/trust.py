@@ -212,7 +212,7 @@ _DATA_ENDS = tuple(
         )
     )
 )
-_DATA = lazy_pattern(r"\.DS_Store|Thumbs\.db|\.coverage(?:\..*)?|\.~lock\..*|\.eslintcache|.*~")
+_DATA = lazy_pattern(r"\.DS_Store|CACHEDIR\.TAG|Thumbs\.db|\.coverage(?:\..*)?|\.~lock\..*|\.eslintcache|.*~")
 _SETTING_ENDS = tuple(  # what a fetcher reads, and is not itself run
     f".{one}"
     for one in sorted(

@@ -11,7 +11,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.gateway.support import SOON, end
-from tests.upstream.launch import forked
+from tests.upstream.launch import forked, neutral_folder
 
 TOKEN = "a-token-of-at-least-16"
 
@@ -20,7 +20,9 @@ TOKEN = "a-token-of-at-least-16"
 async def served(words: list[str], **environment: str) -> AsyncGenerator[tuple[str, asyncio.subprocess.Process, str]]:
     """Its URL, its process, and what it said about its token."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("HOLDALL_")} | environment
-    process = await asyncio.create_subprocess_exec(*forked(words), stderr=asyncio.subprocess.PIPE, env=clean)
+    process = await asyncio.create_subprocess_exec(
+        *forked(words), stderr=asyncio.subprocess.PIPE, env=clean, cwd=neutral_folder()
+    )
     assert process.stderr is not None
     try:
         async with asyncio.timeout(SOON):
