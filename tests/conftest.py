@@ -3,10 +3,13 @@
 import atexit
 import gc
 import itertools
+import math
 import os
 import re
 import signal
 import sys
+import zlib
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -72,11 +75,37 @@ def pytest_collection() -> Generator[None, object, object]:
         atexit.register(gc.unfreeze)  # the end of Python frees it, or libraries would say that it was forgotten
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if is_whole(config) and "HOLDALL_TEST_FULL" not in os.environ:
+        left = _left_out(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
     for item in items:
         note_requirements(item)
         if isinstance(item, pytest.Function) and item.get_closest_marker("model") is not None:
             item.fixturenames.insert(0, "real_models")
+
+
+def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
+    """What a whole run does without: of each test, or module, that bears the mark `in_full`, all but the share that it names.
+
+    Which these are follows from their names: the same each time, whatever is added beside them. Of a module, a test that
+    proves a requirement always runs.
+    """
+    families: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    shares: dict[str, int] = {}
+    for item in items:
+        node, mark = next(item.iter_markers_with_node("in_full"), (None, None))
+        if node is None or mark is None or (node is not item and item.get_closest_marker("requirement")):
+            continue
+        family = node.nodeid.partition("[")[0]
+        families[family].append(item)
+        shares[family] = mark.kwargs.get("one_in", 0)
+    left = set[pytest.Item]()
+    for family, members in families.items():
+        staying = math.ceil(len(members) / shares[family]) if shares[family] else 0
+        left.update(sorted(members, key=lambda one: zlib.crc32(one.nodeid.encode()))[staying:])
+    return left
 
 
 @pytest.fixture

@@ -69,6 +69,7 @@ def test_what_yaml_could_do_beyond_plain_values_is_refused(front_matter: str, me
     assert refusal(front_matter) == message
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize(
     "text",
     ["a: " + "[" * 60_000, "a: " + "{" * 60_000, "- " * 30_000, "? " * 30_000, "a: [" + "1," * 30_000, "a: {" + "b: 1," * 10_000,

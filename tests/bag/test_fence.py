@@ -154,6 +154,7 @@ def asked(dialect: str, handle: str, words: str) -> list[tuple[str, Any]]:
             return [(words, {"handle": handle})]
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("answer:foreign-text-on-one-line", "answer:refusals-bounded")
 @pytest.mark.parametrize("dialect", ["holdall", "refs", "async", "extract", "clamp", "legacy"])
 @given_settings(max_examples=8 if given_settings().max_examples < 100 else 100, deadline=None)

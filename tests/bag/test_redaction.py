@@ -123,6 +123,7 @@ def told(content: object) -> str:
     return json.dumps(content, default=repr, ensure_ascii=False)
 
 
+@pytest.mark.in_full(one_in=4)
 @pytest.mark.parametrize("what", RESULTS)
 async def test_what_a_tool_returns(tmp_path: Path, what: str) -> None:
     async with opened(tmp_path, **SETTINGS) as bag:
@@ -137,6 +138,7 @@ async def test_what_a_tool_returns(tmp_path: Path, what: str) -> None:
         assert "masked with * by the policy of its tool" in shown
 
 
+@pytest.mark.in_full(one_in=4)
 @pytest.mark.parametrize("what", RESULTS)
 async def test_what_a_tool_returns_in_the_background(tmp_path: Path, what: str) -> None:
     """As when it comes at once: as a whole, and before anything of it is kept by itself."""
@@ -230,6 +232,7 @@ async def later() -> AsyncIterator[str]:
         yield piece
 
 
+@pytest.mark.in_full(one_in=2)
 @pytest.mark.parametrize("make", [pieces, later])
 async def test_a_stream(tmp_path: Path, make: Any) -> None:
     async with opened(tmp_path, **SETTINGS) as bag:
@@ -283,6 +286,7 @@ BESIDE: dict[str, object] = {
 }
 
 
+@pytest.mark.in_full(one_in=4)
 @pytest.mark.parametrize("result", BESIDE.values(), ids=BESIDE)
 async def test_whatever_a_slow_call_returns_beside_its_text(tmp_path: Path, result: object) -> None:
     async with opened(tmp_path, **SETTINGS) as bag:
@@ -722,6 +726,7 @@ async def test_names_that_are_masked_alike_stay_members_of_their_own(tmp_path: P
         assert [*names] == ["*" * 20, f"{'*' * 20} (2)", f"{'*' * 20} (3)"]
 
 
+@pytest.mark.in_full(one_in=4)
 @pytest.mark.parametrize("count", [10, 30_000, 70_000])
 @pytest.mark.parametrize("way", ["take", "keep", "asynchronous"])
 async def test_a_stream_that_fails_is_kept_up_to_there_and_its_error_is_masked(
@@ -769,6 +774,7 @@ async def test_what_cannot_be_masked_is_withheld_and_the_call_is_not_lost(
         )
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("dialect", ["holdall", "clamp", "legacy"])
 @pytest.mark.parametrize("store", ["never", "large"])
 async def test_the_error_of_a_call_that_wrote_much_and_is_not_stored_is_masked(

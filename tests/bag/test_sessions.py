@@ -99,6 +99,7 @@ class Held:
         return self.result
 
 
+@pytest.mark.in_full
 @requirement("api:sessions", "api:sessions-close")
 def test_forty_conversations_at_once_have_few_sql_processes_one_thread_and_one_store(tmp_path: Path) -> None:
     before, threads = descriptors(), set(portals())

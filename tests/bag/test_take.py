@@ -471,6 +471,7 @@ async def test_values_of_a_stream_are_on_lines_of_their_own_and_texts_are_joined
             assert await bag.fetch.original_text(facts.handle) == text
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("count", [9_000, 30_000])
 @pytest.mark.parametrize("form", ["iterator", "async", "run"])
 @requirement("way:nothing-lost-silently")

@@ -48,6 +48,7 @@ class Reader:
         return {"read": 1}
 
 
+@pytest.mark.in_full(one_in=4)
 @requirement("api:any-loop")
 @pytest.mark.parametrize("redact", [False, True])
 @pytest.mark.parametrize("around", ["list", "dictionary", "result", "object"])

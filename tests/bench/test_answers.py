@@ -18,6 +18,8 @@ from bench.answers.searcher import MAX_CALLS, search
 from bench.answers.tasks import LOOKUPS, Collection, Output, Task, load
 from bench.lab import ROOT
 
+pytestmark = pytest.mark.in_full(one_in=2)
+
 _LOG = "".join(
     f"12:{at // 60 % 60:02}:{at % 60:02} worker-{at % 7} request id=r{at:05} took {at % 97}.{at % 10} ms\n"
     if at % 50 or not 1000 <= at < 3000

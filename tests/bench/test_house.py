@@ -71,6 +71,7 @@ def test_files_and_switches_are_counted_in_every_thread(toy: Path) -> None:
     assert watch.switches == 1  # from one to two in the thread; here nothing but two ran
 
 
+@pytest.mark.in_full
 def test_our_own_house_has_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["house", "--json", "--rounds", "1"]) == 0
     found = {figure["name"]: figure for figure in json.loads(capsys.readouterr().out)}

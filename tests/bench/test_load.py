@@ -13,6 +13,8 @@ from bench.lab import ROOT
 from bench.load import ACTS, LARGE, markdown
 from tests.upstream.launch import sdk_server
 
+pytestmark = pytest.mark.in_full
+
 FOUND = {
     "machine": {"date": "2026-11-17", "cores": 2, "cpu": "x", "python": "3.11.7"},
     "steps": [1_000, 10_000],

@@ -18,6 +18,8 @@ from bench.peers.catalogue import LIBRARIES, Library
 from bench.peers.judge import ANSWER_MOST, Judgement, covered, judge, locate, seen_in_notice
 from bench.peers.patient import Figures, Page, drive
 
+pytestmark = pytest.mark.in_full(one_in=2)
+
 JUDGED = Judgement(stored=1000, reached=1000, strange=0, notice=10, answer=10, answered=True)
 FIGURES = Figures(
     take=0.25, reads=12, read=0.004, read_all=0.05, search=0.1, before=50_000_000, peak=70_000_000, gave_up=False

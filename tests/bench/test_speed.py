@@ -31,6 +31,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SLOW = {"gateway", "http", "output", "viewer", "notice", "startup"}
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.bench
 @pytest.mark.parametrize("job", [job for job in speed.JOBS if job not in SLOW or "HOLDALL_TEST_FULL" in os.environ])
 def test_a_job_runs_and_tells_its_figures(job: str, out: Path, capsys: pytest.CaptureFixture[str]) -> None:

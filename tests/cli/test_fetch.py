@@ -302,6 +302,7 @@ def test_what_a_path_cannot_is_told_in_the_words_of_the_command_line(holdall: Pr
     )
 
 
+@pytest.mark.in_full(one_in=4)
 @requirement("cli:query-sql")
 @pytest.mark.parametrize("kind", ["json", "ndjson", "csv"])
 @pytest.mark.parametrize(

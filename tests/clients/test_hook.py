@@ -18,7 +18,7 @@ from tests.clients.run import apart
 from tests.clients.server import LARGE, badge_of
 from tests.requirements import requirement
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(2 * SECONDS)]
+pytestmark = [pytest.mark.in_full(one_in=2), pytest.mark.clients, pytest.mark.timeout(2 * SECONDS)]
 
 
 @pytest.fixture(scope="module", params=TOOLS if FULL else ["claude"])

@@ -75,6 +75,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("name", CASES)
 @requirement("install:real-clients")
 def test_the_real_client_reads_what_install_wrote(name: str, tmp_path: Path) -> None:

@@ -14,7 +14,11 @@ from tests.clients.table import PAGE, row_of
 from tests.clients.trial import BEHIND, DIRECT, SLOW, Record, Step, handles_in
 from tests.requirements import requirement
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(2 * SECONDS)]  # the first test of an agent plays its trial
+pytestmark = [
+    pytest.mark.in_full(one_in=3),
+    pytest.mark.clients,
+    pytest.mark.timeout(2 * SECONDS),
+]  # the first test of an agent plays its trial
 each_form = pytest.mark.parametrize("tool", RESULTS)
 each_size = pytest.mark.parametrize(
     "size", [pytest.param(size, id="large" if size == LARGE else "middle") for size in SIZES]
@@ -36,6 +40,7 @@ def plain(step: Step) -> str:
     return step.text.replace("\\n", "\n").replace('\\"', '"')
 
 
+@pytest.mark.in_full(one_in=2)
 def test_the_trial_comes_to_its_end(folder: Path) -> None:
     record = Record.read(folder / "record.json")
     assert (record.code, record.ended, record.problem) == (0, True, ""), (folder / "printed.txt").read_text()[-3000:]

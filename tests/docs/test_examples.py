@@ -62,6 +62,7 @@ def _complaints(*command: str | Path, cwd: Path) -> list[str]:
     return examples.without_the_mistake(lines)
 
 
+@pytest.mark.in_full
 @pytest.mark.timeout(1800)  # without a cache it reads half of what is installed
 def test_mypy_in_strict_mode_finds_nothing_in_any_example(tmp_path: Path) -> None:
     examples.write_with_a_mistake(tmp_path)

@@ -69,6 +69,7 @@ _IS_FOUND = """title => [...document.querySelectorAll("*")].some(one => one.shad
     [...one.shadowRoot.querySelectorAll("a")].some(link => link.textContent.includes(title)))"""
 
 
+@pytest.mark.in_full(one_in=4)
 @pytest.mark.browser
 @pytest.mark.parametrize(
     ("typed", "title"),

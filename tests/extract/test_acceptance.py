@@ -81,6 +81,7 @@ def prove_ranges(found: Extraction, data: bytes) -> None:
             assert data[one.span.start : one.span.end].decode() == one.text
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("extract:ranges-computed", "extract:provenance-hash", "extract:provenance-coverage")
 @pytest.mark.parametrize(("name", "held"), FORMS, ids=IDS)
 async def test_all_that_a_model_copies_is_verified(tmp_path: Path, name: str, held: bool) -> None:
@@ -102,6 +103,7 @@ async def test_all_that_a_model_copies_is_verified(tmp_path: Path, name: str, he
             assert passage.text == one.text
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("extract:invented-quote-marked")
 @pytest.mark.parametrize(("name", "held"), FORMS, ids=IDS)
 async def test_nothing_that_a_model_makes_up_is_left_unmarked(tmp_path: Path, name: str, held: bool) -> None:

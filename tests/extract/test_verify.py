@@ -477,6 +477,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_quote_makes_the_search_slow(name: str) -> None:
     """Anything quadratic is the effort of tens of thousands."""

@@ -62,6 +62,7 @@ def test_what_was_copied_is_proved_with_its_bytes(name: str) -> None:
     assert copied >= 6
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("extract:invented-quote-marked")
 @pytest.mark.parametrize("name", NAMES)
 def test_what_was_made_up_is_never_taken_for_a_quote(name: str) -> None:

@@ -12,7 +12,7 @@ from tests.faults.hooks import Fault
 from tests.faults.test_power_cut import cut
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.in_full(one_in=2)]
 
 ACTS = ("session", "small", "json", "expire json")
 

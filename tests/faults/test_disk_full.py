@@ -14,7 +14,7 @@ from tests.faults.hooks import NEEDS_SPACE, Fault, Mode
 from tests.faults.namespaces import on_a_disk
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.in_full(one_in=2)]
 
 DONE_WITHOUT = ["mkdir", "fsync", "open", "open", *["write"] * 4]
 """Steps that nobody has to hear of: the folder of names while a session is only looked for (it is made again when

@@ -17,7 +17,7 @@ from tests.faults.errors import ACTS, ERRORS, KEPT, Errors, How, Work, failing, 
 from tests.faults.harness import FULL, share
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.in_full(one_in=2)]
 
 
 @requirement("store:io-errors", "store:no-acknowledged-loss")

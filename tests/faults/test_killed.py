@@ -18,7 +18,7 @@ from tests.faults.hooks import STEPS, Fault, Mode
 from tests.faults.writer import ALL, Task
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.in_full(one_in=2)]
 
 READING = frozenset(
     {

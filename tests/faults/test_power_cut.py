@@ -23,6 +23,7 @@ from tests.requirements import requirement
 pytestmark = pytest.mark.faults
 
 
+@pytest.mark.in_full(one_in=2)
 @requirement("store:handle-after-fsync", "store:running-record-first")
 @pytest.mark.parametrize("kind", ["lazy", "eager"])
 def test_no_power_cut_loses_what_was_acknowledged(

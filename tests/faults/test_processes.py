@@ -22,7 +22,7 @@ from tests.faults.crowd import SESSION, content
 from tests.faults.harness import FULL, KILLED, ended, started
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.in_full(one_in=2)]
 
 SECONDS = 100
 

@@ -19,7 +19,7 @@ from tests.fleet.fixtures import Place, Tally
 from tests.fleet.harness import FULL, Member, admin, member, task_at
 from tests.requirements import requirement
 
-pytestmark = [pytest.mark.fleet, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.in_full(one_in=2), pytest.mark.fleet, pytest.mark.timeout(900)]
 
 DAY = 86_400.0
 

@@ -19,7 +19,7 @@ from tests.fleet.servers import Address
 from tests.fleet.worker import ALL
 from tests.requirements import requirement
 
-pytestmark = [pytest.mark.fleet, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.in_full(one_in=2), pytest.mark.fleet, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +68,7 @@ def test_a_host_killed_in_any_round_leaves_all_that_was_acknowledged(
         assert scene.complaints(task, report.events) == [], (number, scene.last_fired)
 
 
+@pytest.mark.in_full(one_in=4)
 @pytest.mark.parametrize(("where", "mode"), OTHERS)
 @requirement("fleet:connection-lost")
 def test_a_host_whose_connection_fails_in_any_round_goes_on_and_loses_nothing(
@@ -93,6 +94,7 @@ def test_a_campaign_at_random_finds_nothing(scene: Stage, tally: Tally) -> None:
         assert fired.found == [], fired.place
 
 
+@pytest.mark.in_full(one_in=2)
 @pytest.mark.parametrize("variant", ["", "commit before object"])
 @requirement("fleet:acknowledged-stays")
 def test_a_store_that_commits_before_the_object_is_there_is_caught_by_a_kill(

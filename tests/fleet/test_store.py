@@ -45,7 +45,7 @@ from tests.fleet.fixtures import Place, new_place
 from tests.requirements import requirement
 from tests.store.support import keep, read_back
 
-pytestmark = pytest.mark.fleet
+pytestmark = [pytest.mark.fleet, pytest.mark.in_full(one_in=2)]
 
 
 class Fleet:

@@ -28,7 +28,7 @@ from tests.gateway.web import TOKEN, client_at, served
 from tests.requirements import requirement
 from tests.upstream.launch import unforked
 
-pytestmark = pytest.mark.fleet
+pytestmark = [pytest.mark.fleet, pytest.mark.in_full(one_in=2)]
 LINES = [f"2026-11-15 10:00:00 INFO request {at} took {at % 97} ms" for at in range(30_000)]
 NEEDLE = "2026-11-15 10:00:07 ERROR E1234 disk /dev/sda3 is full"
 LINES[20_000] = NEEDLE
@@ -86,6 +86,7 @@ def hosts(fleet_place: Place, tmp_path: Path) -> Hosts:
 # ── The command line ────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.in_full
 @requirement("fleet:upkeep")
 def test_every_command_of_upkeep_works_on_what_another_host_kept(hosts: Hosts, tmp_path: Path) -> None:
     handle = hosts.run("a", "--json", "put", stdin=LOG.encode()).json["handle"]

@@ -74,6 +74,7 @@ def passes(checks: Checks, scenarios: int) -> None:
 _STREAMED = {"2025-11-25": ("server-sse-multiple-streams", "server-sse-streams-functional")}
 
 
+@pytest.mark.in_full(one_in=2)
 @pytest.mark.timeout(600)
 @pytest.mark.conformance
 @requirement("gateway:any-server", "gateway:any-client")

@@ -138,6 +138,7 @@ def good(*arguments: str, **keys: Any) -> dict[str, Any]:
     return {"command": command, "args": [*words, *arguments], **keys}
 
 
+@pytest.mark.in_full
 async def test_sessions_that_only_list_share_one_process_of_each_server(tmp_path: Path) -> None:
     async with running(tmp_path, one=program("one"), two=program("two")) as it:
         sessions = await asyncio.gather(*(it.session() for _ in range(MANY)))
@@ -204,6 +205,7 @@ async def test_a_shared_server_is_for_one_principal_and_is_started_again_when_it
         assert await other.call("pid") == bobs
 
 
+@pytest.mark.in_full
 async def test_a_list_that_changes_at_one_copy_is_asked_for_again_by_sessions_without_one(tmp_path: Path) -> None:
     async with running(tmp_path, old=good(revision="handshake")) as it:
         first, second, third = await it.session(), await it.session(), await it.session()
@@ -219,6 +221,7 @@ async def test_a_list_that_changes_at_one_copy_is_asked_for_again_by_sessions_wi
         assert len(it.processes()) == 2
 
 
+@pytest.mark.in_full
 async def test_clients_that_introduce_themselves_differently_do_not_share_what_a_server_says(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     async with running(tmp_path, one=program("one", str(journal))) as it:

@@ -364,6 +364,7 @@ SAVED = "Error: result (5 characters) exceeds maximum allowed tokens. Output has
 PIXEL = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
 
 
+@pytest.mark.in_full(one_in=4)
 @pytest.mark.parametrize(
     ("client", "tool", "response"),
     [

@@ -20,6 +20,7 @@ def handle_in(notice: str) -> str:
     return notice.partition("handle: ")[2].split()[0]
 
 
+@pytest.mark.in_full(one_in=2)
 @requirement("gateway:oversized-notice", "gateway:any-server")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_ten_mebibytes_on_one_line_travel_as_a_notice_and_come_back_whole(tmp_path: Path, mode: str) -> None:

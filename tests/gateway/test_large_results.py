@@ -76,6 +76,7 @@ async def test_a_large_text_in_the_background_is_whole_under_its_handle(tmp_path
         assert "\U0001f600" in tail
 
 
+@pytest.mark.in_full
 async def test_large_structured_content_is_kept_whole_and_once(tmp_path: Path) -> None:
     rows = rows_of(SIZE)
     async with wire(gateway(tmp_path, before=WAITS, server=odd(tmp_path))) as client:
@@ -130,6 +131,7 @@ tells_memory = pytest.mark.skipif(
 )
 
 
+@pytest.mark.in_full(one_in=4)
 @tells_memory
 @pytest.mark.parametrize("tool", ["text", "data", "data alone", "data beside"])
 async def test_memory_stays_within_three_times_a_result_however_often_one_comes(tmp_path: Path, tool: str) -> None:
@@ -146,6 +148,7 @@ async def test_memory_stays_within_three_times_a_result_however_often_one_comes(
             assert memory.grown() < 3 * sent
 
 
+@pytest.mark.in_full(one_in=3)
 @tells_memory
 @pytest.mark.parametrize("tool", ["meta", "new block", "failure"])
 async def test_memory_stays_within_six_times_what_is_large_in_an_odd_place(tmp_path: Path, tool: str) -> None:

@@ -156,6 +156,7 @@ async def once(client: Client, words: str, tool: str, **arguments: Any) -> str:
     return text
 
 
+@pytest.mark.in_full(one_in=2)
 @requirement("async:running-messages", "async:wait-brings-output", "async:messages-are-no-output")
 @pytest.mark.parametrize("way", ["stdio", "http"])
 @pytest.mark.parametrize(("server", "client"), [("handshake", "legacy"), ("2026-07-28", "2026-07-28")])

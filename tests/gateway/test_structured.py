@@ -51,6 +51,7 @@ async def stored(client: Client, result: types.CallToolResult) -> list[str]:
     return [(await client.read_resource(link)).contents[0].text for link in links]  # type: ignore[union-attr] - text
 
 
+@pytest.mark.in_full
 @requirement("gateway:structured-notice")
 async def test_a_client_that_makes_types_of_schemas_gets_them_through_the_gateway_too(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -118,6 +119,7 @@ async def test_each_large_form_is_a_notice_that_leads_to_the_data_whatever_of_it
             assert "1 match" in found, (form, found)
 
 
+@pytest.mark.in_full(one_in=2)
 @requirement("gateway:structured-notice", "gateway:structured-wrapped-text", "gateway:structured-two-handles")
 @pytest.mark.parametrize(
     ("count", "forms"),
@@ -378,6 +380,7 @@ async def test_what_is_stored_always_and_fits_is_shown_as_it_came(tmp_path: Path
         assert [block["type"] for block in found["content"]] == ["text", "resource_link"]
 
 
+@pytest.mark.in_full
 async def test_a_picture_that_is_kept_is_told_of_where_a_model_looks(client: Wire) -> None:
     picture = json.dumps({"type": "image", "data": "A" * 4_000_000, "mimeType": "image/png"})
     said = '{"type":"text","text":"hi"}'

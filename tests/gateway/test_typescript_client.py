@@ -111,6 +111,7 @@ async def test_a_typescript_client_of_the_newer_era_gets_the_same(tmp_path: Path
     same(on_stdio, direct, calls)
 
 
+@pytest.mark.in_full(one_in=2)
 @pytest.mark.parametrize("sdk", [1, 2])
 async def test_a_typescript_client_takes_a_handle_where_a_schema_is_declared(tmp_path: Path, sdk: int) -> None:
     """It checks structured content by the schema that was listed, and would refuse a notice without it."""

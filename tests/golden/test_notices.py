@@ -64,6 +64,7 @@ def outputs() -> dict[str, object]:
     }
 
 
+@pytest.mark.in_full(one_in=2)
 @requirement("dialect:extract-notice", "dialect:async-size-text", "dialect:clamp-suffix", "notice:max-tokens")
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_notices_of_a_dialect(dialect: Any) -> None:

@@ -93,6 +93,7 @@ def test_an_error_of_openai_says_its_sentence_and_its_numbers() -> None:
     )
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("budget:overflow-by-413")
 @pytest.mark.parametrize("body", [{}, {"error": {"message": "no"}}, {"detail": "too big"}])
 def test_the_status_413_is_enough_in_every_library(body: Mapping[str, Any]) -> None:

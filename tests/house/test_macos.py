@@ -78,6 +78,7 @@ with tempfile.TemporaryDirectory() as home:
 """
 
 
+@pytest.mark.in_full
 def test_the_library_works_without_what_only_linux_has() -> None:
     names = json.dumps({module: sorted(names) for module, names in LINUX_ONLY.items()})
     done = subprocess.run(

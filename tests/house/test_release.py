@@ -14,6 +14,7 @@ from tests.house.test_packaging import installed_with
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.in_full
 def test_the_sdist_is_the_repository_without_caches_and_builds_the_same_wheel(tmp_path: Path) -> None:
     name = f"holdall-{holdall.__version__}"
     with tarfile.open(release.build(tmp_path, target="sdist")) as packed:

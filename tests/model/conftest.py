@@ -19,7 +19,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Where the model reads and writes a lot, a test is part of the whole suite only. None is skipped for its length."""
     if FULL:
         return
-    left = [item for item in items if item.get_closest_marker("in_full") or _asks_twice(item.nodeid)]
+    ours = [item for item in items if item.path.parent == Path(__file__).parent]
+    left = [item for item in ours if item.get_closest_marker("in_full") or _asks_twice(item.nodeid)]
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]

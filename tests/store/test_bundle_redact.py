@@ -1064,6 +1064,7 @@ def test_every_rule_of_the_set_is_used() -> None:
     assert RULES.left_out == []
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize(
     "text",
     ["-----BEGIN PRIVATE KEY-----\n" * 10_000, "-----BEGIN PRIVATE KEY-----\n" + "a" * 250_000 + "!", "kind: Secret\n" * 20_000,
@@ -1122,6 +1123,7 @@ def test_one_line_of_many_megabytes_is_masked_at_every_border_of_a_window() -> N
     assert len(masker.findings) == len(places)
 
 
+@pytest.mark.in_full(one_in=2)
 @pytest.mark.parametrize("form", ["key in a log", "Secret of Kubernetes"])
 def test_what_gives_a_secret_away_may_stand_before_the_border_of_a_window(form: str) -> None:
     lines = [base64.b64encode(hashlib.sha384(b"%d" % n).digest()).decode() for n in range(60)]
@@ -1192,6 +1194,7 @@ def test_what_is_packed_in_ways_that_are_not_opened_does_not_leave_either(
     assert (done.packed, [one.handle for one in done.places]) == ((packed.handle,), [plain.handle])
 
 
+@pytest.mark.in_full(one_in=4)
 @pytest.mark.parametrize("form", ["csv", "json", "sql", "kubernetes"])
 @pytest.mark.parametrize("before", [880_000, 1_040_000])
 def test_a_column_is_followed_over_the_border_of_a_window(form: str, before: int) -> None:

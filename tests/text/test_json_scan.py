@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdall.text.json import find as find_module
@@ -186,6 +186,7 @@ def test_records_on_lines_count_as_the_elements_of_an_array(
     assert [loaded(document[hit.start : hit.end]) for hit in hits] == [tree.value for tree in expected]
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(document=documents, path=paths, first=st.integers(0, 5), limit=st.integers(0, 5))
 def test_a_window_shows_a_part_and_counts_all(document: bytes, path: JsonPath, first: int, limit: int) -> None:
     everything = list(scanned(document, path).hits())
@@ -282,6 +283,7 @@ parts = st.tuples(st.integers(0, 6), st.none() | st.integers(0, 6))
 
 
 @requirement("query:jsonpath")
+@settings(max_examples=settings().max_examples // 2)
 @given(data=texts_with_faults(), path=paths, layout=st.sampled_from(["one", "lines", "several"]), part=parts,
        chunk=st.integers(1, 60) | st.integers(60, 3000))  # fmt: skip
 @example(data=b'{"x":[\\"]"', path=parse_path("$.y"), layout="one", part=(0, None), chunk=3)

@@ -243,6 +243,7 @@ def test_a_script_that_searches_by_patterns_of_its_own_is_shown(folder: Path) ->
     assert shown == [("nothing", ""), script, script]
 
 
+@pytest.mark.in_full
 @requirement("trust:shows-what-it-names")
 def test_servers_of_many_agents_do_not_hold_up_the_question(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of them takes all that one command may take; a file that many agents name is looked at once."""

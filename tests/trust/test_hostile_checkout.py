@@ -602,6 +602,7 @@ def test_the_clients_file_of_the_user_is_not_asked_about(holdall: Program, tmp_p
 # Who can write
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("trust:others-can-write")
 @pytest.mark.parametrize("name", ["agent.md", "sub.md", "mcp.json", "my_tools.py", "deep/inner.py", "serve.py"])
 @pytest.mark.parametrize("above", [False, True])

@@ -251,6 +251,7 @@ def test_of_many_files_few_are_opened_and_the_change_of_any_is_seen(
         assert trust.watched_files(["python3", "lib0/m0.py"], {}, str(tmp_path), str(tmp_path)) != old, name
 
 
+@pytest.mark.in_full
 @requirement("trust:shows-what-it-names")
 def test_a_file_of_many_servers_does_not_hold_up_the_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of them takes all of what one command may take; how many are looked at does not depend on how many there are."""

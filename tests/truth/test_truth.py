@@ -23,6 +23,7 @@ def test_many_notices_are_checked() -> None:
     assert len(outputs.MADE) * _SEEDS * len(_BUDGETS) >= 200
 
 
+@pytest.mark.in_full(one_in=2)
 @requirement("notice:figures-true", "notice:exact-up-to-8-mb")
 @pytest.mark.parametrize("kind", outputs.MADE)
 def test_what_is_made_by_rule_is_told_truly(kind: str) -> None:

@@ -189,6 +189,7 @@ CROWDS: dict[str, Callable[[], dict[str, Any]]] = {  # made where they are used:
 }
 
 
+@pytest.mark.in_full(one_in=2)
 @pytest.mark.parametrize("crowd", CROWDS)
 def test_a_result_of_very_many_values_is_one_text_of_its_json(crowd: str) -> None:
     result = CROWDS[crowd]()
@@ -331,6 +332,7 @@ def test_a_notification_that_is_too_large_is_dropped_with_a_word_and_a_request_i
         assert (found["id"], found["method"], found["params"]) == (3, note["method"], note["params"])
 
 
+@pytest.mark.in_full(one_in=4)
 @pytest.mark.parametrize("place", ["meta", "name", "type", "payload"])
 def test_what_is_large_where_no_text_is_stays_the_json_of_all_of_the_result(
     place: str, monkeypatch: pytest.MonkeyPatch

@@ -268,6 +268,7 @@ def test_values_that_are_passed_on_in_parts_are_those_of_one_answer(path: str) -
 ROWS = b"".join(b'{"n": %d, "tags": ["a", {"n": %d}]}\n' % (n, n * 2) for n in range(900))
 
 
+@pytest.mark.in_full(one_in=4)
 @pytest.mark.parametrize(
     ("data", "path"),
     [
@@ -321,6 +322,7 @@ def test_passing_on_takes_two_passes_however_many_values_there_are(monkeypatch: 
     assert (given, passes) == (50_000, 2)
 
 
+@pytest.mark.in_full
 def test_names_that_are_nearly_right_are_looked_for_with_little_effort() -> None:
     """To compare two names takes a power of their length, and nothing stops it."""
     random = Random(1)

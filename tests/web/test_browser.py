@@ -17,7 +17,7 @@ from tests.web.conftest import Watched
 from tests.web.stories import Told, investigation, plain
 from tests.web.support import Viewer, done, viewer
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.in_full(one_in=3)]
 
 EVIL = "\"><script>alert(1)</script><img src=x onerror=alert(2)><svg/onload=alert(3)>'"
 WIDTHS = [pytest.param(375, id="phone"), pytest.param(1100, id="desk")]

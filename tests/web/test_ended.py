@@ -20,7 +20,7 @@ from tests.web.support import done, viewer
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.in_full(one_in=3)]
 
 # What passes a policy that allows scripts of its own origin; in what htmx and the scripts of the pages look for.
 FORGED = b'<iframe srcdoc="<script src=/evil.js></script>"></iframe><b>FORGED</b>'

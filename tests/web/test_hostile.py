@@ -87,6 +87,7 @@ async def _told(home: Path, payload: str) -> Told:
     return told
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("payload", PAYLOADS)
 async def test_a_payload_is_text_wherever_it_stands(home: Path, payload: str) -> None:
     told = await _told(home, payload)
@@ -120,6 +121,7 @@ async def test_no_page_that_there_is_makes_code_of_what_a_tool_said(home: Path) 
     assert len(routes) > 10
 
 
+@pytest.mark.in_full(one_in=4)
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize(
     "path", ["/", "/?q={}", "/inside?q={}", "/?page={}", "/s/{}", "/s/{}/live", "/s/{}/o/{}", "/static/{}", "/{}?x={}"]

@@ -28,7 +28,7 @@ from tests.web.support import Viewer, viewer
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.in_full(one_in=3)]
 FULL = bool(os.environ.get("HOLDALL_TEST_FULL"))
 MANY_LINES = 10_000_000 if FULL else 700_000
 LONG_LINE = 100_000_000 if FULL else 20_000_000

@@ -21,7 +21,7 @@ from tests.web.support import viewer
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.in_full(one_in=3)]
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "screenshots"
 _PNG = b"\x89PNG\r\n\x1a\n"

@@ -209,6 +209,7 @@ def many_descriptors() -> Generator[int]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.in_full
 def test_web_012_idle_connections_do_not_keep_others_out(home: Path, many_descriptors: int) -> None:
     """Far more than there is room for; every other one has begun to speak and does not go on."""
     assert many_descriptors > MAX_CONNECTIONS * 3

@@ -64,6 +64,7 @@ def _bounds() -> list[tuple[str, int, bool]]:
     ]
 
 
+@pytest.mark.in_full(one_in=4)
 @requirement("notice:max-tokens")
 @pytest.mark.parametrize(("shape", "most", "exact"), _bounds())
 def test_the_notice_is_never_longer_than_it_may_be(shape: str, most: int, exact: bool) -> None:
@@ -244,6 +245,7 @@ LARGE: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.in_full(one_in=4)
 @requirement("notice:built-in-time")
 @pytest.mark.parametrize("shape", LARGE)
 def test_a_notice_of_ten_megabytes_is_built_in_time(shape: str) -> None:
