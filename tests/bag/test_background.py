@@ -20,7 +20,7 @@ from holdall.llm.scripted import ScriptedModel
 from holdall.store.directory.live import LiveWriter
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputReader
-from holdall.values.errors import AnchorNotFound, BadQuery, UsageError
+from holdall.values.errors import AnchorNotFound, BadQuery, QuotaReached, UsageError
 from holdall.values.settings import by_name
 from holdall.verbs import grep as grep_module
 from holdall.verbs.grep import PatternWatch
@@ -872,10 +872,35 @@ async def test_an_output_of_which_the_store_took_only_a_part_says_so(tmp_path: P
             (facts,) = (await bag.wait(taken.handle)).ended
         else:
             assert isinstance(taken, Kept)
-            assert "It is not whole (interrupted: not all of it is kept: the quota of this session" in taken.content
+            assert "It is not whole (interrupted: not all of it is kept: 200,000 more bytes are gone: the" in taken.content
+            assert "); its beginning is kept." in taken.content
             facts = taken.artifact
         assert (facts.state, facts.measure.bytes) == ("interrupted", 100_000)
-        assert facts.error.startswith("not all of it is kept: the quota of this session is 100.0 kB")
+        lost = "not all of it is kept: 200,000 more bytes are gone: the quota of this session is 100.0 kB"
+        assert facts.error.startswith(lost)
+
+
+@requirement("store:disk-full")
+@pytest.mark.parametrize("form", ["generator", "command", "writer"])
+async def test_of_what_the_store_refuses_at_its_beginning_more_is_shown_than_it_took(tmp_path: Path, form: str) -> None:
+    def lines() -> Iterator[str]:
+        yield from (f"line {number}\n" for number in range(30_000))
+
+    async def writes(writer: Writer) -> str:
+        for line in lines():
+            writer.write(line)
+        return "and a result"
+
+    prints = Command([sys.executable, "-c", "for number in range(30_000): print('line', number)"])
+    call: Any = {"generator": lines, "command": prints, "writer": writes}[form]
+    async with opened(tmp_path, session_quota_bytes=100) as bag:
+        taken = await bag.run(call, tool="a")
+        assert isinstance(taken, Unkept)
+        assert isinstance(taken.fault, QuotaReached)
+        assert "line 0\nline 1\n" in taken.text
+        assert "line 1000\n" in taken.text
+        assert "the rest was not kept and is gone: the quota of this session is 100 B" in taken.text
+        assert [facts.state for facts in await bag.outputs()] == ["expired"]  # its beginning, which nobody saw
 
 
 @requirement("store:disk-full")
@@ -885,7 +910,7 @@ async def test_an_output_of_which_the_store_took_only_a_part_says_so(tmp_path: P
     [
         ("clamp", "[not all of it is kept; handle: "),
         ("refs", "too large to be shown here; not all of it is kept.\n"),
-        ("extract", "not all of it is kept: the quota of"),
+        ("extract", "not all of it is kept: 200,000 more byt"),
         ("holdall", "It is not whole ("),
     ],
 )

@@ -526,6 +526,14 @@ empty\
 text
 no paragraphs, 3 blank lines, longest line 0 bytes\
 """)
+    assert text_of("\n" * 70_000) == snapshot("""\
+text
+at least 5,985 blank lines, longest line 0 bytes\
+""")
+    assert text_of("x" * 9_000_000 + "\n" + "x") == snapshot("""\
+text
+at least 1 paragraph, longest line 9,000,000 bytes\
+""")
 
 
 def test_what_says_that_there_is_no_error_is_not_one() -> None:

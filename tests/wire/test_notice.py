@@ -203,6 +203,8 @@ def test_a_few_first_and_last_lines_are_shown_each_cut_at_a_byte_cap() -> None:
         ("a\r\n", "L1  a"),
         ("x" * 81 + "\n", f"L1  {'x' * 80} … +1 byte"),
         ("x" * 90, f"L1  {'x' * 80} … +10 bytes"),
+        ("x" * 90 + "\r", f"L1  {'x' * 80} … +11 bytes"),
+        ("x" * 90 + "\r\n", f"L1  {'x' * 80} … +10 bytes"),
     ],
 )
 def test_the_end_of_a_line_is_no_part_of_it_that_is_left_out(output: str, shown: str) -> None:

@@ -69,7 +69,7 @@ from holdall.values.spans import Span
 from holdall.verbs.read import locate, passage
 from holdall.wire.answers import NOT_AN_OBJECT, json_arguments, not_offered, plain_refusal, with_handles
 from holdall.wire.clamp import clamp_error, traceback_of
-from holdall.wire.notes import CANCELLED_BY_CALLER, not_all_kept, unreadable
+from holdall.wire.notes import CANCELLED_BY_CALLER, ONLY_ITS_BEGINNING, not_all_kept, unreadable
 from holdall.wire.reference import PREFIX, Named, json_advice, references_in, replaced
 from holdall.wire.results import is_known_block, plain_text, take_apart
 from holdall.wire.tool import Ask
@@ -77,7 +77,8 @@ from holdall.wire.tool import Ask
 # What a call has produced so far: in memory while that is little, in the store once it is much or the call is slow.
 #
 # Memory stays flat however much a tool prints. A sink may be written to from any thread; where the store refuses, the
-# beginning stays in memory, the fault is remembered, and the notice says what is missing.
+# beginning stays in memory, the fault is remembered, and the notice says what is missing. Where it refuses once it has
+# more than memory held, what it took stays under the handle, and its error says how many bytes are gone.
 
 
 _MOST_WAITING, _LARGE = 1000, 64 * 1024  # parts of a stream; bytes of one
@@ -87,7 +88,7 @@ Part = object  # text, bytes, a content block, or any value that can be told as 
 class Sink:
     __slots__ = (
         "_begun", "_borders", "_closed", "_core", "_finished", "_is_warned", "_lock", "_lone", "_most", "_objects",
-        "_only_blocks", "_origin", "_parts", "_size", "_writer", "fault", "has_parts", "listeners", "stores",
+        "_only_blocks", "_origin", "_parts", "_size", "_taken", "_writer", "fault", "has_parts", "listeners", "stores",
     )  # fmt: skip
 
     def __init__(self, core: Core, origin: Origin, most: int, *, stores: bool = True) -> None:
@@ -95,7 +96,7 @@ class Sink:
         self._origin = origin
         self._most = most
         self._parts: list[Part] = []
-        self._size = 0
+        self._size = self._taken = 0  # bytes, about: that were written, and that the store took
         self._only_blocks = True
         self._lock = threading.Lock()
         self._writer: OutputWriter | None = None
@@ -122,7 +123,7 @@ class Sink:
 
     @property
     def total(self) -> int:
-        """Bytes that were written, about, while they were not stored: also those that could not be held."""
+        """Bytes that were written, about: also those that could neither be held nor stored."""
         return self._size
 
     def write(self, part: Part) -> None:
@@ -190,7 +191,7 @@ class Sink:
                 self._store(last)
             self._finished = True
             if self.fault is not None:
-                lost = not_all_kept(self.fault)
+                lost = not_all_kept(self.fault, self._size - self._taken)
                 state, error = (state, f"{error}; {lost}") if state in FAILED and error else ("interrupted", lost)
             try:
                 notes = (*notes, *surrogate_notes(self._lone), *self._objects.notes)
@@ -199,19 +200,19 @@ class Sink:
                     traceback=traceback,
                 )  # fmt: skip
             except (StoreFault, OSError) as problem:
-                lost = not_all_kept(self.fault) if self.fault is not None else ""
-                self.fault = problem
+                fault, self.fault = self.fault, problem
                 with contextlib.suppress(StoreFault, OSError):
                     self._writer.close()  # nobody takes it for one that still runs
-                return self._without_its_end(lost)
+                return self._without_its_end(fault)
             self._writer = None  # it holds its folder open, and a session remembers its calls
             return facts
 
-    def _without_its_end(self, lost: str) -> Facts | None:
+    def _without_its_end(self, fault: Exception | None) -> Facts | None:
         """A full disk has no room for what is known at the end: what was written stands there all the same."""
         with contextlib.suppress(HoldallError, OSError):
             facts = self._core.store.resolve(self._core.session, self.handle)
             if facts.state not in ("running", "queued"):
+                lost = not_all_kept(fault, self._size - facts.measure.bytes) if fault is not None else ""
                 return replace(facts, error=lost or facts.error)
         return None
 
@@ -256,22 +257,44 @@ class Sink:
         except (StoreFault, OSError) as problem:
             self.fault = problem
             return
-        self._begun = self._writer.facts
         # Only now: most calls return a small text, and write nothing.
         self._lone, self._objects, self._borders = Surrogates(), Objects(), Borders()
+        self._size = 0  # exactly, from now on
         for part in self._parts:
             self._store(part)
-        self._parts.clear()
+        if self.fault is None:
+            self._begun = self._writer.facts
+            self._parts.clear()
+        else:
+            self._withdraw(self._writer)
+            self._writer = None
+
+    def _withdraw(self, writer: OutputWriter) -> None:
+        """Memory holds more than the store took, and nobody was told of its handle."""
+        with contextlib.suppress(HoldallError, OSError):
+            self._core.store.expire(self._core.session, [writer.finish("interrupted")], ONLY_ITS_BEGINNING)
+            return
+        with contextlib.suppress(HoldallError, OSError):
+            writer.close()
 
     def _store(self, part: Part) -> None:
-        if self._writer is None or self.fault is not None:
+        if self._writer is None:
             return
         try:
             parts = _pieces(part) if isinstance(part, str) else iter((part,))
             for chunk in Source(parts, self._lone, self._objects, self._borders):
-                self._writer.write(chunk)
+                self._size += len(chunk)
+                self._pass_on(self._writer, chunk)
         except (StoreFault, OSError) as problem:
-            self.fault = problem
+            self.fault = self.fault or problem
+
+    def _pass_on(self, writer: OutputWriter, chunk: bytes) -> None:
+        if self.fault is None:  # else it is only counted
+            try:
+                writer.write(chunk)
+                self._taken += len(chunk)
+            except (StoreFault, OSError) as problem:
+                self.fault = problem
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -87,6 +87,7 @@ from holdall.wire.notes import (
     part_note,
     path_note,
     says_masked,
+    stopped_short,
     structure_as_text,
     structure_notice,
     structured_not_kept,
@@ -1349,6 +1350,8 @@ async def _settled(
         prepared = _with_end(prepared, prepared.broken.problem if prepared.broken is not None else None)
         return await _unkept(core, prepared, fault, decision, room, prepared.total)
     view = next(iter(views), None) or (None if core.dialect.shorten else await view_of(core, facts.handle, notice_room))
+    if view is not None and prepared.stored is not None and stopped_short(facts):
+        view = replace(view, facts=replace(view.facts, error=facts.error))  # a full disk may not have taken that
     if view is not None and decision.reason == "mark":
         view = replace(view, imitates=True)
     return await _noticed(core, prepared, facts, aside, decision, view, told)

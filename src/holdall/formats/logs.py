@@ -524,9 +524,10 @@ def _repeats(mined: Shapes, lines: Lines) -> bool:
 
 
 def _prose(sample: Sample, lines: Lines, mined: Shapes) -> list[str]:
-    if not lines.texts or not (lines.exact or any(map(bytes.strip, lines.texts))):  # what has no end is not among them
-        line = f"no end of a line in what was read; {plural(sample.lines, 'line')}"
-        return [line] if sample.size else []
+    if not sample.size:
+        return []
+    if not lines.exact and not any(b"\n" in data for _, data in sample.pieces):
+        return [f"no end of a line in what was read; {plural(sample.lines, 'line')}"]
     often = [shape for shape in mined.shapes[:5] if shape.seen > 2] if mined.exact else []
     repeated = [f"{shape.seen:,} × {cut(shape.text, _PROSE_LINE)}" for shape in often]
     return [_measures(sample, lines), *_sections(sample, lines), *repeated]

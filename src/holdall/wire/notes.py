@@ -106,9 +106,13 @@ def says_masked(note: str) -> bool:
     return note.endswith((_MASKED, _MASKED_HERE))
 
 
-def not_all_kept(problem: Exception) -> str:
-    """Why an output is not whole of which the store, or what masks it, took only the beginning."""
-    return f"{_NOT_ALL}: {problem}"
+ONLY_ITS_BEGINNING = "only its beginning could be kept, and more of it was shown"  # why a handle that nobody saw is none
+
+
+def not_all_kept(problem: Exception, lost: int = 0) -> str:
+    """Why an output is not whole of which the store, or what masks it, took only the beginning, and lost so many bytes."""
+    gone = f"{lost:,} more {'byte is' if lost == 1 else 'bytes are'} gone: " if lost > 0 else ""
+    return f"{_NOT_ALL}: {gone}{problem}"
 
 
 def path_note(path: str) -> str:
@@ -205,9 +209,14 @@ def all_is_kept(facts: Facts, kept: str = "all of it is kept") -> str:
     return f"{kept}, but {', and '.join(changed)}" if changed else kept
 
 
+def stopped_short(facts: Facts) -> bool:
+    """Whether the store, or what masks it, refused the rest."""
+    return f"{_NOT_ALL}: " in facts.error
+
+
 def is_kept_in_part(facts: Facts) -> bool:
     """Whether its call wrote, or may have written, more than there is."""
-    return facts.state == "interrupted" or (facts.state in FAILED and f"{_NOT_ALL}: " in facts.error)
+    return facts.state == "interrupted" or (facts.state in FAILED and stopped_short(facts))
 
 
 def without_mark(text: str, mark: Mark) -> str:

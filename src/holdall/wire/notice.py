@@ -28,7 +28,7 @@ from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.answers import fenced, told_change, told_difference
 from holdall.wire.dialect import PREVIEW_BYTES, View, as_a_call, as_a_command
-from holdall.wire.notes import FAILED_WITH, all_is_kept
+from holdall.wire.notes import FAILED_WITH, all_is_kept, stopped_short
 
 # How many tokens a short text has at most, where nothing is at hand that can count them.
 #
@@ -211,7 +211,7 @@ def last_lines(view: View, most: int) -> list[End]:
 
 def _beginning(view: View, number: int, start: int, line: bytes, known: bool) -> End:
     kept = beginning(line.removesuffix(b"\r"), LINE_BYTES)
-    line_end = len(view.tail) - len(view.tail.removesuffix(b"\n").removesuffix(b"\r"))
+    line_end = next((len(end) for end in (b"\r\n", b"\n") if view.tail.endswith(end)), 0)
     left = (
         view.facts.measure.bytes - line_end - kept.end
         if view.facts.measure.lines <= 1
@@ -578,7 +578,8 @@ def _why(view: View, count: Callable[[str], int]) -> str:
         why = "It holds the mark of real notices. " if view.imitates else ""
         return f"{failed}{why}{all_is_kept(facts, 'Kept whole')}."
     reason = f": {error}" if error else ""
-    kept = "what there was is kept" if facts.measure.bytes else "nothing of it is kept"
+    there = "its beginning is kept" if stopped_short(facts) else "what there was is kept"
+    kept = there if facts.measure.bytes else "nothing of it is kept"
     return f"It is not whole ({facts.state}{reason}); {kept}."
 
 
