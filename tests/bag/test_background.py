@@ -872,7 +872,9 @@ async def test_an_output_of_which_the_store_took_only_a_part_says_so(tmp_path: P
             (facts,) = (await bag.wait(taken.handle)).ended
         else:
             assert isinstance(taken, Kept)
-            assert "It is not whole (interrupted: not all of it is kept: 200,000 more bytes are gone: the" in taken.content
+            assert (
+                "It is not whole (interrupted: not all of it is kept: 200,000 more bytes are gone: the" in taken.content
+            )
             assert "); its beginning is kept." in taken.content
             facts = taken.artifact
         assert (facts.state, facts.measure.bytes) == ("interrupted", 100_000)

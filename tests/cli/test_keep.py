@@ -347,12 +347,13 @@ def test_a_full_disk_names_the_handle_under_which_a_part_is_kept(holdall: Progra
     assert told.startswith("holdall: no space left while ")
     begin = re.search(
         f" What had been written until then is kept as {facts['handle']}, which counts as interrupted. "
-        r"From byte ([\d,]+) on, the output is on standard output instead. The command ended: exit code 6. "
+        r"From byte ([\d,]+) on, the output is the first ([\d,]+) bytes of standard output. The command ended: exit code 6. "
         r"What comes before it: holdall read (\w+) --bytes 0:(\d+).$",
         told,
     )
     assert begin
-    assert (begin[2], begin[3]) == (facts["handle"], begin[1].replace(",", ""))
+    assert (begin[3], begin[4]) == (facts["handle"], begin[1].replace(",", ""))
+    assert int(begin[2].replace(",", "")) == (tmp_path / "big.rest").stat().st_size
     data, at = (tmp_path / "big").read_bytes(), int(begin[1].replace(",", ""))
     assert (tmp_path / "big.rest").read_bytes() == data[at:]
     assert hashlib.sha256(data[: facts["bytes"]]).hexdigest() == facts["sha256"]
@@ -466,8 +467,9 @@ def test_what_exec_cannot_keep_is_on_standard_output_and_it_says_from_where(hold
     whole = b"a" * 1000 + b"b" * 3_000_000
     code = "import os; os.write(1, b'a' * 1000); os.write(1, b'b' * 3_000_000); raise SystemExit(6)"
     ran = holdall("--set", "session_quota_bytes=1000000", "exec", "--", sys.executable, "-c", code)
-    begin = re.search(f"{FROM} on standard output instead{ENDED}", ran.err)
+    begin = re.search(f"{FROM} the first ([\\d,]+) bytes of standard output{ENDED}", ran.err)
     assert begin
+    assert int(begin[2].replace(",", "")) == len(whole) - int(begin[1].replace(",", ""))
     assert ran.code == 3
     assert ran.out.startswith(whole[int(begin[1].replace(",", "")) :] + b"\n")
 

@@ -432,6 +432,11 @@ def test_the_return_of_a_line_end_is_in_no_value_and_in_no_match() -> None:
     assert [(match.match, match.end - match.byte) for match in grep(reader, "one$").matches] == [("one", 3)] * 3
 
 
+def test_nor_is_it_where_only_some_lines_end_so() -> None:
+    for data in (b"k=1\r\n" * 30 + b"k=1\n" * 300, b"k=1\nk=1\r\n" * 165):
+        assert grep(reader_of(data), "=([^,]+)", group=True).groups == (Group("1", 330),)
+
+
 def test_only_as_many_groups_as_asked_for_are_shown_and_the_rest_is_told() -> None:
     reader = reader_of(b"".join(b"k%d\n" % (number % 300) for number in range(1000)))
     found = grep(reader, r"k\d+", group=True, limit=10)

@@ -522,7 +522,11 @@ class _PassedOn:
         if not self.bytes or (self._live and self.refused is None):
             return ""
         if self.refused is None:
-            where = "in not_kept of the JSON" if self._as_json else "on standard output instead"
+            where = (
+                "in not_kept of the JSON"
+                if self._as_json
+                else f"the first {plural(self.bytes, 'byte')} of standard output"
+            )
             return f" From byte {kept:,} on, the output is {where}."
         why = str(self.refused) if isinstance(self.refused, StdoutError) else "its reader has closed it."
         return (

@@ -113,15 +113,15 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
 
 
 def _ends_in_return(reader: OutputReader) -> bool:
-    """Whether its lines end in \\r\\n, as far as its beginning tells, and no other \\r is there: one that draws a line
-    anew is a sign of that line, which has to be found.
+    """Whether some of its lines end in \\r\\n, as far as its beginning tells, and no other \\r is there: one that draws
+    a line anew is a sign of that line, which has to be found.
     """
     try:
         head = reader.read(0, min(reader.totals.bytes, _LOOKED_AT_FOR_RETURN))
     except (HoldallError, OSError):  # damaged: the search itself says so
         return False
     ends = head.count(b"\r\n")
-    return 2 * ends > head.count(b"\n") and head.count(b"\r") == ends + head.endswith(b"\r")
+    return ends > 0 and head.count(b"\r") == ends + head.endswith(b"\r")
 
 
 _LOOKED_AT_FOR_RETURN = 64 * 1024

@@ -106,11 +106,11 @@ def says_masked(note: str) -> bool:
     return note.endswith((_MASKED, _MASKED_HERE))
 
 
-ONLY_ITS_BEGINNING = "only its beginning could be kept, and more of it was shown"  # why a handle that nobody saw is none
+ONLY_ITS_BEGINNING = "only its beginning could be kept, and more of it was shown"
 
 
 def not_all_kept(problem: Exception, lost: int = 0) -> str:
-    """Why an output is not whole of which the store, or what masks it, took only the beginning, and lost so many bytes."""
+    """Why an output is not whole of which the store, or what masks it, took only the beginning: so many bytes less."""
     gone = f"{lost:,} more {'byte is' if lost == 1 else 'bytes are'} gone: " if lost > 0 else ""
     return f"{_NOT_ALL}: {gone}{problem}"
 
