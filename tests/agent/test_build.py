@@ -120,6 +120,7 @@ async def test_the_tools_of_a_server_over_stdio(write: Any, tmp_path: Path) -> N
     assert big.startswith("good/big returned 300,000 bytes")
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("store:tool-redacts")
 @pytest.mark.parametrize("name", ["big", "my_vault__big", "mcp__my_vault__big", "my vault__big"])
 async def test_a_policy_holds_under_every_name_that_a_servers_tool_has(write: Any, tmp_path: Path, name: str) -> None:

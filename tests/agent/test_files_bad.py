@@ -26,6 +26,7 @@ def write(folder: Path, name: str, text: str | bytes) -> Path:
     return path
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize(
     ("front_matter", "message"),
     [

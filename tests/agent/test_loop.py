@@ -210,6 +210,7 @@ async def test_a_dotted_name_of_s1_is_taken_alone_as_in_a_batch(tmp_path: Path) 
     assert second["result"].startswith('There is no tool "final.report". ')
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize(
     ("steps", "turns", "why"),
     cast("list[Any]", [

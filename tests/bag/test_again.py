@@ -78,6 +78,7 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
 NUMBERS = {"a": [{"n": number} for number in range(40_000)]}
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("api:take-again")
 @pytest.mark.parametrize(
     "output",

@@ -87,6 +87,7 @@ async def test_following_next_reads_every_byte(tmp_path: Path) -> None:
         assert "all of it seen" in answer.text
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("grep:room-is-used")
 @pytest.mark.parametrize("words", ["a short line", "5f3a9c41d07be826", "0123456789 " * 12])
 async def test_grep_uses_the_room_that_there_is(words: str, tmp_path: Path) -> None:
@@ -454,6 +455,7 @@ async def test_the_calls_that_an_answer_names_lead_to_every_value(tmp_path: Path
     assert seen == [str(value) for value, _ in Counter(numbers).most_common()]
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("answer:how-to-go-on")
 @pytest.mark.parametrize(
     ("asked", "ids"),

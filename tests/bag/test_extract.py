@@ -385,6 +385,7 @@ async def test_an_answer_keeps_to_the_room_that_is_left(tmp_path: Path) -> None:
             assert bag.core.count(answer.text) <= min(left or 4000, 4000)
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("extract:model-unusable", "extract:fallback-warns")
 @pytest.mark.parametrize(
     ("model", "why", "mode"),

@@ -197,6 +197,7 @@ async def test_the_error_of_a_call_stands_inside_a_fence() -> None:
         check(bag.system_notice(turn=1, kept=True))
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("answer:foreign-text-on-one-line")
 @pytest.mark.parametrize("cell", ["5' - {}", "5\n{}", "' to INT32 - {}"])
 async def test_a_cell_cannot_end_its_own_quotes_in_what_the_database_says(cell: str) -> None:

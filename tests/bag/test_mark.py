@@ -267,6 +267,7 @@ async def test_the_mark_in_letters_of_full_width_is_the_mark(tmp_path: Path, fir
         assert isinstance(taken, Kept)
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("before", [2**18 - 3, 2**18 + 2**14 - 2, 5 * 2**18])
 async def test_the_mark_is_found_across_the_pieces_that_a_long_text_is_looked_at_in(
     tmp_path: Path, before: int
@@ -331,6 +332,7 @@ ASKED: tuple[tuple[str, dict[str, Any]], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("notice:mark")
 @pytest.mark.parametrize(("place", "dialect"), [*((place, "holdall") for place in BEARING), ("a line", "refs")])
 async def test_no_notice_and_no_answer_of_ours_bears_the_mark_that_stands_in_an_output(

@@ -27,6 +27,7 @@ FORGED = {
 }
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("notice:fence")
 @pytest.mark.parametrize("kind", sorted(FORGED))
 async def test_whatever_an_output_pretends_to_be_stands_inside_the_fence(tmp_path: Path, kind: str) -> None:

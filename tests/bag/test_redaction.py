@@ -692,6 +692,7 @@ def test_a_result_is_not_replaced_by_what_python_says_of_it() -> None:
     assert with_secret == {"content": [block(f"{text}\nDB_PASSWORD={'*' * len(SECRET)}")], "isError": True}
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize(
     "value",
     [["abcdefg"] * 20_000, [{"a": "abcdefg"}] * 10_000, json.dumps(["abcdefg"] * 20_000), json.dumps([["-a", "bcdefg"]] * 9000),

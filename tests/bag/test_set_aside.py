@@ -265,6 +265,7 @@ JOINED: dict[str, Callable[[int, str], Any]] = {
 }
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("dialect", ["holdall", "clamp"])
 @pytest.mark.parametrize(("form", "count"), [*((form, 100) for form in JOINED), ("resources", 3), ("resources", 3000)])
 @requirement("way:nothing-lost-silently", "way:takes-content-blocks")
@@ -313,6 +314,7 @@ async def test_small_structured_content_of_any_form_is_told_as_it_is(
         assert "structured content" in large.text
 
 
+@pytest.mark.in_full(one_in=2)
 @pytest.mark.parametrize("dialect", ["async", "holdall"])
 async def test_fields_of_many_blobs_are_kept_with_them_and_not_all_shown(tmp_path: Path, dialect: str) -> None:
     """Each is small enough to be shown; all of them are not."""

@@ -51,6 +51,7 @@ async def test_a_large_mcp_result_is_a_valid_one_with_the_notice_in_it(tmp_path:
         assert (await bag.read(taken.handle, bytes=":", bounded=False)).text == LOG
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("clamp:around-results", "way:takes-content-blocks")
 @pytest.mark.parametrize(("count", "size", "shown"), [(3, 900_000, 3), (1000, 3, 100), (30, 900_000, 11)])
 async def test_of_many_images_the_first_are_shown_and_the_others_kept_together(

@@ -68,6 +68,7 @@ QUICK = {
 }  # fmt: skip
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("way:fits-same-object")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("text", ["small", BIG])

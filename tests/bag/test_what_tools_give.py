@@ -531,6 +531,7 @@ async def test_either_flag_of_an_error_counts(tmp_path: Path, flags: dict[str, b
         assert taken.is_error
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("way:many-blocks")
 @pytest.mark.parametrize(
     ("dialect", "block"),

@@ -191,6 +191,7 @@ async def test_of_a_tool_that_may_not_be_stored_nothing_reaches_the_disk(
 # Streams of values
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("dialect", ["clamp", "legacy", "holdall"])
 async def test_a_stream_of_values_is_whole_or_says_what_is_missing(tmp_path: Path, dialect: str) -> None:
     async with opened(tmp_path, dialect=dialect) as bag:
@@ -492,6 +493,7 @@ async def test_what_a_cancelled_call_had_written_is_kept(tmp_path: Path) -> None
         assert await whole(bag, facts.handle) == b"as far as it came\n"
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("store", ["oversized", "never", "full"])
 @pytest.mark.parametrize("dialect", ["holdall", "clamp", "async", "legacy", "extract", "refs"])
 async def test_a_stream_that_breaks_is_told_in_the_same_way_by_take_and_by_run(

@@ -266,6 +266,7 @@ def test_a_confined_shell_reads_the_output_and_keeps_its_scratch_folder(confined
     assert asyncio.run(confined.run("true")) == "[no output]"
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize(
     "command",
     [

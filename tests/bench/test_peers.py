@@ -135,6 +135,7 @@ def test_a_share_is_never_rounded_to_all_and_a_needle_in_a_haystack_is_not_found
 # Ours
 
 
+@pytest.mark.in_full
 def test_ours_reaches_every_byte_and_finds_the_needle_in_every_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

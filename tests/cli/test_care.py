@@ -548,6 +548,7 @@ def test_every_command_teaches_in_its_help(holdall: Program, command: str) -> No
 ONE_OF_EACH_MODULE = ["", "show", "put", "extract", "run", "view", "gateway", "gc", "demo", "export", "config path"]
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("command", ONE_OF_EACH_MODULE)
 def test_help_imports_nothing_that_it_does_not_need(command: str) -> None:
     words = ["holdall", *command.split(), "--help"]

@@ -291,6 +291,7 @@ def test_the_model_comes_from_the_file_the_environment_or_the_command_line_and_t
     assert holdall(*setting, "extract", handle, "q", "--model", names["flag"], env=env).text == "by the flag\n"
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("cli:exit-2", "cli:no-traceback")
 @pytest.mark.parametrize(
     ("given", "said"),
@@ -452,6 +453,7 @@ class Terminal:
         return bool(part)
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("extract:ceiling")
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("yes\n", 0), ("n\n", 2), ("\n", 2), ("\x04", 2)])
 def test_on_a_terminal_a_person_is_asked_before_it_takes_more_than_the_settings_allow(

@@ -300,6 +300,7 @@ def test_a_killed_exec_is_interrupted_and_keeps_what_had_been_written(holdall: P
     assert [counted[name] for name in ("kept", "kept_for_people", "kept_bytes")] == [1, 1, len(b"first\nsecond\n")]
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("async:states", "cli:exec-killed-command")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_an_exec_that_is_asked_to_end_ends_its_command_and_keeps_what_it_wrote_as_cancelled(

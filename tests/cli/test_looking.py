@@ -15,6 +15,7 @@ LOOKING = [
 ]  # fmt: skip
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("cli:session-flag")
 @pytest.mark.parametrize("command", LOOKING, ids=" ".join)
 def test_a_session_that_is_not_there_is_named_and_not_made(holdall: Program, command: tuple[str, ...]) -> None:

@@ -556,6 +556,7 @@ def test_on_a_terminal_it_shows_what_runs_and_ctrl_c_asks_for_a_report(holdall: 
     assert seen.endswith("I was at the gate.\n")
 
 
+@pytest.mark.in_full(one_in=2)
 @pytest.mark.parametrize("tool", ["gate", "stuck"])
 def test_ctrl_c_twice_ends_it_at_once_with_all_that_it_started(holdall: Program, agents: Agents, tool: str) -> None:
     agents.agent(calls((tool, {})), tools=tool, name="child")

@@ -39,6 +39,7 @@ def test_ten_megabytes_on_one_line_come_back_by_pages_and_a_needle_is_found(hold
     assert len(holdall("grep", handle, "<NEEDLE>").out) < 4096
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("store:handle-confined", "store:handle-grammar")
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 @pytest.mark.parametrize("handle", ["../../../etc/passwd", "/etc/passwd", "/proc/self/environ", "file:///etc/passwd"])

@@ -154,6 +154,7 @@ def test_an_import_from_standard_input_ends_with_the_first_signal(holdall: Progr
     importing.stderr.close()
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("closed", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_a_command_runs_to_its_end_whichever_streams_are_closed(holdall: Program, closed: str) -> None:
     ran = _shell(holdall, f"holdall exec -- sh -c 'echo a; echo b; exit 4' {closed}")
@@ -171,6 +172,7 @@ def test_put_with_a_closed_standard_output_keeps_and_says_so(holdall: Program) -
     assert holdall("cat", facts["handle"]).out == b"hi\n"
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("cli:exit-3")
 @pytest.mark.parametrize(
     "command", ["cat {}", "read {}", "tail {}", "grep {} h", "query {} 'select 1'", "show {}", "ls"]
@@ -196,6 +198,7 @@ def test_what_needs_standard_input_says_that_it_is_closed(holdall: Program, comm
     assert not holdall.home.exists()
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("cli:no-traceback", "cli:exit-3")
 @pytest.mark.parametrize(
     "command", ["--help", "--version", "ls", "ls --sessions", "stats", "config show", "cat {}", "read {} --lines 1:", "ls --help"]
@@ -206,6 +209,7 @@ def test_a_full_standard_output_is_one_line_and_exit_code_three(holdall: Program
     assert (ran.returncode, ran.stderr) == (3, FULL + "\n")
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("cli:no-traceback", "cli:exit-3")
 @pytest.mark.parametrize("command", ["put < {}", "put --json < {}", "exec -- cat {}", "exec --json -- sh -c 'cat {}; exit 4'"])  # fmt: skip
 @pytest.mark.parametrize("data", [b"hi\n", LINES * 1000])

@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 PLAIN = str(HERE / "servers" / "plain_server.py")
 GOOD, BAD = str(HERE.parent / "upstream" / "good_server.py"), str(HERE.parent / "upstream" / "bad_server.py")
 WAITS = ["--set", "slow_after_seconds=600"]  # however busy the machine is
-SOON = 60.0  # seconds: two starts of Python on a busy machine
+SOON = 150.0  # seconds: two starts of Python on a busy machine
 mcp.client.session.DISCOVER_TIMEOUT_SECONDS = (
     SOON  # else a client on such a machine takes a slow start for an old server
 )

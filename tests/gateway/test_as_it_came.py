@@ -119,6 +119,7 @@ async def test_a_small_result_of_another_kind_is_the_servers_own_to_the_byte(cli
     assert (await line_of(client, result)).rstrip("\n").endswith(f',"result":{result}}}')
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("gateway:any-kind")
 @pytest.mark.parametrize(
     "beside", [{"later": BESIDE}, {"isError": BESIDE}, {"_meta": {"a": BESIDE}}, {"task": [BESIDE]}]

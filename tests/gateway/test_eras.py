@@ -30,6 +30,7 @@ async def elicited(_context: Any, params: Any) -> types.ElicitResult:
     return types.ElicitResult(action="accept", content={"name": f"<{params.message}>"})
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("server", [OLDER, NEWER])
 @pytest.mark.parametrize("client", ["legacy", "auto", "2026-07-28"])
 async def test_any_client_works_with_any_server(tmp_path: Path, client: str, server: str) -> None:

@@ -336,6 +336,7 @@ def test_a_small_result_stays_and_nothing_is_opened(agent: Agent) -> None:
     assert agent.tell(agent.event("mcp__a__b", [{"type": "text", "text": "x" * 9000}])) is None
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("hook:notices")
 @pytest.mark.parametrize(
     ("size", "name"), [(10, "redact"), (10, '"\\u0072edact"'), (9000, "redact"), (80_000, "redact")]
@@ -403,6 +404,7 @@ def test_no_form_of_a_result_passes_the_mask(
     assert "GITHUB_TOKEN=" in said or "not shown and not kept" in said or len(str(response)) > 9000
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("hook:hostile")
 @pytest.mark.parametrize(
     ("client", "name", "more"),

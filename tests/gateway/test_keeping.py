@@ -247,6 +247,7 @@ async def test_a_kept_output_is_passed_on_by_reference_where_that_is_on(tmp_path
         assert text_of(await off.call("echo", text="holdall:zzzz")) == "holdall:zzzz"
 
 
+@pytest.mark.in_full(one_in=2)
 @pytest.mark.parametrize(("dialect", "keeps"), [("clamp", True), ("legacy", False)])
 async def test_where_links_are_given_reading_them_is_announced(tmp_path: Path, dialect: str, keeps: bool) -> None:
     """A client that keeps to capabilities would never read the one way to the rest."""

@@ -66,6 +66,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.in_full(one_in=2)
 @needs_git
 @requirement("gateway:oversized-notice")
 async def test_a_large_diff_is_a_handle_and_all_of_it_can_be_reached(

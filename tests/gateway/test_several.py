@@ -220,6 +220,7 @@ async def test_two_hundred_calls_over_five_servers_are_neither_lost_nor_crossed(
         assert [text_of(one) for one in found] == [text for _, text in asked]
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("how", ["the end of its input", "SIGTERM", "SIGINT"])
 async def test_it_ends_and_leaves_nothing_behind(tmp_path: Path, how: str) -> None:
     journal, count = tmp_path / "journal", tmp_path / "count"

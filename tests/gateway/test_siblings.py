@@ -98,6 +98,7 @@ async def test_five_servers_of_a_client_have_one_list_of_our_tools_and_one_sessi
         assert read["contents"][0]["text"] == "line\nline\n"
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("gateway:one-list")
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "the end of its input"])
 async def test_when_the_one_that_lists_our_tools_is_gone_another_lists_them_and_says_so(

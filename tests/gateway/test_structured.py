@@ -152,6 +152,7 @@ async def test_what_is_kept_of_each_form_is_what_came(tmp_path: Path, count: int
                 )
 
 
+@pytest.mark.in_full
 async def test_what_is_small_or_an_error_or_cannot_be_kept_in_each_form(tmp_path: Path) -> None:
     """Small: as it came. An error: no structure. Not kept: what is missing is said in both."""
     async with (

@@ -76,6 +76,7 @@ def same(ours: dict[str, Any], theirs: dict[str, Any], calls: Calls) -> None:
         assert exact(ours[key]) == exact(theirs[key]), key
 
 
+@pytest.mark.in_full(one_in=2)
 @requirement("gateway:any-client")
 @pytest.mark.parametrize("sdk", [1, 2])
 async def test_a_typescript_client_gets_the_same_on_stdio_and_over_http(tmp_path: Path, sdk: int) -> None:

@@ -198,6 +198,7 @@ async def test_thinking_is_no_part_of_the_text(server: OpenAIServer, model: Prov
     assert (await model.ask(HELLO)).text == "Blue."
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize(
     ("scene", "error", "retry_after"),
     [

@@ -1008,6 +1008,7 @@ def test_a_value_whose_letters_change_seldom_is_no_word(form: str, value: str) -
     assert value not in _masked(form.format(value))
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.skipif(not PLANT.is_file(), reason="the planted secrets of ../shared/redaction are not here")
 @pytest.mark.parametrize("seed", range(1, 9))
 @requirement("bundle:redaction-recall")
@@ -1659,6 +1660,7 @@ QUOTED: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("value", ODD)
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("by", QUOTED)

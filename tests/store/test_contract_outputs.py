@@ -231,6 +231,7 @@ def test_the_stamp_of_an_output_stays_as_long_as_its_facts(store: OutputStore, s
 # ── Handles ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("store:short-handles")
 def test_handles_are_short_and_no_two_in_a_session_are_the_same(store: OutputStore, session: SessionInfo) -> None:
     handles = [keep(store, session, "same" if number % 2 else str(number)).handle for number in range(200)]
@@ -284,6 +285,7 @@ def test_a_handle_is_found_exactly_or_not_at_all(store: OutputStore, session: Se
             refusal(store, session, other)
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("store:handle-grammar", "store:handle-confined")
 @pytest.mark.parametrize("reference", HOSTILE_NAMES.values(), ids=HOSTILE_NAMES.keys())
 def test_what_is_no_handle_is_answered_like_an_unknown_one(
@@ -354,6 +356,7 @@ def test_a_call_id_means_what_is_left_of_its_outputs(store: OutputStore, session
     assert store.resolve(session, "call_1").handle == second.handle
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("store:call-id-confined", "store:tool-name-confined")
 @pytest.mark.parametrize("name", HOSTILE_NAMES.values(), ids=HOSTILE_NAMES.keys())
 def test_a_call_id_or_tool_name_is_data_whatever_it_looks_like(

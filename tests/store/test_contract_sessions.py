@@ -58,6 +58,7 @@ def test_sessions_are_listed_newest_first(store: OutputStore, clock: Clock) -> N
     assert sorted(store.sessions(), key=lambda one: one.name) == sorted(made, key=lambda one: one.name)
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("session:name-confined")
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_any_printable_name_is_a_name_and_no_path(make_store: StoreMaker, name: str) -> None:

@@ -188,6 +188,7 @@ class Endless(Sequence[object]):
         return self._sign
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("store:source-other-values")
 @pytest.mark.parametrize(
     ("value", "text"),
@@ -316,6 +317,7 @@ def test_an_iterator_may_mix_text_bytes_and_values(store: OutputStore, session: 
     assert kept_bytes(store, session, iter(parts)) == "é".encode() + b'\xffxac\n{"a": 1}\n7'
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("store:source-bytes-iterator")
 def test_many_small_parts_and_few_large_ones_are_kept_alike(store: OutputStore, session: SessionInfo) -> None:
     data = os.urandom(2 * CHUNK + 12_345)

@@ -295,6 +295,7 @@ def test_logs_are_read_in_parts_up_to_their_last_whole_line(store: OutputStore, 
     assert store.read_log(session, "masks", 0, 100) == b""
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("bundle:import-resolves")
 @pytest.mark.parametrize("kind", sorted(STORES))
 def test_a_session_goes_from_any_store_to_any_other_and_is_the_same_there(

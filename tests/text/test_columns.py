@@ -170,6 +170,7 @@ def test_names_with_signs_that_no_row_has_are_a_header() -> None:
     assert (table.header, table.rows) == (True, 53)
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("notice:figures-true")
 @pytest.mark.parametrize("width", range(1, 13))
 @pytest.mark.parametrize("window", [None, 200_000])

@@ -170,6 +170,7 @@ def _pods() -> list[str]:
     ]
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("more", range(12))
 def test_the_element_at_which_the_reading_ends_makes_no_key_optional_or_empty(more: int) -> None:
     for text in _pods():

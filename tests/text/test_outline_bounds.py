@@ -107,6 +107,7 @@ LARGE: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("name", LARGE)
 def test_what_is_read_and_how_long_it_takes_does_not_grow_with_the_output(name: str) -> None:
     data = LARGE[name]()

@@ -167,6 +167,7 @@ def test_without_a_tokenizer_the_count_is_always_an_estimate(size: int) -> None:
     assert tokens == pytest.approx(size // 5 + bool(size // 5), rel=0.01)
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("megabytes", [2, 9, 21])
 def test_a_sampled_count_is_within_2_percent_on_uneven_text(megabytes: int) -> None:
     data = uneven(megabytes * 1024 * 1024)

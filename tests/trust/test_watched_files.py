@@ -479,6 +479,7 @@ def test_links_to_folders_are_not_followed_but_watched(tmp_path: Path) -> None:
 PACKAGE = '{"name": "mine", "bin": {"own": "./cli"}, "scripts": {"start": "node main.js"}}'
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("trust:asks-again-when-changed")
 @pytest.mark.parametrize(
     ("words", "files", "changed"),

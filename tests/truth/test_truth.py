@@ -31,6 +31,7 @@ def test_what_is_made_by_rule_is_told_truly(kind: str) -> None:
     assert min(claims) >= 2 * 3  # bytes, lines and tokens at least
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("notice:figures-true")
 @pytest.mark.parametrize("name", outputs.real())
 def test_real_outputs_are_told_truly(name: str) -> None:

@@ -60,6 +60,7 @@ async def one(spec: ServerSpec, anyio_backend: str) -> AsyncIterator[Connection]
     await connection.aclose()
 
 
+@pytest.mark.in_full(one_in=3)
 async def test_tools_are_listed_and_called_and_results_come_as_they_are(one: Connection, era: Revision) -> None:
     greeting = await one.start()
     assert greeting.revision == ("2025-11-25" if era == "handshake" else era)

@@ -278,6 +278,7 @@ async def test_calls_after_each_other_use_one_connection() -> None:
     assert head.count(b"\r\naccept:") == 1
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize(
     "parts",
     [
@@ -427,6 +428,7 @@ async def refused(web: Web) -> str:
 TOO_LARGE = "sent one message of more than 2,097,152 bytes (the setting server_max_bytes allows more)"
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("gateway:server-bounds")
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "gzip, gzip"])
 @pytest.mark.parametrize(

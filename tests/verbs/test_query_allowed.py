@@ -167,6 +167,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("query:allow-list", "query:confined")
 @pytest.mark.parametrize(("sql", "names"), REFUSED)
 def test_what_is_not_on_the_list_is_refused_by_its_name(worker: SqlWorker, sql: str, names: str) -> None:

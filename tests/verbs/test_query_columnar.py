@@ -225,6 +225,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("query:columnar-hostile")
 @pytest.mark.parametrize("statement", HOSTILE[:3])
 def test_what_a_schema_runs_does_no_harm(tmp_path: Path, worker: SqlWorker, statement: str) -> None:
@@ -342,6 +343,7 @@ async def test_next_calls_quote_names_that_are_words_of_sql_or_several_words(tmp
                 assert not answer.is_error, answer.text
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["t", "T", "HANDLE", "handle"])
 async def test_no_table_in_a_file_answers_for_another_output(tmp_path: Path, name: str) -> None:

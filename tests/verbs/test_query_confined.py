@@ -192,6 +192,7 @@ def test_the_file_is_read_by_descriptor_whatever_happens_to_its_name(worker: Sql
     assert query_sql(reader, "select sum(a) from t", worker=worker).rows == ((4,),)
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("cli:doctor")
 @pytest.mark.parametrize(
     ("version", "said"),

@@ -242,6 +242,7 @@ def test_back_leads_to_the_search_of_the_calls_before(served: tuple[Viewer, Told
         field.fill(words)
         page.wait_for_url(f"**/calls?{shown}")
         field.press("Enter")
+        page.wait_for_function("() => !document.querySelector('.htmx-request')")  # or it asks for what comes next
     page.go_back()
     page.wait_for_url("**/calls?q=helper")
     expect(field).to_have_value("helper", timeout=60_000)

@@ -93,6 +93,7 @@ def _words(page: "Page") -> str:
     return _CHANGES.sub("TIME", page.locator("main").inner_text())
 
 
+@pytest.mark.in_full
 def test_the_pictures_of_the_documentation(demo: tuple[Path, str], browser: "Browser", tmp_path: Path) -> None:
     home, name = demo
     keep = tmp_path

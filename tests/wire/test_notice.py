@@ -325,6 +325,7 @@ def test_a_command_that_failed_says_so() -> None:
     )
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_bytes_that_are_said_to_be_shown_are_shown(shape: str) -> None:
     output = SHAPES[shape]

@@ -101,6 +101,7 @@ HARD = {
 }
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("notice:calls-short-and-new")
 @pytest.mark.parametrize("what", HARD)
 async def test_the_calls_for_long_lines_and_values_are_answered_in_few_words_too(what: str, tmp_path: Path) -> None:
@@ -166,6 +167,7 @@ async def test_what_the_record_of_a_bundle_notes_cannot_imitate_a_notice(
     assert len(notice) < 3000
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.skipif(not _REAL, reason="the real outputs of ../shared/bench are not here")
 @pytest.mark.parametrize("name", _REAL)
 async def test_the_calls_of_real_outputs_run_too(name: str, tmp_path: Path) -> None:
