@@ -34,6 +34,7 @@ from holdall.web.figures import ContextChart, Turn, context_chart, coverage_bar,
 from holdall.web.output_page import Seen, Took
 from holdall.web.timeline import Proof, Quote, Reported, linked
 from tests.agent.shapes import agent
+from tests.cli.program import Program
 from tests.requirements import requirement
 from tests.web.stories import FALSE_QUOTE, LOG, NEEDLE, REAL_QUOTE, investigation, model_that_quotes, plain
 from tests.web.support import client
@@ -652,6 +653,29 @@ async def test_what_still_runs_has_taken_the_time_until_now_in_the_tree_as_in_th
         else:
             assert drawn.splitlines()[0].endswith(" · 62.0 s")
         writer.close()
+
+
+@requirement("runtime:operation-tree")
+async def test_a_call_in_the_background_runs_since_it_began_wherever_that_is_told(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="s") as bag:
+        bag.journal.record("turn", number=1, final=False, tokens=9, why="")
+        writer = await bag.jobs.begin(tool="crawl", call_id="c")
+        about: dict[str, Any] = {"handle": writer.handle, "tool": "crawl", "call_id": "c", "seconds": 100.5 * 3600}
+        bag.journal.record("running", **about)
+        bag.journal.record("called", **about, outcome="running")
+        bag.journal.flush()
+        session = f"/s/{bag.session.id}"
+        with client(home) as browser:
+            for part, times in {
+                session: 2, f"{session}/calls": 1, f"{session}/o/{writer.handle}": 1,
+                f"{session}/o/{writer.handle}/row": 1, f"{session}/o/{writer.handle}/facts": 1,
+            }.items():  # fmt: skip
+                assert browser.get(part).text.count(">100 h ") == times, part
+        listed = await asyncio.to_thread(Program(home), "ls", "--session", "s")
+        assert " running 4d " in listed.text
+        writer.finish()
+        ended = await asyncio.to_thread(Program(home), "wait", writer.handle, "--session", "s")
+        assert ended.text.endswith(" · 4d\n")
 
 
 @requirement("way:nothing-lost-silently", "cli:run-resume")

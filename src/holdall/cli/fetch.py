@@ -152,7 +152,7 @@ class _Listed(NamedTuple):
         return [
             facts.handle,
             one_line(facts.origin.tool, 30) or "-",
-            f"running {age(now - facts.created)}" if _runs(facts) else self.state,
+            f"running {age(now - coverage.runs_since(facts.created))}" if _runs(facts) else self.state,
             "-" if gone or _runs(facts) else facts.measure.kind,
             "-" if gone else size(facts.measure.bytes),
             "-" if gone else grouped(facts.measure.lines),

@@ -703,7 +703,7 @@ async def wait(options: Options, handle: list[str] | None, pattern: str | None, 
             told = [facts.to_json() for facts in ended]
             show.as_json({"ended": told, "matched": matched, "timed_out": timed_out and not matched})
         for facts in [] if options.as_json else ended:
-            print(_line(facts))
+            print(_line(bag, facts))
         for one in [] if options.as_json else matched:
             words = f"holdall grep {one} {shell_quoted(pattern or '')}{options.flags()}"
             show.about(f"{one}: the pattern is there: {words}")
@@ -736,7 +736,7 @@ async def _tell_ended(options: Options, bag: Holdall, ended: Sequence[Facts]) ->
         show.as_json({"ended": [facts.to_json() for facts in ended], "matched": [], "timed_out": False})
     else:
         for facts in ended:
-            print(_line(facts))
+            print(_line(bag, facts))
     await _note_told(bag, ended)
     return max(map(_code_of, ended))
 
@@ -840,11 +840,12 @@ async def stop(options: Options, handle: Handle) -> int:
         if options.as_json:
             show.as_json(ended.to_json())
         else:
-            print(_line(ended))
+            print(_line(bag, ended))
         return 0
 
 
-def _line(facts: Facts) -> str:
+def _line(bag: Holdall, facts: Facts) -> str:
     why = f": {one_line(facts.error, 300)}" if facts.error else ""
-    took = age((facts.ended or facts.created) - facts.created)
+    began = bag.journal.coverage(facts.handle).runs_since(facts.created)
+    took = age((facts.ended or facts.created) - began)
     return f"{facts.handle} {facts.state}{why} · {size_of(facts)} · {took}"

@@ -3,6 +3,7 @@
 All are folds over the log. Nothing here reads or writes it.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +28,7 @@ MOST_OUTPUTS = 200_000  # in a ledger; a log from elsewhere may name millions
 PERSON = "person"
 APART = "apart"  # in the data of an operation that is no part of the run of an agent: a person asked
 OF_READERS = ("kept", "running", "ended", "retrieved", "scanned", "extracted", "asked", "called")  # for whom: `reader`
-_OF_OUTPUTS = ("kept", "ended", "retrieved", "scanned", "passed", "extracted")
+_OF_OUTPUTS = ("kept", "running", "ended", "retrieved", "scanned", "passed", "extracted")
 WAYS = ("shown", "scanned", "searched", "passed")
 
 
@@ -79,6 +80,11 @@ class Coverage:
     retrievals: int = 0
     at_end: int = 0  # how many of them came before its call had ended in the background
     kept: bool = False  # whether an event has counted it as kept
+    began: float = math.inf  # when the call began that went to the background
+
+    def runs_since(self, created: float) -> float:
+        """When its call began, as far as that is known: its record begins when the call went to the background."""
+        return min(created, self.began)
 
     @property
     def shown(self) -> Ranges:
@@ -121,13 +127,18 @@ class Ledger:
         return self.by_handle.get(handle) or Coverage()
 
     def add(self, event: Event) -> None:
-        if not event.handle or event.kind not in _OF_OUTPUTS or event.data.get("reader") == PERSON:
+        if not event.handle or event.kind not in _OF_OUTPUTS:
+            return
+        if event.data.get("reader") == PERSON and event.kind != "running":
             return
         coverage = self.by_handle.get(event.handle)
         if coverage is None:
             if len(self.by_handle) >= MOST_OUTPUTS:
                 return
             coverage = self.by_handle[event.handle] = Coverage()
+        if event.kind == "running":
+            coverage.began = min(coverage.began, number(event.at - event.seconds) or math.inf)
+            return
         for way in WAYS:
             coverage.ranges[way].add(*event.spans(way))
         coverage.retrievals += event.kind == "retrieved"

@@ -355,9 +355,10 @@ def _with_facts(row: Row, facts: Facts | None, now: float) -> Row:
         return row
     given = row.arguments or ("" if facts.origin.arguments is None else _short(facts.origin.arguments))
     runs, ended = facts.state in RUNNING, facts.ended or facts.created
-    seconds = (now if runs else 0.0 if facts.state in UNTIMED else ended) - facts.created
+    at = min(row.at, facts.created)
+    seconds = now - at if runs else 0.0 if facts.state in UNTIMED else ended - facts.created
     return replace(
-        row, at=min(row.at, facts.created), arguments=given, server=row.server or facts.origin.server[:200],
+        row, at=at, arguments=given, server=row.server or facts.origin.server[:200],
         bytes=row.bytes or facts.measure.bytes, seconds=max(row.seconds, seconds), runs=runs,
         failed=row.failed or facts.state in FAILED, why=row.why or facts.error[:_SHORT],
         ended=_ended(facts.state, row.ended), is_over=not runs,

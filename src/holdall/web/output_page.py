@@ -407,10 +407,10 @@ class Seen:
 
     @staticmethod
     def of(facts: Facts, total: Totals, coverage: Coverage, now: float, logged: "Took | None" = None) -> "Seen":
-        """`logged` is how long the log says that its call took: the record begins when it went to the background. Of a
-        command the record knows more: the log has it when it had ended."""
+        """`logged` is how long the log says that its call took. Of a command the record knows more: the log has it when
+        it had ended."""
         end = now if facts.state in RUNNING else facts.ended or facts.created
-        took = 0.0 if facts.state in UNTIMED else end - facts.created
+        took = 0.0 if facts.state in UNTIMED else end - coverage.runs_since(facts.created)
         logged = logged or Took()
         bar = figures.coverage_bar(coverage, total.bytes)
         return Seen(facts, total, bar, max(logged.seconds, took), logged.at_least)
