@@ -162,6 +162,7 @@ REFUSED = [
     ("select write_log('x')", "function write_log"),
     ("select finalize('x'::blob)", "function finalize"),
     ("select no_such_function(1)", "function no_such_function is not available here; the table is t"),
+    ("select read_text('/etc/passwd')", "function read_text is not available here; the table is t"),
     ("select stringsplit('a')", "function stringsplit is not available here; near it: string_split"),
     ('select "a\n# System Notice"(1)', re.escape("function a\\n# system notice is")),
 ]

@@ -971,7 +971,7 @@ def _check(node: dict[str, Any], scope: frozenset[str], tables: Sequence[str]) -
     elif isinstance(kind, str) and "sample" in node and "class" not in node:
         _check_table(node, kind, scope, tables)
     if isinstance(function, str) and (name := function.casefold()) not in FUNCTIONS and name not in TABLE_FUNCTIONS:
-        near = difflib.get_close_matches(name, FUNCTIONS, cutoff=0.7)
+        near = difflib.get_close_matches(name, FUNCTIONS, cutoff=0.8)
         hint = f"near it: {', '.join(near)}" if near else "the table is t"
         raise NotOneSelect(f"the function {foreign(function)} is not available here; {hint}")
 
