@@ -130,6 +130,8 @@ async def test_pages_hold_fifty_and_lead_to_each_other(home: Path) -> None:
     assert second.count("card-link") == 2
     assert 'rel="prev" href="/?"' in second
     assert beyond.count("card-link") == 0
+    assert 'There is no page 9: <a href="/?page=2">the last is page 2</a>.' in beyond
+    assert "No session" not in beyond
     assert wrong == [400] * 6
 
 

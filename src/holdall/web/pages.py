@@ -105,7 +105,7 @@ def _session_values(listed: Listed, search: str, stamp: str) -> dict[str, Any]:
     return {
         "listed": listed, "search": search, "page": page, "last": last, "now": time.time(),
         "here": _address(search, page), "before": _address(search, page - 1) if page > 1 else "",
-        "after": _address(search, page + 1) if page < last else "", "stamp": stamp,
+        "after": _address(search, page + 1) if page < last else "", "stamp": stamp, "end": _address(search, last),
     }  # fmt: skip
 
 
