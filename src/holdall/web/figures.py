@@ -14,6 +14,7 @@ from holdall.text.escape import as_written, one_line
 from holdall.text.numbers import age, grouped, money, number, plural, roughly, size, whole
 from holdall.values.events import Event
 from holdall.values.record import record
+from holdall.wire.extraction import CHECKS
 
 # Numbers and times as the pages show them.
 
@@ -89,6 +90,7 @@ def is_text(kind: str) -> bool:
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "age": age,
+    "checked": CHECKS.__getitem__,
     "duration": duration,
     "grouped": grouped,
     "is_text": is_text,

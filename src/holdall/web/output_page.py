@@ -32,6 +32,7 @@ from holdall.text.ranges import whole_number
 from holdall.values.chat import ToolResult
 from holdall.values.errors import BadRange, HoldallError, NothingFound, StoreFault, UnknownHandle
 from holdall.values.events import Event
+from holdall.values.extraction import Check
 from holdall.values.handles import MEMBER
 from holdall.values.outputs import RUNNING, UNTIMED, Facts
 from holdall.values.record import record
@@ -158,16 +159,21 @@ _MAX_QUOTES = 40  # of one question
 _QUOTE_BYTES = 600
 _QUESTION = 4000  # characters of a question, and of a model's own words
 _ASKED = ("question", "strategy", "model", "found", "snippets", "verified", "quotes", "member")
-_FOUND: dict[str, Badge] = {"exact": "verified", "loose": "verified", "near": "near"}
+_THERE = ("exact", "loose", "near")
+_BADGES: dict[Check, Badge] = {"exact": "verified", "loose": "verified", "near": "near", "none": "unverified"}
 
 
 @record
 class Quote:
     text: str
-    badge: Badge
+    check: Check
     span: Span | None  # None if it is nowhere; then the words are the model's
     left: int = 0  # bytes that are not in `text`
     said: str = ""  # the model's words, where it changed them
+
+    @property
+    def badge(self) -> Badge:
+        return _BADGES[self.check]
 
 
 @record
@@ -245,7 +251,7 @@ async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Sp
         if isinstance(kept, list):
             found = [_checked(reader, one) for one in cast("list[object]", kept)[:_MAX_QUOTES]]
             return [one for one in found if one is not None]
-        return [_read(reader, span, "verified") for span in shown[:_MAX_QUOTES]]
+        return [_read(reader, span, "exact") for span in shown[:_MAX_QUOTES]]
 
     try:
         quotes = await bag.core.on(whose, look)
@@ -265,18 +271,18 @@ def _checked(reader: Reader, told: object) -> Quote | None:
     """
     match told:
         case [int(), int(), "none", str(words)]:
-            return Quote(words, "unverified", None)
+            return Quote(words, "none", None)
         case [int(start), int(end), "near", str(words)] if 0 <= start < end <= reader.totals.bytes:
             return replace(_read(reader, Span(start, end), "near"), said=words)
-        case [int(start), int(end), str(check)] if check in _FOUND and 0 <= start < end <= reader.totals.bytes:
-            return _read(reader, Span(start, end), _FOUND[check])
+        case [int(start), int(end), str(check)] if check in _THERE and 0 <= start < end <= reader.totals.bytes:
+            return _read(reader, Span(start, end), cast("Check", check))
         case _:
             return None
 
 
-def _read(reader: Reader, span: Span, badge: Badge) -> Quote:
+def _read(reader: Reader, span: Span, check: Check) -> Quote:
     data = reader.read(span.start, min(span.end, span.start + _QUOTE_BYTES))
-    return Quote(_text(data), badge, span, max(0, span.end - span.start - len(data)))
+    return Quote(_text(data), check, span, max(0, span.end - span.start - len(data)))
 
 
 def _text(data: bytes) -> str:

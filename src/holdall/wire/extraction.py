@@ -42,7 +42,7 @@ _PLAIN_STARTS = frozenset("\"'[]{}|/\\$@&%!?.,:;=<)^\u2026\u201c\u201d\u2018\u20
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")  # letters and signs of which nothing is seen
 _OTHER_ENDS = lazy_pattern("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # of lines, besides a newline
 _CONTROLS = lazy_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # with them a line begins otherwise than it reads
-_CHECKS = {
+CHECKS = {
     "exact": "verified",
     "loose": "verified but for white space and escapes",
     "near": "unverified: the model changed it; this is a similar place",
@@ -294,7 +294,7 @@ def _own_quote(snippet: Snippet, frame: Frame) -> str:
 
 
 def _where(snippet: Snippet) -> str:
-    check = _CHECKS[snippet.check]
+    check = CHECKS[snippet.check]
     return check if snippet.check == "none" else f"bytes {snippet.span.start}:{snippet.span.end}, {check}"
 
 
