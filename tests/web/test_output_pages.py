@@ -277,6 +277,30 @@ def test_a_match_deep_in_a_line_is_told_with_what_is_around_it(home: Path) -> No
     assert (before, within, after[:3], long["cut"]) == ("x" * 39 + " ", "needle", " yy", True)
 
 
+@requirement("viewer:search")
+@pytest.mark.parametrize(
+    ("data", "note"),
+    [
+        (
+            "café 100\n".encode("latin-1") * 9,
+            "bytes that are not UTF-8, shown as escapes, are not found: search for what is beside them",
+        ),
+        (
+            ("café 100\n" * 9).encode("utf-16"),
+            "these are the bytes of UTF-16: search what is inside, by its link above",
+        ),
+        (
+            _archive(),
+            "these are the bytes of a zip: search what is inside, by its link above",
+        ),
+    ],
+)
+def test_why_nothing_was_found_is_said_with_what_the_page_has(home: Path, data: bytes, note: str) -> None:
+    output = kept(home, data)
+    with client(home) as browser:
+        assert told(browser, f"{output}/search?q=café 100")["notes"] == [note]
+
+
 def test_a_match_beside_bytes_that_are_no_text_shows_them_as_escapes(home: Path) -> None:
     output = kept(home, b"\xff\xfe\x1b[31mneedle\xff\x00\n")
     with client(home) as browser:
@@ -677,9 +701,28 @@ def test_a_quote_is_a_link_to_its_bytes_and_one_that_is_nowhere_is_marked(home: 
     assert REAL_QUOTE in verified
     assert ">verified<" in verified
     assert FALSE_QUOTE in unverified
-    assert ">unverified<" in unverified
+    assert ">unverified: not in what the model read<" in unverified
     assert "href" not in unverified
     assert "which disk?" in page
+
+
+def test_a_quote_that_differs_in_white_space_is_told_as_on_the_command_line(home: Path) -> None:
+    reply = json.dumps({"quotes": ["FAILED:  disk 7 is\tgone"], "answer": "7", "found": True, "confidence": 0.9})
+
+    async def asked() -> tuple[str, str]:
+        model = ScriptedModel(lambda _request: reply, keeps_schema=True, window=400_000)
+        async with Holdall.open(home=str(home), session="s", model=model) as bag:
+            handle = (await bag.keep("all is well\n" * 400 + "FAILED: disk 7 is gone\n", tool="t")).handle
+            await bag.extract(handle, "which disk?", mode="full-chunked")
+            return bag.session.id, handle
+
+    session, handle = asyncio.run(asked())
+    with client(home) as browser:
+        page, quotes = browser.get(f"/s/{session}").text, browser.get(f"/s/{session}/o/{handle}/quotes").text
+    (row,) = re.findall(r'<li class="quote">(.*?)</li>', page, re.DOTALL)
+    for told in (quotes, row):
+        assert ">verified but for white space and escapes</span>" in told
+    assert "loose" not in row
 
 
 def test_what_a_model_changed_is_beside_what_the_output_has_and_the_answer_is_there(home: Path) -> None:
@@ -700,7 +743,7 @@ def test_what_a_model_changed_is_beside_what_the_output_has_and_the_answer_is_th
         assert opens is not None
         opened = browser.get(html.unescape(opens[1])).text
     assert "It is &lt;b&gt;disk 8&lt;/b&gt;." in opened
-    assert "near: this is what the output has, the model changed it</span>\n<a href" in quotes
+    assert "unverified: the model changed it; this is a similar place</span>\n<a href" in quotes
     assert f"The model wrote: <q>{false}</q>" in quotes
     (row,) = re.findall(r'<li class="quote">(.*?)</li>', page, re.DOTALL)
     assert "not verified" in row

@@ -22,7 +22,7 @@ from holdall.formats.outline import Lead
 from holdall.formats.registry import format_of
 from holdall.formats.registry import outline as outline_of
 from holdall.text.numbers import size, whole
-from holdall.text.utf8 import straddling_bytes
+from holdall.text.utf8 import REPLACEMENT, straddling_bytes
 from holdall.values.answers import Difference, Fetched, Found, Match, Nodes, Table
 from holdall.values.errors import BadPattern, BadQuery, HoldallError
 from holdall.values.handles import MEMBER
@@ -66,6 +66,7 @@ _FORMULA = lazy_pattern(f"{_BLANKS}{_SIGNS}|[\t\r\n]")
 _LATER_FORMULA = lazy_pattern(f"([;\t\r\n]{_BLANKS})(?={_SIGNS})")
 _NUMBER = lazy_pattern(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _WAIT_SECONDS = 20.0
+_NOT_UTF8 = "bytes that are not UTF-8, shown as escapes, are not found"
 
 
 async def rows(bag: Holdall, handle: str, by: By, first: int, count: int, width: int) -> dict[str, Any]:
@@ -116,7 +117,8 @@ async def search(
     shown = await bag.core.on(handle, look)
     following = every[most].byte if len(every) > most else found.next
     return {
-        "matches": shown, "total": found.total, "unit": found.unit, "next": following, "notes": list(found.notes),
+        "matches": shown, "total": found.total, "unit": found.unit, "next": following,
+        "notes": [_note_for_people(note) for note in found.notes],
         "bytes": found.totals.bytes, "is_running": found.state in RUNNING, "spread": list(found.spread),
         "damage": _damage(found.damage),
     }  # fmt: skip
@@ -455,6 +457,13 @@ def _for_people(refusal: str, *, literal: bool) -> str:
     words = refusal.replace(" with group=True", "")
     hint = "" if literal else " Without .* the characters are searched for as they are."
     return f"This cannot be searched for. {words[:1].upper()}{words[1:]}{hint}"
+
+
+def _note_for_people(note: str) -> str:
+    """What the verb says beside its matches, on a page: it shows bytes as escapes, and has links to what is packed."""
+    if "HANDLE!" in note:
+        return f"{re.split('[:,]', note)[0]}: search what is inside, by its link above"
+    return note.replace(f"no pattern matches bytes that are not UTF-8, shown as {REPLACEMENT}", _NOT_UTF8)
 
 
 def _whole(reader: Reader, data: bytes, start: int) -> bytes:
