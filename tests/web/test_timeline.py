@@ -262,7 +262,9 @@ async def test_each_task_of_a_continued_session_has_its_own_report_and_quotes_an
         assert "at least <span>3.0 s</span> in 2 runs" in page
     async with Holdall.open(home=str(home), session="s", model=quoting, clock=lambda: now) as bag:
         tree = bag.records.tree().to_json()
-        assert next(drawn_tree(tree | {"interrupted": True})).endswith(" · 3.0 s in 2 runs · interrupted, no report")
+        assert next(drawn_tree(tree | {"interrupted": True})).endswith(
+            " · at least 3.0 s in 2 runs · interrupted, no report"
+        )
     await run("", "It is the sky.", 2.0)
     async with Holdall.open(home=str(home), session="s", model=quoting, clock=lambda: now) as bag:
         await bag.keep("a day later\n", tool="put")
@@ -557,6 +559,7 @@ async def test_a_run_whose_process_was_killed_is_interrupted_and_so_is_all_that_
     assert '<span class="pill is-running">' not in after
     assert after[after.index("<ol") :].count('<span class="pill is-bad">interrupted</span>') == 2
     assert "6 B, ~2 tokens; went to the background" in after
+    assert " · at least " in (await asyncio.to_thread(Program(home), "show", "--tree", "killed")).text.splitlines()[0]
     async with Holdall.open(home=str(home), session="killed") as bag:
         (turn,) = bag.records.tree().root.children
     assert [(one.data.get("state"), one.seconds) for one in turn.children if one.kind == "tool"] == [

@@ -153,7 +153,8 @@ def _root(tree: Node) -> str:
     name, reported = f"session {one_line(str(tree.get('name', '')), 100)}", _node(tree.get("reported"))
     if not turns and not totals.get("model_calls") and not reported:  # no agent of ours
         return " · ".join((name, _tool_calls(totals), _seconds(tree)))
-    runs = whole(tree.get("runs"))
+    runs, goes_on = whole(tree.get("runs")), not reported and not tree.get("interrupted")
+    is_cut = whole(tree.get("unreported")) > goes_on  # it was killed: no more is known of how long it took
     parts = [
         name,
         plural(turns, "turn"),
@@ -161,7 +162,7 @@ def _root(tree: Node) -> str:
         _tool_calls(totals),
         f"{grouped(whole(totals.get('input_tokens')) + whole(totals.get('output_tokens')))} tokens",
         *_cost(totals),
-        _seconds({"seconds": tree.get("run_seconds", tree.get("seconds"))})
+        _seconds({"seconds": tree.get("run_seconds", tree.get("seconds")), "at_least": is_cut})
         + (f" in {plural(runs, 'run')}" if runs > 1 else ""),
     ]
     if "recovered" in tree:

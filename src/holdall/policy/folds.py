@@ -635,6 +635,8 @@ class Tree:
         more: dict[str, Any] = {"left_out": self.left_out} if self.left_out else {}
         if self.runs.all:
             more |= {"runs": len(self.runs.all), "run_seconds": round(self.runs.seconds, 6)}
+        if unreported := sum(one.reported is None for one in self.runs.all):
+            more["unreported"] = unreported
         return {"version": VERSION, "totals": self.totals(), **more, **self.root.to_json()}
 
     def totals(self) -> dict[str, Any]:
