@@ -395,6 +395,7 @@ async def test_a_command_that_writes_its_output_itself_is_in_the_list_while_it_r
             (running,) = _rows(browser.get(f"/s/{session}/calls?q=world").text)
         writer.finish("failed", error="exit code 2", exit_code=2)
     assert ">running<" in running
+    assert ">10 B<" in running
     assert "make" in running
     with client(home) as browser:
         (ended,) = _rows(browser.get(f"/s/{session}/calls?verdict=failed").text)

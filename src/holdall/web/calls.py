@@ -33,7 +33,7 @@ from holdall.values.outputs import FAILED, RUNNING, UNTIMED, Facts
 from holdall.values.record import record
 from holdall.web.conversation import anchor_of, around, parts_of
 from holdall.web.figures import in_address, words_in
-from holdall.web.output_data import search
+from holdall.web.output_data import search, totals
 from holdall.web.state import ViewerState, render, state_of
 from holdall.wire.notes import UNKNOWN_OUTPUT
 
@@ -312,8 +312,12 @@ async def calls(request: Request) -> Response:
         if stamp and request.query_params.get("v") == stamp:
             return Response(status_code=204)
 
+        kept = {one.handle: one for one in await asyncio.to_thread(lambda: list(bag.store.outputs(bag.session)))}
+        for one in [one for one in kept.values() if one.state in RUNNING]:
+            so_far, _ = await totals(bag, one)
+            kept[one.handle] = replace(one, measure=replace(one.measure, bytes=so_far.bytes))
+
         def look() -> tuple[list[Row], int]:
-            kept = {one.handle: one for one in bag.store.outputs(bag.session)}
             events = _with_commands(bag.records.with_lost_ends(bag.records.events()), kept)
             is_cut = any(one.state == "interrupted" for one in kept.values())
             every = bag.records.with_lost_ends(bag.records.events()) if is_cut else ()
