@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import html
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ from holdall.values.outputs import FAILED, Running
 from holdall.values.settings import Settings, ToolPolicy
 from holdall.web.calls import PAGE, VERDICTS, rows_of
 from tests.agent.shapes import acting, agent, report, tool
+from tests.cli.program import Program
 from tests.requirements import requirement
 from tests.support import reader_of
 from tests.web.support import client
@@ -431,6 +433,28 @@ async def test_a_call_in_the_background_says_whether_it_has_ended_and_how_it_fai
     (row,) = _rows(running)
     assert ">going " in row
     assert " selected>running</option>" in running
+
+
+@requirement("async:crash-interrupted", "runtime:operation-tree")
+async def test_a_killed_command_that_was_waited_for_was_not_in_the_background_and_is_in_the_tree_too(
+    home: Path,
+) -> None:
+    async with Holdall.open(home=str(home), session="killed") as bag:
+        writer = await bag.jobs.begin(tool="make", process=os.getpid())
+        writer.write(b"compiling\n")
+        (line,) = list(drawn_tree(bag.records.tree().to_json(with_outputs=True)))[1:]
+        assert line.endswith(f" · running {writer.handle}")
+        writer.finish("interrupted", error="its process was killed")
+        session = bag.session.id
+    with client(home) as browser:
+        (row,) = _rows(browser.get(f"/s/{session}/calls").text)
+        assert "<dt>tool calls</dt><dd>1, 1 failed</dd>" in browser.get(f"/s/{session}").text
+    assert ">kept</span>" in row
+    assert ">interrupted</span>" in row
+    told = (await asyncio.to_thread(Program(home), "show", "--tree", "killed")).text
+    assert told.splitlines()[1:] == [
+        f"└─ tool make · for an unknown time · interrupted · kept {writer.handle} · 10 bytes"
+    ]
 
 
 @requirement("async:crash-interrupted")

@@ -190,6 +190,21 @@ async def test_a_session_without_turns_is_a_list_of_its_outputs(home: Path) -> N
         assert f'href="/s/{told.session}/o/{handle}"' in page
 
 
+@requirement("viewer:pages")
+async def test_a_session_without_an_agent_has_its_calls_and_their_number_beside_what_a_person_asked(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="puts") as bag:
+        for number in range(3):
+            await bag.keep(f"{number}\n" * 40_000, tool="put")
+        bag.journal.record("extracted", reader="person", question="why?")
+        tree, session = bag.records.tree().to_json(with_outputs=True), bag.session.id
+    assert " · 3 tool calls · " in next(drawn_tree(tree))
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}").text
+    assert "<dt>tool calls</dt><dd>3</dd>" in page
+    assert 'id="calls-found"' in page
+    assert "Timeline" in page
+
+
 async def test_long_lists_come_in_pages(home: Path) -> None:
     told = await plain(home, "many", [("t", f"{number}") for number in range(203)])
     with client(home) as browser:

@@ -156,6 +156,7 @@ class Records:
         """The operation tree as the events tell it now."""
         tree = Tree.of(self._core.session.name, self.with_lost_ends(self.events()))
         _count_unended(self._core.store, self._core.session, tree.root, {self._core.session.id})
+        tree.add_unlogged(self._core.store.outputs(self._core.session))
         self._time_commands(tree)
         self._go_on(tree)
         return tree

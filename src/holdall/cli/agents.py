@@ -246,7 +246,9 @@ def _name(node: Node) -> str:
 def _seconds(node: Node) -> str:
     seconds = number(node.get("seconds"))
     told = f"{seconds:.1f} s" if seconds >= 0.1 or not seconds else f"{seconds * 1000:.0f} ms"
-    return f"at least {told}" if node.get("at_least") else told
+    if not node.get("at_least"):
+        return told
+    return f"at least {told}" if seconds else "for an unknown time"
 
 
 def _tokens(node: Node) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 from holdall.text.numbers import number, whole
 from holdall.values.events import Event
 from holdall.values.handles import MEMBER
-from holdall.values.outputs import FAILED
+from holdall.values.outputs import FAILED, RUNNING, UNTIMED, Facts
 from holdall.values.record import record
 from holdall.values.spans import Span
 
@@ -466,6 +466,24 @@ def is_of_call(event: Event) -> bool:
     )
 
 
+def unlogged(facts: Facts) -> Event:
+    """In place of what the log should tell of an output. What has ended when it began was kept at once, by a program; a
+    command whose process was killed before it logged its end was waited for; all else is, or was, written bit by bit.
+    Of what is gone it is only known that it was kept.
+    """
+    runs, seconds = facts.state in RUNNING, 0.0
+    if facts.ended and facts.state not in UNTIMED:
+        seconds = facts.ended - facts.created
+    was_waited_for = bool(facts.origin.process) and not runs
+    kind = "kept" if facts.ended == facts.created or facts.state == "expired" or was_waited_for else "running"
+    data: dict[str, Any] = {"bytes": facts.measure.bytes}
+    if facts.state in FAILED or (kind == "running" and not runs):
+        data |= {"state": facts.state, "at_least": facts.state in UNTIMED}
+    return Event(
+        facts.created + seconds, kind, facts.handle, facts.origin.tool, facts.origin.call_id, seconds, data=data
+    )
+
+
 def has_failed(data: Mapping[str, Any]) -> bool:
     """Whether a call of a tool was refused, or ended badly."""
     return bool(data.get("is_error")) or data.get("outcome") == "refused" or data.get("state") in FAILED
@@ -595,6 +613,16 @@ class Tree:
             self._place_under(turn.children, call)
         self._begun.clear()
         self._waited_for.clear()
+
+    def add_unlogged(self, kept: Iterable[Facts]) -> None:
+        """Where nobody recorded a call: the outputs of which no event tells, whose writer was killed or logs none."""
+        told = {one.data["handle"] for one in self.outputs if one.data["outcome"] in ("kept", "running")}
+        for facts in kept if self._outputs is not None else ():
+            if facts.handle not in told and not facts.packed:
+                event = unlogged(facts)
+                self.root.at = self.root.at or event.at - event.seconds
+                self.add(event)
+                self._add_output(event)
 
     @property
     def outputs(self) -> list[Operation]:

@@ -23,7 +23,7 @@ from holdall.agent.transcript import entry_in
 from holdall.bag import Holdall
 from holdall.bag.journal import events_in
 from holdall.bag.overview import Mention, Summary
-from holdall.policy.folds import is_of_call
+from holdall.policy.folds import is_of_call, unlogged
 from holdall.text.escape import as_written, one_line
 from holdall.text.numbers import number, whole
 from holdall.values.chat import Assistant
@@ -342,15 +342,7 @@ def _with_commands(events: Iterable[Event], kept: Mapping[str, Facts]) -> Iterat
         yield event
     for one in sorted(kept.values(), key=lambda one: one.created):
         if one.handle not in told and not one.packed:
-            yield _begun(one)
-
-
-def _begun(facts: Facts) -> Event:
-    """What has ended when it began was kept at once, by a program; all else is, or was, written bit by bit. Of what is
-    gone it is only known that it was kept.
-    """
-    kind = "kept" if facts.ended == facts.created or facts.state == "expired" else "running"
-    return Event(facts.created, kind, facts.handle, facts.origin.tool, facts.origin.call_id)
+            yield unlogged(one)
 
 
 def _with_facts(row: Row, facts: Facts | None, now: float) -> Row:
@@ -423,7 +415,7 @@ def _hits(found: Iterable[Mention], text: str) -> list[Hit]:
     for one in mentions:
         if one.output is not None:
             if (one.session.id, one.output.handle) not in logged:
-                row = cast("Row", row_of(_begun(one.output)))
+                row = cast("Row", row_of(unlogged(one.output)))
                 hits.append(Hit(one.session, _with_facts(row, one.output, time.time())))
             continue
         events = events_in(one.line) if one.log == "events" else ()

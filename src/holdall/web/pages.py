@@ -5,6 +5,7 @@ import contextlib
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -226,6 +227,7 @@ def _session_values_now(
     root = tree.root
     _count_agents(root, agents)
     outputs = list(bag.store.outputs(bag.session))[::-1]
+    tree.add_unlogged(() if left_out else outputs[::-1])
     counted = {one.handle for one in outputs if one.measure.tokens_exact}
     known = timeline_rows.Known.of(bag.session.id, events, said.arguments, counted)
     rows = timeline_rows.rows_of(root, known, now=time.time(), is_running=summary.is_running)
@@ -235,7 +237,8 @@ def _session_values_now(
     told = [f"The log is long: its first {size(left_out)} are not drawn."] if left_out else []
     return {
         "session": bag.session, "summary": summary, "root": root, "totals": root.totals(),
-        "own": root.totals(agents=False),
+        "own": replace(root, children=[*root.children, *tree.outputs]).totals(agents=False),
+        "lists_calls": bool(tree.outputs) or not rows,
         "rows": rows[first_row : first_row + TIMELINE_PAGE], "first_row": first_row, "row_count": len(rows),
         "shown_outputs": outputs[first_output : first_output + TIMELINE_PAGE], "ledger": ledger, "took": took(events),
         "first_output": first_output, "output_count": len(outputs), "page_size": TIMELINE_PAGE,
