@@ -95,6 +95,16 @@ async def test_sessions_stand_newest_first_with_their_totals(home: Path) -> None
     assert "<dd>7</dd>" in totals  # 1 + 2 + 3, and the log of the investigation
 
 
+async def test_tools_that_a_card_has_no_room_for_are_counted(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="many") as bag:
+        for number in range(8):
+            await bag.keep(f"{number}", tool=f"tool-{number}")
+    with client(home) as browser:
+        listed = browser.get("/sessions/rows").text
+    assert listed.count('<span class="chip">') == 6
+    assert "and 2 more tools</span>" in listed
+
+
 async def test_a_sub_agents_session_stands_after_the_one_that_started_it(home: Path) -> None:
     told = await investigation(home, "parent")
     await _kept(home, "later")

@@ -56,6 +56,7 @@ class Summary:
     turns: int = 0
     agents: int = 0
     tools: tuple[str, ...] = ()
+    more_tools: int = 0  # that are not among them
     last: float = 0.0  # when something happened last
     status: str = ""  # of its report; empty if there is none
     running: int = 0  # outputs that are being written
@@ -393,13 +394,15 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     cost, of_people = (one.model_cost if math.isfinite(one.model_cost) else 0.0 for one in (counters, people))
     seconds = runs.seconds if runs.all else last - first if math.isfinite(last - first) else 0.0
     tasks = _tasks(store, info, is_continued=len(runs.all) > 1)
+    tools = tuple(dict.fromkeys(facts.origin.tool[:100] for facts in outputs if facts.origin.tool))
     return Summary(
         info.id, info.name, info.created, info.parent, is_known=True,
         outputs=len(outputs), bytes=sum(facts.measure.bytes for facts in outputs),
         failed=sum(facts.origin.is_error or facts.state in FAILED for facts in outputs),
         gone=len(every) - len(outputs), tokens_kept_out=counters.tokens_kept_out, model_tokens=counters.model_tokens,
         cost=cost, unpriced=counters.unpriced_calls, people_cost=of_people, people_unpriced=people.unpriced_calls,
-        turns=counters.turns, agents=counters.agents, tools=_tools(outputs), running=running,
+        turns=counters.turns, agents=counters.agents, running=running,
+        tools=tools[:_MAX_TOOLS], more_tools=len(tools[_MAX_TOOLS:]),
         last=last if math.isfinite(last) else info.created,
         status=status, is_open=is_open, model=model, task=tasks[-1] if tasks else "", tasks=len(tasks),
         runs=len(runs.all), unreported=sum(one.reported is None for one in runs.all), seconds=seconds,
@@ -430,8 +433,3 @@ def _tasks(store: OutputStore, info: SessionInfo, *, is_continued: bool) -> list
             break
     found.settle()
     return [run.task[:_MAX_TASK] for run in found.runs if run.task]
-
-
-def _tools(outputs: Sequence[Facts]) -> tuple[str, ...]:
-    named = dict.fromkeys(facts.origin.tool[:100] for facts in outputs if facts.origin.tool)
-    return tuple(named)[:_MAX_TOOLS]
