@@ -81,7 +81,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
     home = tmp_path_factory.mktemp("viewer") / "home"
     outputs = {
         "many": _many_lines(), "long": _long_line(), "large": _large(), "hostile": HOSTILE * 200,
-        "small": "".join(f"line {at}\n" for at in range(1, 301)),
+        "empty": "", "small": "".join(f"line {at}\n" for at in range(1, 301)),
         "odd": "äöü\x1b[31m😀\u202eend\n\nlast",
         "mixed": "".join(f"line {at}\n" + "x" * 5000 * (at == 9) + "\n" * (at == 9) for at in range(1, 3000)),
         "csv": "id,name\n" + "".join(f'{at},"n, {at}"\n' for at in range(20_000)),
@@ -1194,9 +1194,14 @@ def test_a_line_past_the_end_is_said_not_to_be_there(site: Site, watched: Watche
     page.get_by_text("There is no byte 99,999: this is the last, 2,591.").wait_for()
     go(page, "150%")
     page.get_by_text("There is no 150%: this is the end.").wait_for()
+    go(page, "L0")
+    page.get_by_text("There is no line 0: this is the first.").wait_for()
     page.get_by_role("tab", name="SQL").click()
     page.locator("[data-part=status].is-wrong").wait_for(state="hidden")
     assert page.locator("[data-part=status]").inner_text() == "", "it is about the text, not about this"
+    watched.visit(site.address("empty"))
+    go(page, "L1")
+    page.get_by_text("There is nothing to jump to.").wait_for()
     watched.is_calm()
 
 

@@ -248,7 +248,9 @@ async function jumpTo(words) {
   const asked = words.trim().toLowerCase();
   const inTable = page.dataset.view === "table";
   let found;
-  if (asked === "start" || asked === "end") {
+  if (!total.bytes) {
+    say("There is nothing to jump to.", true);
+  } else if (asked === "start" || asked === "end") {
     setFollowing(false);
     if (!inTable) showText();
     (inTable ? table : text).scroller.goTo(asked === "start" ? 0 : Infinity);
@@ -261,17 +263,18 @@ async function jumpTo(words) {
     await goToByte(wanted, found[2] ? numberIn(found[2]) : undefined);
   } else if ((found = /^(?:l|lines?)?\s*(\d[\d,_']*)$/.exec(asked))) {
     setFollowing(false);
-    const wanted = Math.max(1, numberIn(found[1]));
+    const wanted = numberIn(found[1]);
+    const there = Math.max(1, wanted);
     let line;
     if (inTable) {
-      const place = await api.ask("place", { line: wanted });
+      const place = await api.ask("place", { line: there });
       line = place.line;
       await goTo({ at: place.byte, line });
     } else {
       showText();
-      line = await text.landOnLine(wanted);
+      line = await text.landOnLine(there);
     }
-    if (line !== wanted) say(`There is no line ${grouped(wanted)}: this is the last, ${grouped(line)}.`, true);
+    if (line !== wanted) say(`There is no line ${grouped(wanted)}: this is the ${wanted ? `last, ${grouped(line)}` : "first"}.`, true);
   } else {
     say("Jump to a line (1200 or L1200), a byte (byte 403118, or byte 10 to 20), a share (50%), start or end.", true);
   }
