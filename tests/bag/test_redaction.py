@@ -10,6 +10,7 @@ import io
 import json
 import random
 import sqlite3
+import subprocess
 import sys
 import threading
 import zipfile
@@ -831,3 +832,72 @@ async def test_a_password_with_more_behind_it_on_its_line_is_known_by_itself(tmp
         later = await bag.take(f"again with {secret} on 2026-01-01, as bob\n", tool="v")
     assert secret not in str(first.content)
     assert str(later.content).startswith(f"again with {'*' * 16} on 2026-01-01, as bob\n")
+
+
+async def test_what_was_given_up_is_looked_through_no_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, given_up, over = asyncio.Event(), threading.Event(), threading.Event()
+    loop, plain, value = asyncio.get_running_loop(), Rules.find, Redaction.value
+    looked: list[bytes] = []
+
+    def find(rules: Rules, data: bytes) -> Any:
+        looked.append(data)
+        if data.startswith(b"row"):
+            loop.call_soon_threadsafe(begun.set)
+            given_up.wait()
+        return plain(rules, data)
+
+    def to_its_end(redaction: Redaction, output: object) -> tuple[object, int]:
+        try:
+            return value(redaction, output)
+        finally:
+            if isinstance(output, tuple):
+                over.set()
+
+    monkeypatch.setattr(Rules, "find", find)
+    monkeypatch.setattr(Redaction, "value", to_its_end)
+    async with opened(tmp_path, **SETTINGS) as bag:
+        taking = asyncio.create_task(bag.take(tuple(f"row {number} of many" for number in range(100)), tool="env"))
+        await begun.wait()
+        taking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+        given_up.set()
+        await asyncio.to_thread(over.wait)
+    assert sum(data.startswith(b"row") for data in looked) == 1
+
+
+ENDS = """
+import asyncio, sys, threading
+from holdall import Holdall, MemoryStore, Settings, ToolPolicy
+from holdall.bag.redaction import Redaction
+from holdall.store.bundle.rules import Rules
+
+rows, begun, plain = tuple(f"user=bob{n} password=hunter{n}!" for n in range(20_000)), threading.Event(), Rules.find
+
+def find(rules, data):
+    if data.startswith(b"user"):
+        begun.set()
+    return plain(rules, data)
+
+async def main():
+    async with Holdall.open(store=MemoryStore(), settings=Settings(tools={"env": ToolPolicy(redact=True)})) as bag:
+        taking = asyncio.create_task(bag.take(rows, tool="env"))
+        await asyncio.to_thread(begun.wait)
+        taking.cancel()
+        await asyncio.wait([taking])
+
+def by_itself():
+    threading.Thread(target=Redaction().masked, args=(rows,), daemon=True).start()
+    begun.wait()
+
+Rules.find = find
+asyncio.run(main()) if sys.argv[1] == "cancelled" else by_itself()
+print("the end")
+"""
+
+
+@pytest.mark.parametrize("how", ["cancelled", "by itself"])
+def test_a_program_ends_as_it_wants_while_an_output_is_looked_through(how: str) -> None:
+    """RE2 searches without the interpreter: a thread that is ended when it comes back takes the process with it."""
+    ended = subprocess.run([sys.executable, "-c", ENDS, how], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "the end\n", "")

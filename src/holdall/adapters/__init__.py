@@ -35,7 +35,7 @@ from holdall import (
     ToolSpec,
     UsageError,
 )
-from holdall.bag.core import new_redaction, settings_of
+from holdall.bag.core import in_thread, new_redaction, settings_of
 from holdall.bag.sessions import Use
 from holdall.bag.take import is_small_text, take_small, value_as_text
 from holdall.policy.decide import Fits, decide, room_of_turn
@@ -215,7 +215,7 @@ class Conversations:
         """A value whose form has to stay: without the secrets where its tool has `redact`, else as it is."""
         async with self.of(name) as bag:
             redaction = bag.core.redaction_of(tool)
-            return value if redaction is None else await asyncio.to_thread(redaction.masked, value)
+            return value if redaction is None else await in_thread(redaction.masked, {"value": value})
 
     def result_now(
         self,
@@ -289,7 +289,7 @@ class Conversations:
         """Where its tool has `redact`: what a framework's own objects hold beside their outputs, names for instance."""
         if (redaction := bag.core.redaction_of(tool)) is None:
             return result
-        masked = await asyncio.to_thread(redaction.masked, result)
+        masked = await in_thread(redaction.masked, {"value": result})
         if type(masked) is type(result) or (isinstance(masked, Mapping) and isinstance(result, Mapping)):
             return cast("Result", masked)
         return as_result(withheld_note(type(result).__name__))

@@ -25,6 +25,7 @@ from typing import Any
 
 from holdall import OutputStore, Settings
 from holdall.adapters import Conversations
+from holdall.bag.core import in_thread
 from holdall.values.errors import MissingExtra
 from holdall.wire.notes import withheld_note
 
@@ -158,7 +159,7 @@ class _Adapter:
             redaction = bag.core.redaction_of(tool)
         try:
             shown = await self._taken(name, event, call_id)
-            masked = shown if redaction is None else await asyncio.to_thread(redaction.masked, shown)
+            masked = shown if redaction is None else await in_thread(redaction.masked, {"value": shown})
         except Exception as problem:
             if redaction is None:
                 raise

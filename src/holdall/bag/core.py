@@ -246,14 +246,16 @@ def new_redaction(settings: Settings) -> "Redaction | None":
 # Threads for what takes its time
 
 
-async def in_thread(function: Callable[..., object], keywords: Mapping[str, Any]) -> object:
+async def in_thread(function: Callable[..., object], keywords: Mapping[str, Any], *, is_tool: bool = False) -> object:
     """A thread of its own: in a shared pool a few slow tools or queries would keep everybody else from working.
 
-    It cannot be stopped from outside: if the wait is cancelled, it continues and its result is dropped.
+    If the wait is cancelled, our own work stops where it next looks at its deadline. A tool cannot be stopped from
+    outside and writes its last words: it continues, and its result is dropped.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[object] = loop.create_future()
-    context = contextvars.copy_context()
+    with within() as deadline:
+        context = contextvars.copy_context()
 
     def tell(result: object, error: BaseException | None) -> None:
         if done.done():
@@ -276,7 +278,12 @@ async def in_thread(function: Callable[..., object], keywords: Mapping[str, Any]
             loop.call_soon_threadsafe(tell, result, error)
 
     threading.Thread(target=work, name=f"holdall {getattr(function, '__name__', 'call')}", daemon=True).start()
-    return await done
+    try:
+        return await done
+    except asyncio.CancelledError:
+        if not is_tool:
+            deadline.cancel()
+        raise
 
 
 class Turns:
@@ -373,13 +380,8 @@ class Core:
 
         Slow ones of this session wait for each other, and those of no other session wait for them.
         """
-        with within() as deadline:
-            try:
-                async with self._turns.turn():
-                    return cast("Answer", await in_thread(functools.partial(self.at, handle, verb, facts), {}))
-            except asyncio.CancelledError:
-                deadline.cancel()
-                raise
+        async with self._turns.turn():
+            return cast("Answer", await in_thread(functools.partial(self.at, handle, verb, facts), {}))
 
     @contextlib.asynccontextmanager
     async def call_alone(self, origin: Origin) -> AsyncGenerator[None]:

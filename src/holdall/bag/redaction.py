@@ -19,7 +19,6 @@ from typing import Any, cast
 from holdall.bag.streams import value_text
 from holdall.store import deadline
 from holdall.store.bundle.redact import Values, usual_rules
-from holdall.store.deadline import Deadline
 from holdall.store.protocol import OutputWriter
 from holdall.store.sources import check_repeats
 from holdall.text.secrets import (
@@ -90,7 +89,7 @@ class Redaction:
             return too_deep_to_mask(), 0  # nobody knows whether there was one
         except EndlessValue as problem:
             return endless_note(problem), 0
-        except LookedTooLong as problem:
+        except OutOfTime as problem:
             return withheld_note(str(problem)), 0
         except Exception as problem:
             _LOG.exception("an output could not be masked, so nothing of it is shown")
@@ -210,7 +209,9 @@ class _InTime:
         began = time.thread_time()  # of this thread: who else is busy takes nothing of it
         self._allowed += len(data) * _SECONDS_PER_BYTE
         try:
-            with deadline.within(Deadline(max(0.0, self._allowed - self._spent), clock=time.thread_time)):
+            left = max(0.0, self._allowed - self._spent)
+            with deadline.within(deadline.of_seconds(left, clock=time.thread_time)):
+                deadline.check()  # a short text that has nothing of the kind is looked through without
                 return list(self._find(data))
         except OutOfTime:
             raise LookedTooLong(self._allowed) from None

@@ -675,7 +675,7 @@ async def _called(call: object, arguments: object, sink: Sink) -> object:
         return await _streamed(await cast("Awaitable[object]", function(**keywords)), sink)
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         return await _streamed(function(**keywords), sink)
-    found = await in_thread(function, keywords)
+    found = await in_thread(function, keywords, is_tool=True)
     return await _streamed(await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found, sink)
 
 
@@ -715,7 +715,7 @@ async def _returned(call: object) -> object:
         raise TypeError(f"{with_article(type(call).__name__)} cannot be called")
     if inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__):
         return await cast("Awaitable[object]", call())
-    found = await in_thread(call, {})
+    found = await in_thread(call, {}, is_tool=True)
     return await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found
 
 
@@ -740,7 +740,7 @@ async def _streamed(value: object, sink: Sink) -> object:
         await _stream_later(later, sink)
     else:
         parts = streams.parts_of(value)
-        await in_thread(_stream_now, {"parts": parts, "sink": sink})
+        await in_thread(_stream_now, {"parts": parts, "sink": sink}, is_tool=True)
     return STREAMED
 
 
@@ -780,7 +780,7 @@ def _stream_now(parts: Iterable[object], sink: Sink) -> None:
 
 
 async def _in_thread_until_stopped(command: _CommandRun, sink: Sink) -> object:
-    running = asyncio.ensure_future(in_thread(command.pour, {"sink": sink}))
+    running = asyncio.ensure_future(in_thread(command.pour, {"sink": sink}, is_tool=True))
     try:
         await asyncio.shield(running)
     except asyncio.CancelledError:

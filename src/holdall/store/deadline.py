@@ -17,16 +17,17 @@ _LOOK_SECONDS = 0.25  # so often something that waits looks whether it was cance
 
 
 class Deadline:
-    """`seconds` from now, and never later than that of the call that it is part of. Safe to use from many threads.
+    """`seconds` from now, and never later than that of the call that it is part of, unless by a clock of its own. Safe to
+    use from many threads.
 
     It can be cancelled alone: other parts of the same call go on. Where something has been delivered, `renew` gives it
     and the call all their time again.
     """
 
     def __init__(
-        self, seconds: float = inf, *, outer: "Deadline | None" = None, clock: Callable[[], float] = time.monotonic
+        self, seconds: float = inf, *, outer: "Deadline | None" = None, clock: Callable[[], float] | None = None
     ) -> None:
-        self.clock = clock if outer is None else outer.clock
+        self.clock = clock or (time.monotonic if outer is None else outer.clock)
         self._own = seconds, self.clock() + seconds
         self._outer = outer
         self.seconds, self.ends = self._first_end()
@@ -35,7 +36,8 @@ class Deadline:
     def _first_end(self) -> tuple[float, float]:
         """Its own or that of the call around it, whichever is first."""
         outer = self._outer
-        return (outer.seconds, outer.ends) if outer is not None and outer.ends < self._own[1] else self._own
+        is_first = outer is not None and outer.clock is self.clock and outer.ends < self._own[1]
+        return (outer.seconds, outer.ends) if outer is not None and is_first else self._own
 
     def renew(self) -> None:
         if self._outer is not None:
@@ -84,9 +86,11 @@ def renew() -> None:
         deadline.renew()
 
 
-def of_seconds(seconds: float = inf) -> Deadline:
-    """For a part of the call at hand, which has this long, or what is left of the call."""
-    return Deadline(seconds, outer=_current.get())
+def of_seconds(seconds: float = inf, *, clock: Callable[[], float] | None = None) -> Deadline:
+    """For a part of the call at hand, which has this long, or what is left of the call. With a clock of its own it has
+    this long by it, and ends before only where the call is cancelled.
+    """
+    return Deadline(seconds, outer=_current.get(), clock=clock)
 
 
 @contextlib.contextmanager

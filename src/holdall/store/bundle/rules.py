@@ -5,15 +5,18 @@ that look around are run without looking, which finds more and never less. It fi
 needless mask can be undone, a leaked secret cannot.
 """
 
+import atexit
 import functools
 import html
 import importlib
 import pkgutil
 import re
+import threading
+import time
 from bisect import bisect
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import accumulate, cycle, pairwise
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import re2
 from detect_secrets import plugins
@@ -22,8 +25,11 @@ from detect_secrets.plugins.base import RegexBasedDetector
 
 from holdall.store import deadline
 from holdall.text.secrets import BARRIER, Find, Finding, is_about, is_no_word, is_value, json_in_text
+from holdall.values.errors import OutOfTime
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
+
+Answer = TypeVar("Answer")
 
 # Their own forms are below: one of them runs to the end of a line, one marks only the first line of a key, one needs a
 # filter of its own, one finds addresses, which are no secrets.
@@ -732,7 +738,7 @@ class Rules:
         has_names = any(_spans(self._names, data))
         hits: Iterable[int] = range(len(self._rules) + 1 if has_names else self._unnamed)
         if is_short:
-            first, second = (one.Match(data) or () for one in self._any)
+            first, second = (_in_re2(one.Match, data) or () for one in self._any)
             hits = [*first, *(self._unnamed + number for number in second)]
         found: list[Finding] = []
         for number in hits:
@@ -1389,11 +1395,13 @@ def _spans(regex: "re2._Regexp", data: bytes) -> Iterator[list[tuple[int, int]]]
         match, anchor = cast("Any", regex)._regexp.Match, cast("Any", re2)._Anchor.UNANCHORED
     except AttributeError:  # the package keeps them to itself; its own objects take as long again as the search
         groups = range(regex.groups + 1)
-        yield from ([found.span(group) for group in groups] for found in regex.finditer(data))
+        places = ([found.span(group) for group in groups] for found in regex.finditer(data))
+        while (spans := _in_re2(next, places, None)) is not None:
+            yield spans
         return
     at, end = 0, len(data)
     some = cycle(range(_LOOK_EVERY))
-    while at <= end and (spans := match(anchor, data, at, end))[0][0] >= 0:
+    while at <= end and (spans := _in_re2(match, anchor, data, at, end))[0][0] >= 0:
         if not next(some):
             deadline.check()
         yield spans
@@ -1401,6 +1409,33 @@ def _spans(regex: "re2._Regexp", data: bytes) -> Iterator[list[tuple[int, int]]]
 
 
 _LOOK_EVERY = 256  # matches
+
+
+# RE2 lets go of the interpreter while it searches. A daemon thread that comes back while Python ends is ended there, in
+# the middle of C++ that allows no such thing, and the process aborts. So at the end no thread but the main one goes in
+# any more, and those that are inside are waited for.
+_inside: set[int] = set()  # threads
+_ends = threading.Event()
+_PATIENCE = 5.0  # seconds, for one search
+
+
+def _in_re2(search: Callable[..., Answer], *given: Any) -> Answer:
+    me = threading.get_ident()
+    _inside.add(me)
+    try:
+        if _ends.is_set() and threading.current_thread() is not threading.main_thread():
+            raise OutOfTime(0)
+        return search(*given)
+    finally:
+        _inside.discard(me)
+
+
+@atexit.register
+def _let_out() -> None:
+    _ends.set()
+    latest = time.monotonic() + _PATIENCE
+    while _inside.intersection(one.ident for one in threading.enumerate()) and time.monotonic() < latest:
+        time.sleep(0.005)
 
 
 def _options(*, longest: bool = False) -> re2.Options:
