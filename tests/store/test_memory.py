@@ -416,16 +416,20 @@ def test_after_its_end_nothing_is_written_and_nothing_ends_again(memory: MemoryS
 
 @requirement("store:quota-refuses-aloud")
 @pytest.mark.parametrize(
-    ("quota", "what"), [(Quota(session_bytes=10_000), "session"), (Quota(store_bytes=10_000), "store")]
+    ("quota", "what", "setting"),
+    [
+        (Quota(session_bytes=10_000), "session", "session_quota_bytes"),
+        (Quota(store_bytes=10_000), "store", "quota_bytes"),
+    ],
 )
-def test_a_quota_refuses_aloud_and_leaves_nothing(clock: Clock, quota: Quota, what: str) -> None:
+def test_a_quota_refuses_aloud_and_leaves_nothing(clock: Clock, quota: Quota, what: str, setting: str) -> None:
     memory = MemoryStore(quota=quota, clock=clock)
     session = memory.open_session("s1")
     first = keep(memory, session, fill(6000))
     said = (
         f"the quota of this {what} is 10.0 kB and 6.0 kB of it are used: an output with "
         "at least 4.0 kB has no room and is not kept. "
-        "Raise the quota, or make room with `holdall rm` or `holdall gc --older-than 7d`."
+        f"Raise {setting}, or make room with `holdall rm` or `holdall gc --older-than 7d`."
     )
     with pytest.raises(QuotaReached) as refused:
         keep(memory, session, fill(4001, b"y"))

@@ -554,9 +554,13 @@ def test_there_is_no_quota_unless_one_is_set(folder_store: DirectoryStore, folde
 
 @requirement("store:quota-refuses-aloud")
 @pytest.mark.parametrize(
-    ("quota", "what"), [(Quota(session_bytes=10_000), "session"), (Quota(store_bytes=10_000), "store")]
+    ("quota", "what", "setting"),
+    [
+        (Quota(session_bytes=10_000), "session", "session_quota_bytes"),
+        (Quota(store_bytes=10_000), "store", "quota_bytes"),
+    ],
 )
-def test_a_quota_refuses_aloud_and_leaves_nothing(home: Path, quota: Quota, what: str) -> None:
+def test_a_quota_refuses_aloud_and_leaves_nothing(home: Path, quota: Quota, what: str, setting: str) -> None:
     store = DirectoryStore(str(home), quota=quota)
     session = store.open_session("s1")
     first = keep(store, session, b"x" * 6000)
@@ -566,7 +570,7 @@ def test_a_quota_refuses_aloud_and_leaves_nothing(home: Path, quota: Quota, what
     assert str(refused.value) == (
         f"the quota of this {what} is 10.0 kB and 6.0 kB of it are used: an output with "
         "at least 4.0 kB has no room and is not kept. "
-        "Raise the quota, or make room with `holdall rm` or `holdall gc --older-than 7d`."
+        f"Raise {setting}, or make room with `holdall rm` or `holdall gc --older-than 7d`."
     )
     assert tree(folder_of(home, session)) == before
     assert read_back(store, keep(store, session, b"z" * 4000)) == b"z" * 4000

@@ -105,12 +105,12 @@ def room_for(quota: Quota, used_here: int, used_in_all: int, *, what: str = "an 
 
 
 def check_room(quota: Quota, used_here: int, used_in_all: int, taken: int, what: str = "an output") -> None:
-    limits = (("session", quota.session_bytes, used_here), ("store", quota.store_bytes, used_in_all))
-    for where, limit, used in limits:
+    session = "session", "session_quota_bytes", quota.session_bytes, used_here
+    for where, setting, limit, used in (session, ("store", "quota_bytes", quota.store_bytes, used_in_all)):
         if limit is not None and used + taken > limit:
             raise QuotaReached(
                 f"the quota of this {where} is {size(limit)} and {size(used)} of it are used: {what} with "
-                f"at least {size(taken)} has no room and is not kept. Raise the quota, or {MAKE_ROOM}."
+                f"at least {size(taken)} has no room and is not kept. Raise {setting}, or {MAKE_ROOM}."
             )
 
 
