@@ -126,7 +126,7 @@ async def test_only_a_whole_string_is_a_reference_and_two_colons_escape(tmp_path
         ("holdall:a b", "is no reference"),
         ("holdall:{h}#oops", "which names nothing"),
         ("holdall:{h}#L0-L3", "Lines count from 1"),
-        ("holdall:{h}#L9-L3", "Lines count from 1"),
+        ("holdall:{h}#L9-L3", "lines 9 to 3. The first comes before the last."),
         ("holdall:{h}#L99", "lines that are not there"),
         ("holdall:{h}#L1-L99", "lines that are not there"),
         ("holdall:{h}#/nothing/here", "there is nothing at /nothing/here"),

@@ -117,7 +117,8 @@ def parse(text: str, where: str) -> Named:
     first = int(match["first"])
     last = int(match["last"] or first)
     if not 1 <= first <= last:
-        raise BadReference(f"{_place(where)} names lines {first} to {last}. Lines count from 1.")
+        why = "The first comes before the last." if first else "Lines count from 1."
+        raise BadReference(f"{_place(where)} names lines {first} to {last}. {why}")
     return Named(where, handle, lines=(first, last))
 
 
