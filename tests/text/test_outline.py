@@ -120,6 +120,18 @@ json
 """)
 
 
+def test_numbers_that_are_none_are_said_beside_their_range() -> None:
+    rows = ", ".join(f'{{"x": {"NaN" if n % 3 == 0 else n * 1.5}}}' for n in range(3000))
+    assert text_of(f"[{rows}]") == snapshot("""\
+json
+[3,000 × {x: float|NaN 1.5…4498.5}]\
+""")
+    assert text_of('[{"x": NaN}, {"x": 1.5}, {"x": NaN}, {"x": 1.5}, {"x": NaN}]') == snapshot("""\
+json
+[5 × {x: NaN ×3|1.5 ×2}]\
+""")
+
+
 def test_ndjson_is_outlined_as_one_array() -> None:
     rows = "".join(json.dumps({"level": "info" if n % 4 else "error", "ms": n * 3}) + "\n" for n in range(12))
     assert text_of(rows) == snapshot("""\

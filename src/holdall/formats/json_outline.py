@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import chain, islice
-from math import isnan
+from math import isnan, nan
 from operator import itemgetter
 from typing import Any, Literal, cast
 
@@ -170,6 +170,8 @@ def scalars(values: list[Any], *, exact: bool) -> str:
     others = "" if exact else "|…"
     kinds = Counter(map(type, values))
     names = _names_of(kinds)
+    if float in kinds and any(value != value for value in values):
+        values, names = [nan if value != value else value for value in values], f"{names}|NaN"
     if _is_prose(values) or _is_varied(values, kinds):
         return f"{names} {_example(values, kinds, about)}".rstrip()
     distinct = _distinct(values, kinds)
