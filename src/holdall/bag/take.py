@@ -156,6 +156,9 @@ async def keep(
         raise NeverStored(origin.tool)
     if isinstance(output, Awaitable):
         output = await cast("Awaitable[object]", output)
+    if isinstance(output, BaseException):
+        origin = replace(origin, is_error=True, traceback=traceback_of(output))
+        output = clamp_error(output, _NO_LIMITS)
     if _is_path(output):
         raise PathGiven(str(output))
     pump: Pump | None = None
