@@ -284,6 +284,8 @@ async def test_a_command_is_kept_as_it_comes_and_its_exit_code_is_its_end(tmp_pa
         assert failed.content == "oh\n\n[exit code 3]"
         with pytest.raises(UsageError, match="a command is a list of words"):
             Command("echo hi")
+        with pytest.raises(UsageError, match="this one has no words"):
+            Command([])
         missing = await bag.run(Command(["/nowhere/at/all"]), tool="py")
         assert missing.is_error
         large = await bag.run(Command([sys.executable, "-c", "print('x' * 200_000)"]), tool="py")
@@ -656,6 +658,8 @@ async def test_only_so_many_run_at_once_and_the_rest_say_that_they_are_queued(tm
         assert "is queued: other calls run already" in taken[2].content
         listed = (await bag.call("context_read", {})).text.splitlines()[1:]
         assert [line.rpartition(" · ")[2] for line in reversed(listed)] == ["running", "running", "queued", "queued"]
+        assert [facts.state for facts in await bag.outputs()] == ["running", "running", "queued", "queued"]
+        assert [(await bag.show(_handle(one))).state for one in taken[1:3]] == ["running", "queued"]
         read = [(await bag.call("context_read", {"handle": _handle(one)})).text for one in taken[1:3]]
         assert ["still running; 0 bytes so far" in one for one in read] == [True, False]
         assert "queued: other calls run already" in read[1]

@@ -229,6 +229,13 @@ id | name
 
 
 @requirement("dialect:holdall-context-read-lists")
+async def test_a_session_whose_outputs_have_all_gone_says_so(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        await bag.forget((await bag.keep(LOG)).handle)
+        assert await answers(bag, "context_read") == snapshot("Nothing is kept in this session any more.")
+
+
+@requirement("dialect:holdall-context-read-lists")
 async def test_read_without_a_handle_lists_what_is_kept(tmp_path: Path, fixed: None) -> None:
     async with opened(tmp_path) as bag:
         assert await answers(bag, "context_read") == snapshot("Nothing is kept in this session yet.")

@@ -313,12 +313,13 @@ class Fetch:
     # Inside
 
     async def _so_far(self, facts: Facts) -> Facts:
-        """With what there is of one that is being written."""
+        """With what there is of one that is being written, or that its call waits for a slot: its record says neither."""
 
         def look(reader: OutputReader) -> Facts:
             totals, now = reader.totals, reader.facts
             so_far = replace(now.measure, bytes=totals.bytes, chars=totals.chars, lines=totals.lines)
-            return replace(now, measure=so_far) if now.state == "running" else now
+            state = "queued" if self._core.is_queued(now.handle) else now.state
+            return replace(now, measure=so_far, state=state) if now.state == "running" else now
 
         if facts.state == "running":
             with contextlib.suppress(HoldallError, OSError):  # its record is all that can be read

@@ -571,6 +571,8 @@ class Command:
     def __post_init__(self) -> None:
         if isinstance(self.arguments, str | bytes):  # a text is a sequence too, of letters
             raise UsageError('a command is a list of words, as ["sh", "-c", "…"]: no shell reads it.')
+        if not self.arguments:
+            raise UsageError('a command begins with its program, as ["sh", "-c", "…"]: this one has no words.')
 
 
 class _CommandRun:

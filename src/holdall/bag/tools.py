@@ -328,9 +328,8 @@ class ToolCalls:
         """What is kept, newest first; `lines` are those of this list."""
         if other := ask.options.keys() - {"lines"}:
             raise UsageError(f"the argument '{min(other)}' needs a handle; without one, lines are those of the list.")
-        queued = self._core.is_queued
-        kept = [facts for facts in await self._fetch.outputs() if facts.state != "expired"]
-        outputs = [replace(facts, state="queued") if queued(facts.handle) else facts for facts in kept]
+        every = await self._fetch.outputs()
+        outputs = [facts for facts in every if facts.state != "expired"]
         shares = [(facts, (self._core.journal.coverage(facts.handle)).share(facts.measure.bytes)) for facts in outputs]
         part = resolve_lines(range_asked(ask.options.get("lines", ":"), unit="lines"), len(shares)) or Span(1, 0)
 
@@ -339,7 +338,7 @@ class ToolCalls:
             _, text = fitted(
                 max(1, min(_MAX_LISTED, part.end - part.start + 1)), least=1,
                 make=lambda number: self._core.without_mark(
-                    listing(shares, handle_of=self._core.handle_of, most=number, part=part)
+                    listing(shares, handle_of=self._core.handle_of, most=number, part=part, were=bool(every))
                 ),
                 over=lambda text: self._core.count(text) / most,
             )  # fmt: skip

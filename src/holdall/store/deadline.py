@@ -17,8 +17,8 @@ _LOOK_SECONDS = 0.25  # so often something that waits looks whether it was cance
 
 
 class Deadline:
-    """`seconds` from now, and never later than that of the call that it is part of, unless by a clock of its own. Safe to
-    use from many threads.
+    """`seconds` from now, and by the same clock never later than that of the call that it is part of. Safe to use from
+    many threads.
 
     It can be cancelled alone: other parts of the same call go on. Where something has been delivered, `renew` gives it
     and the call all their time again.

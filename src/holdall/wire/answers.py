@@ -669,11 +669,13 @@ def _side_text(side: Side | None, whole: bool) -> str:
 
 def listing(
     outputs: Sequence[tuple[Facts, float]], *, handle_of: Callable[[Facts], str], most: int = 100,
-    part: Span | None = None,
+    part: Span | None = None, were: bool = False,
 ) -> str:  # fmt: skip
-    """What is kept, newest first, each with the share of it that was shown; `part`: from which one to which."""
+    """What is kept, newest first, each with the share of it that was shown; `part`: from which one to which; `were`:
+    whether there were others.
+    """
     if not outputs:
-        return "Nothing is kept in this session yet."
+        return f"Nothing is kept in this session {'any more' if were else 'yet'}."
     first, end = (0, len(outputs)) if part is None else (part.start - 1, part.end)
     some = list(reversed(outputs))[first : min(end, first + most)]
     which = f", {first + 1:,} to {first + len(some):,}" if first else ""
