@@ -204,10 +204,9 @@ async def test_an_error_keeps_its_mark_and_its_traceback_goes_to_the_facts(tmp_p
         assert "Traceback" not in large.content
         assert (await bag.read(large.handle, bytes=":", bounded=False)).text == "ValueError: " + "hot " * 20_000
         assert (await bag.show(large.handle)).origin.traceback == large.artifact.origin.traceback
-        try:
+        with pytest.raises(ValueError, match="too cold") as raised:
             fail("too cold")
-        except ValueError as problem:
-            kept = await bag.keep(problem, tool="t")
+        kept = await bag.keep(raised.value, tool="t")
         assert (await bag.read(kept.handle)).text == "ValueError: too cold"
         assert kept.origin.is_error
         assert "in fail" in kept.origin.traceback

@@ -1396,7 +1396,7 @@ def _spans(regex: "re2._Regexp", data: bytes) -> Iterator[list[tuple[int, int]]]
     except AttributeError:  # the package keeps them to itself; its own objects take as long again as the search
         groups = range(regex.groups + 1)
         places = ([found.span(group) for group in groups] for found in regex.finditer(data))
-        while (spans := _in_re2(next, places, None)) is not None:
+        while (spans := _in_re2(lambda: next(places, None))) is not None:
             yield spans
         return
     at, end = 0, len(data)
