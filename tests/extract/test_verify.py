@@ -92,6 +92,11 @@ def test_a_number_that_is_part_of_a_longer_one_is_not_taken_for_it() -> None:
     assert one(LOG, "server started on port 80").text.startswith("2026-01-01 10:00:14")
 
 
+def test_of_two_proofs_of_a_place_the_better_one_is_told() -> None:
+    (snippet,) = proved(LOG, "is full  (99 %)", "is full (99 %)").snippets
+    assert (snippet.check, snippet.said) == ("exact", "is full (99 %)")
+
+
 def test_lines_that_follow_each_other_are_one_snippet() -> None:
     found = proved(LOG, "retrying in 5 s", "is full (99 %)", "is full (99 %)")
     assert [(each.text, each.said) for each in found.snippets] == snapshot(

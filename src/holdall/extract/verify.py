@@ -313,6 +313,8 @@ def _touch(end: int, start: int, read: Read) -> bool:
 
 
 def _one_of(run: Sequence[Snippet], read: Read) -> Snippet:
+    exact = {each.span for each in run if each.check == "exact"}
+    run = [each for each in run if each.check == "exact" or each.span not in exact]  # the better proof of a place
     if len(run) == 1:
         return run[0]
     span = Span(run[0].span.start, max(each.span.end for each in run))
