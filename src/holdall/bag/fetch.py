@@ -313,7 +313,7 @@ class Fetch:
     # Inside
 
     async def _so_far(self, facts: Facts) -> Facts:
-        """With what there is of one that is being written, or that its call waits for a slot: its record says neither."""
+        """With what there is of one that is being written, and whether its call waits for a slot: no record says it."""
 
         def look(reader: OutputReader) -> Facts:
             totals, now = reader.totals, reader.facts

@@ -156,9 +156,7 @@ async def keep(
         raise NeverStored(origin.tool)
     if isinstance(output, Awaitable):
         output = await cast("Awaitable[object]", output)
-    if isinstance(output, BaseException):
-        origin = replace(origin, is_error=True, traceback=traceback_of(output))
-        output = clamp_error(output, _NO_LIMITS)
+    output, origin = _error_as_text(output, origin)
     if _is_path(output):
         raise PathGiven(str(output))
     pump: Pump | None = None
@@ -214,6 +212,14 @@ async def keep(
     finally:
         await closed(given)  # one that was refused has more to give
     return _can_be_fetched(core, facts)
+
+
+def _error_as_text(output: object, origin: Origin) -> tuple[object, Origin]:
+    """An exception as its message; all else as it is."""
+    if not isinstance(output, BaseException):
+        return output, origin
+    origin = replace(origin, is_error=True, traceback=traceback_of(output))
+    return clamp_error(output, _NO_LIMITS), origin
 
 
 def _can_be_fetched(core: Core, facts: Facts, *, is_told: bool = True) -> Facts:
@@ -468,8 +474,7 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
     # First: what was a secret in the arguments is one in what came of them.
     origin = origin if redaction is None else cast("Origin", await in_thread(redaction.origin, {"origin": origin}))
     if isinstance(value, BaseException):
-        origin = replace(origin, is_error=True, traceback=traceback_of(value))
-        value = clamp_error(value, _NO_LIMITS)
+        value, origin = _error_as_text(value, origin)
     elif _is_path(value):
         value = path_note(str(value))
     elif _is_stream(value):

@@ -170,8 +170,8 @@ def scalars(values: list[Any], *, exact: bool) -> str:
     others = "" if exact else "|…"
     kinds = Counter(map(type, values))
     names = _names_of(kinds)
-    if float in kinds and any(value != value for value in values):
-        values, names = [nan if value != value else value for value in values], f"{names}|NaN"
+    if float in kinds and any(map(_is_nan, values)):
+        values, names = [nan if _is_nan(value) else value for value in values], f"{names}|NaN"
     if _is_prose(values) or _is_varied(values, kinds):
         return f"{names} {_example(values, kinds, about)}".rstrip()
     distinct = _distinct(values, kinds)
@@ -199,6 +199,10 @@ def types(values: list[Any]) -> str:
 
 def _names_of(kinds: Counter[type]) -> str:
     return "|".join(_TYPES.get(kind, "?") for kind, _ in kinds.most_common())
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and isnan(value)
 
 
 def _itself(value: Any) -> Any:
