@@ -183,7 +183,11 @@ def file_stamp(path: str) -> tuple[tuple[str, str], ...]:
         about = os.stat(path)
     except OSError:
         return ()
-    return ((os.path.realpath(path), f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"),)
+    return ((os.path.realpath(path), _stamp(about)),)
+
+
+def _stamp(about: os.stat_result) -> str:
+    return f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns} {about.st_ino}"
 
 
 def text_hash(path: str, text: str) -> tuple[str, str]:
@@ -611,7 +615,7 @@ class _Watch:
         about = os.stat(real)
         if self._hashed >= _MAX_HASHED or about.st_size > self._bytes or not os.access(real, os.R_OK):
             check_writers(path, about, checked=self._checked)
-            self._found[real] = f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns} {about.st_ino}"
+            self._found[real] = _stamp(about)
             return b""
         self._hashed += 1
         self._bytes -= about.st_size

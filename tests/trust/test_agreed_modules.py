@@ -22,7 +22,7 @@ from holdall.llm import gguf
 from holdall.mcp.client.spec import load as servers_in
 from holdall.sql import worker
 from holdall.trust import Claims, Module, agreed_modules, find_modules, named_modules
-from holdall.values.errors import NotTrusted, UsageError
+from holdall.values.errors import NoSuchModel, NotTrusted, UsageError
 from tests.cli.agents import report
 from tests.requirements import requirement
 from tests.support import in_effort
@@ -55,7 +55,7 @@ def asked(folder: Path, agree: Callable[[Claims], None], tool: str = "hold_tools
     built(folder, agree)
 
 
-def built(folder: Path, agree: Callable[[Claims], None]) -> None:
+def built(folder: Path, agree: Callable[[Claims], bool | None]) -> None:
     async def run() -> None:
         async with build_agent(
             load_agent(folder / "agent.md"), home=str(folder.parent / "home"), agree=agree,
@@ -241,6 +241,45 @@ def test_a_script_that_searches_by_patterns_of_its_own_is_shown(folder: Path) ->
         built(folder, lambda claims: shown.append(claims.shown[0] if claims.shown else ("nothing", "")))
     script = ("model", f"scripted:{folder}/model.json")
     assert shown == [("nothing", ""), script, script]
+
+
+@requirement("trust:shows-what-it-names", "trust:asks-again-when-changed")
+@pytest.mark.parametrize("name", ["model?x.json", "model.json/.", "./model.json//"])
+def test_the_file_of_a_model_is_watched_however_its_name_is_written(folder: Path, name: str) -> None:
+    file = folder / name.partition("/.")[0].strip("./") if "?" not in name else folder / name
+    write(folder, {"agent.md": f'---\nmodel: "scripted:{folder}/{name}"\n---\nHi.\n'})
+    file.write_text('[{"when": "(a|a)+$", "text": "x"}]')
+    found: list[Claims] = []
+    built(folder, found.append)
+    file.write_text('["done"]')
+    built(folder, found.append)
+    assert [one.shown for one in found] == [(("model", f"scripted:{folder}/{name}"),), ()]
+    assert [str(file) in dict(one.files) for one in found] == [True, True]
+    assert found[0].files != found[1].files
+    file.rename(folder / "m.gguf")
+    write(folder, {"agent.md": f'---\nmodel: "gguf:{folder}/m.gguf/."\n---\nHi.\n'})
+    with pytest.raises(NoSuchModel):
+        built(folder, found.append)
+    assert str(folder / "m.gguf") in dict(found[2].files)
+
+
+@requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize(
+    "setting",
+    ["model: scripted:{0}/model.json", "model: scripted:{0}/a.json\nextraction_model: scripted:{0}/model.json"],
+)
+@pytest.mark.parametrize("before", [True, False], ids=["changed", "new"])
+def test_the_script_of_a_model_that_changes_after_the_yes_is_not_used(folder: Path, setting: str, before: bool) -> None:
+    write(folder, {"agent.md": f"---\n{setting.format(folder)}\n---\nHi.\n", "a.json": '["done"]'})
+    write(folder, {"model.json": '["done"]'} if before else {})
+
+    def agree(_: Claims) -> bool:
+        write(folder, {"model.json": '["evil"]'})
+        return True
+
+    with pytest.raises(UsageError, match="model.json has changed since you were asked"):
+        built(folder, agree)
+    built(folder, lambda _: True)
 
 
 @pytest.mark.in_full

@@ -10,13 +10,12 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from holdall.agent.files import AgentFile, servers_of
 from holdall.agent.toolbox import Agent, AgentTool, Toolbox
 from holdall.bag import Holdall
-from holdall.llm.model_names import MODEL_KEY, model_named, problem_with, url_of
+from holdall.llm.model_names import MODEL_KEY, file_of, model_named, problem_with, url_of
 from holdall.llm.protocol import Model
 from holdall.llm.scripted import may_have_patterns
 from holdall.mcp.client.spec import Configured
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
 SettingsOf = Callable[[AgentFile], Settings]
 _RUNTIME_TOOLS = ("final_report", "task_status", "batch", "spawn_agent")
+_Files = tuple[tuple[str, str], ...]
 _INVALID_IN_NAMES = lazy_pattern(r"[^A-Za-z0-9_-]")  # in the name of a tool, for one provider or another
 _LONGEST_NAME = 64
 _BETWEEN = "__"  # the name of a server and that of its tool
@@ -49,6 +49,7 @@ class _Build:
     stack: contextlib.AsyncExitStack
     servers: Mapping[str, Configured]
     modules: Mapping[str, Mapping[str, Module]]
+    model_files: Mapping[str, _Files]  # as they were agreed to
     dialect_of: Callable[[Settings], Dialect]
     models: dict[str, Model] = field(default_factory=dict[str, Model])
     agents: dict[tuple[str, str], Agent] = field(default_factory=dict[tuple[str, str], Agent])
@@ -70,35 +71,45 @@ class _Build:
         tools = _function_tools(file, self.modules[file.path]) + await self._server_tools(file, settings)
         _check_tool_names(file, tools, settings)
         agents = [await self.agent(child, named) for child in file.agents]
-        await self._check_extraction_model(settings)
+        extracting = await self._extraction_model(settings)
 
         def open_bag(session: str, parent: str, model: Model) -> Holdall:
             dialect = self.dialect_of(settings)
             bag = Holdall.open(
                 home=self.home, session=session, parent=parent, settings=settings, dialect=dialect, model=model
             )
+            bag.models.chosen = extracting or bag.models.chosen
             for tool in tools:
                 bag.core.is_shown_as(tool.spec.plain_name, *tool.other_names)
             return bag
 
         return Agent(
-            name=file.name, prompt=file.prompt.strip(), model=self._model(named, settings), open_bag=open_bag,
+            name=file.name, prompt=file.prompt.strip(), model=self._model(named, settings.window, settings.max_output), open_bag=open_bag,
             tools=Toolbox(tools), agents={one.name: one for one in agents}, description=file.description,
             max_turns=settings.max_turns, max_calls_per_turn=settings.max_calls_per_turn,
         )  # fmt: skip
 
-    async def _check_extraction_model(self, settings: Settings) -> None:
-        """Said at the start, not in the middle of a run: without it a question about an output gets both its ends."""
+    async def _extraction_model(self, settings: Settings) -> Model | None:
+        """Said at the start, not in the middle of a run: without it a question about an output gets both its ends.
+
+        A file that was agreed to is opened now, and not when the first question comes.
+        """
+        name = settings.extraction_model
         try:
-            if settings.extraction_model and not problem_with(settings.extraction_model):  # which its session tells
-                await model_named(settings.extraction_model).close()
+            if name and not problem_with(name):  # which its session tells
+                if name in self.model_files:
+                    return self._model(name)
+                await model_named(name).close()
         except (NoSuchModel, MissingExtra) as problem:
             self.warn(f"extraction_model cannot be used, so questions about outputs get both ends of them: {problem}")
+        return None
 
-    def _model(self, name: str, settings: Settings) -> Model:
-        key = f"{name}|{settings.window}|{settings.max_output}"
+    def _model(self, name: str, window: int | None = None, max_output: int | None = None) -> Model:
+        key = f"{name}|{window}|{max_output}"
         if key not in self.models:
-            model = model_named(name, window=settings.window, max_output=settings.max_output)
+            if self.model_files.get(name, found := _model_files(name)) != found:
+                raise UsageError(f"{file_of(name)} has changed since you were asked. Start this again.")
+            model = model_named(name, window=window, max_output=max_output)
             self.models[key] = model
             self.stack.push_async_callback(model.close)
         return self.models[key]
@@ -138,15 +149,16 @@ async def build_agent(
     """Raises UsageError or UpstreamFault, which say what to mend.
 
     Before anything is imported, started or sent, `agree` gets all that the file and its agents name, and raises
-    NotTrusted where that may not be. Where it returns True, a server is started only while the files that it runs are
-    what they were then. A program that wrote the file itself passes a function that does nothing.
+    NotTrusted where that may not be. Where it returns True, a server is started and a model opened only while their
+    files are what they were then. A program that wrote the file itself passes a function that does nothing.
     """
     servers = _servers(file)
     modules = _modules(file)
-    if not agree(_claims(file, servers, modules, settings_of)):
-        servers = {path: one.unwatched() for path, one in servers.items()}
+    models = {name: _model_files(name) for one in _tree(file) for name in _chosen_models(one, settings_of(one))}
+    if not agree(_claims(file, servers, modules, models, settings_of)):
+        servers, models = {path: one.unwatched() for path, one in servers.items()}, {}
     async with contextlib.AsyncExitStack() as stack:
-        yield await _Build(home, settings_of, warn, stack, servers, modules, dialect_of).agent(file)
+        yield await _Build(home, settings_of, warn, stack, servers, modules, models, dialect_of).agent(file)
 
 
 # What the user has to agree to. Nothing is imported for it, and no variable's value is in it.
@@ -167,6 +179,7 @@ def _claims(
     file: AgentFile,
     servers: Mapping[str, Configured],
     modules: Mapping[str, Mapping[str, Module]],
+    models: Mapping[str, _Files],
     settings_of: SettingsOf,
 ) -> Claims:
     """An agent that has a prompt, a provider's model and nothing else claims nothing: its words go where the user's key
@@ -179,7 +192,7 @@ def _claims(
             claims += Claims(file.path, (("sends", os.path.realpath(one.path)),))
         claims += Claims(file.path, files=(one.hashed,)) + servers[one.path].claims
         claims += _module_claims(one, modules[one.path], file.folder)
-        claims += _models(one, settings_of(one))
+        claims += _models(one, settings_of(one), models)
     claims += _project_claims(file, modules)
     return agents + claims if claims.shown else claims
 
@@ -258,24 +271,31 @@ def _project_claims(file: AgentFile, modules: Mapping[str, Mapping[str, Module]]
     return claims
 
 
-def _models(agent: AgentFile, settings: Settings) -> Claims:
+def _chosen_models(agent: AgentFile, settings: Settings) -> list[str]:
     """Those that the file itself has chosen, where nothing that goes before it says otherwise."""
+    chosen = {name: str(agent.settings.get(name) or "") for name in ("model", "extraction_model")}
+    return [one for name, one in chosen.items() if one and one == getattr(settings, name)]
+
+
+def _model_files(name: str) -> _Files:
+    """What is opened for it: the hash of a script, and of a model of gigabytes that it is the same file."""
+    path = file_of(name)
+    if path is None or not path.is_file():
+        return ()
+    return file_stamp(str(path)) if name.startswith("gguf:") else (file_hash(str(path)),)
+
+
+def _models(agent: AgentFile, settings: Settings, files: Mapping[str, _Files]) -> Claims:
     claims = Claims(agent.path)
-    for name in ("model", "extraction_model"):
-        chosen = str(agent.settings.get(name) or "")
-        if chosen != getattr(settings, name):
-            continue
+    for chosen in _chosen_models(agent, settings):
+        path = file_of(chosen)
         if url := url_of(chosen):
             sends = ((MODEL_KEY, origin_of(url)),) if os.environ.get(MODEL_KEY) else ()
             claims += Claims(agent.path, (("url", f"{chosen}   (model)"),), sends=sends)
-        elif chosen.startswith("gguf:"):  # native code reads it
-            path = os.path.expanduser(chosen.removeprefix("gguf:").partition("?")[0])
-            claims += Claims(agent.path, (("model", chosen),), file_stamp(path))
-        elif chosen.startswith("scripted:"):  # it says what the tools are called with
-            script = os.path.expanduser(chosen.removeprefix("scripted:").partition("?")[0])
-            if os.path.isfile(script):
-                shown = (("model", chosen),) if may_have_patterns(Path(script)) else ()  # which have no deadline
-                claims += Claims(agent.path, shown, (file_hash(script),))
+        # Native code reads a gguf; a script says what the tools are called with, by patterns that have no deadline.
+        elif path is not None:
+            is_shown = chosen.startswith("gguf:") or may_have_patterns(path)
+            claims += Claims(agent.path, (("model", chosen),) if is_shown else (), files[chosen])
     return claims
 
 

@@ -53,21 +53,27 @@ def model_named(
     What is given here goes before what the name's options and the catalogue say.
     """
     form, rest = _form_of(name)
-    rest, options = _split(rest)
+    file, (rest, options) = file_of(name), _split(rest)
     given = {"window": window, "max_output": max_output, "price": price}
     match form:
         case "scripted":
             return importlib.import_module("holdall.llm.scripted").scripted_from(
-                Path(rest).expanduser(), **_read(name, options, given, {})
+                file, **_read(name, options, given, {})
             )
         case "gguf":
             read = _read(name, options, given, {"context": int, "threads": int})
             read.pop("price", None)  # it costs nothing
             if (asked := read.pop("window", None)) is not None:
                 read["context"] = asked
-            return importlib.import_module("holdall.llm.gguf").GgufModel(Path(rest).expanduser(), **read)
+            return importlib.import_module("holdall.llm.gguf").GgufModel(file, **read)
         case _:
             return _of_provider(name, form, rest, _read(name, options, given, {"tools": _yes_no, "schema": _yes_no}))
+
+
+def file_of(name: str) -> Path | None:
+    """The file that a name means, if it means one: what the user is asked about has to be what is opened."""
+    form, _, rest = name.partition(":")
+    return Path(os.path.expanduser(_split(rest)[0])) if form in _OURS else None
 
 
 def check_name(name: str) -> None:
@@ -87,8 +93,7 @@ def problem_with(name: str) -> str:
     """
     try:
         form, rest = _form_of(name)
-        if form in _OURS:
-            path = Path(_split(rest)[0]).expanduser()
+        if (path := file_of(name)) is not None:
             return "" if path.is_file() else f"there is no file {path}"
         if importlib.util.find_spec("pydantic_ai") is None or form not in VARIABLES:
             _check_provider(name, form, rest)
