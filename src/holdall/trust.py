@@ -227,14 +227,21 @@ _SETTING_ENDS = tuple(  # what a fetcher reads, and is not itself run
     )
 )
 _SETTINGS = lazy_pattern(  # what runners, interpreters and builders read of a folder, by its name
-    r"(?:package|deno|composer|turbo|nx|nodemon|lerna|rush|pm2|vercel|import_?map|npm-shrinkwrap|tasks|project|"
-    r"[\w.-]*(?:rc|config|-lock)|tsconfig[\w.-]*)\.json|\.[\w-]*(?:rc|profile|opts|init)|[\w.-]*(?:requirements?|constraints?)[\w.-]*|"
+    r"(?:package|deno|composer|cdk|turbo|nx|nodemon|lerna|rush|pm2|vercel|import_?map|npm-shrinkwrap|tasks|project|"
+    r"[\w.-]*(?:rc|config|-lock)|tsconfig[\w.-]*|.*\.tf)\.json|\.[\w-]*(?:rc|profile|opts|init)|[\w.-]*(?:requirements?|constraints?)[\w.-]*|"
     r"(?:.*\.)?(?:docker|container|make|gnumake|just|task|rake|gem|proc|jenkins|vagrant|tilt|earth|pip|cpan)file(?:\..*)?|"
     r"CMakeLists\.txt|meson[\w.-]*\.txt|go\.(?:mod|sum|work)|"
     r"(?:uv|yarn|poetry|pdm|pixi|bun|deno|cargo|gemfile|pipfile|composer|flake|mix|pubspec)\.lockb?|BUILD|WORKSPACE|\.env(?:\..*)?|\.tool-versions|\.(?:node|python|ruby|java|go)-version",
     re.IGNORECASE,
 )
+_TEXTS = lazy_pattern(  # of those that have no ending
+    "readme|licen[cs]e|copying|copyright|changelog|changes|history|news|notice|authors|contributors|maintainers|"
+    "contributing|codeowners|security|credits|thanks|todo|version",
+    re.IGNORECASE,
+)
+_CACHE = lazy_pattern(r"\.[\w-]*cache|\.hypothesis")  # folders whose files have numbers for names
 _OF_BOTH = r"\.env(?:\..*)?|\.?mise\.toml|\.tool-versions|"
+_LOCK = lazy_pattern("lock|shrinkwrap")
 _OF_NODE = lazy_pattern(
     rf"{_OF_BOTH}\.(?:npm|yarn|pnp|bun|node)[\w.-]*|bunfig\.toml|(?:package|package-lock|npm-shrinkwrap|import_?map)\.json|"
     r"pnpm-[\w-]+\.ya?ml|yarn\.\w+|bun\.lockb?|deno\.\w+|\.nvmrc"
@@ -291,6 +298,9 @@ _NO_VARIABLES_IN_TEXT = lazy_pattern(  # the same, where a script starts its Pyt
 _ABOVE = lazy_pattern(rb"\.\./[^\s\"'`;&|<>()\0]{0,300}|(?<![\w./])\.\.(?![\w./])")
 _TOKEN = lazy_pattern(r"[^\s\"'`;&|()<>,=:/\\\[\]{}$!*?]{1,300}")
 _SEPARATOR = lazy_pattern(r"[=:,\"'`;&|()<>\[\]{}]")
+_SIGN = lazy_pattern(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([^\n]))")  # as JSON, TOML and YAML write one
+_CACHED = lazy_pattern(r"(.+?)\.(?:cpython|pypy|graalpy)[\w.-]*\.pyc")
+_STORE = lazy_pattern(r"(?:--[\w-]*|\w*)(?:db|database|sqlite)[\w-]*", re.IGNORECASE)  # an option or a variable
 _STRING = lazy_pattern(r"\"([^\"\\\0]{1,300})\"")
 _BINARY = (b"\x7fELF", b"\xca\xfe\xba\xbe", b"\0asm", b"PK\3\4", b"\x1f\x8b")
 _PUNCTUATION = "\"'`;&|()<>,"
@@ -298,9 +308,12 @@ _MAX_HASHED = 1000
 _MAX_WATCHED_BYTES = 256 * 1024 * 1024
 _MAX_SCANNED_TOGETHER = 2 * 1024 * 1024  # for data that runs, of a command
 _MAX_TRIES = 10_000
+_TRIED_AT_ONCE = 10  # signs of a path
+_MAX_SIGNS = 100_000  # of a command and its variables
 _MAX_ENTRIES = 50_000  # of a project, without what is installed in it
 _MAX_OPENED = 2_000  # files of which the first bytes say what they are
 _MAX_PATH = 4_000  # bytes: of more than the system takes only code knows, step by step
+_LONGEST_PATH = 4_096  # signs, as a word: no system opens a longer one
 _INSTALLED = _words("node_modules site-packages .venv venv")  # thousands of files, many of one name
 _CHECKOUTS = (".git", ".hg", ".svn", ".jj", ".bzr")  # what is in the outermost folder of one
 
@@ -338,7 +351,8 @@ def watched_files(words: Sequence[str], environment: Mapping[str, str], cwd: str
 
     How code gets at other code cannot be listed: by a name that it makes up, by a folder's listing. So all code and
     settings of the project are watched, that is of the checkouts that `folder` and `cwd` are in; data, which changes
-    with each run, where an interpreter is told to run it. What is fetched, as by `npx`, or is in a container runs none
+    with each run, where the command, a variable or the settings name it: of a folder that a variable names, all. Not so
+    an SQLite file that is given as a database. What is fetched, as by `npx`, or is in a container runs none
     of it, unless the command, or what its runner reads there, names some: else only what the runner reads is watched.
     What is installed in the project is watched where the command names it; outside of it, the file that the command
     names. Of more than `_MAX_HASHED` files the time of the last change stands for the content.
@@ -351,6 +365,9 @@ def watched_files(words: Sequence[str], environment: Mapping[str, str], cwd: str
 
 class _Watch:
     def __init__(self, words: Sequence[str], environment: Mapping[str, str], start: str, folder: str) -> None:
+        self._is_whole = sum(map(len, (*words, *environment.values()))) <= _MAX_SIGNS
+        if not self._is_whole:  # each start asks, whatever else is found
+            words, environment = [words[0][:_LONGEST_PATH]], {}
         self._words = words
         self._environment = environment
         self._start = start
@@ -365,9 +382,12 @@ class _Watch:
         self._names: dict[str, list[str]] = {}  # the files of the tree
         self._installed: list[str] = []  # folders of it
         self._caches: list[str] = []
+        self._of_cache: set[str] = set()  # folders
+        self._stores: set[str] = set()
+        self._parted: dict[str, list[str]] = {}  # by the text: the paths that it may name
         self._shallow: set[str] = set()  # folders of which only the files are in the tree
         self._checked: set[str] = set()  # folders that nobody else can write to
-        self._is_cut = False
+        self._is_cut = False  # so far only the names
         self._hashed = 0
         self._entries = _MAX_ENTRIES
         self._bytes = _MAX_WATCHED_BYTES
@@ -389,7 +409,7 @@ class _Watch:
                 self._looked_at += 1
         for path in self._compiled() if self._all_code else ():
             self._take(path)
-        is_whole = self._tries > 0 and not (self._all_code and self._is_cut)
+        is_whole = self._is_whole and self._tries > 0 and not (self._all_code and self._is_cut)
         return Watched(tuple(sorted(self._found.items())), is_whole, self._effort())
 
     def _effort(self) -> float:
@@ -424,6 +444,7 @@ class _Watch:
                 self._entries, self._is_cut = 0, True
                 break
             is_cache = os.path.basename(folder) == "__pycache__"
+            self._caches += [folder] if is_cache and folder == top else []
             self._is_cut = self._is_cut or any(len(os.fsencode(one.path)) > _MAX_PATH for one in entries)
             for one in entries:
                 if is_cache and one.name.endswith(".pyc"):  # see `_compiled`
@@ -434,6 +455,8 @@ class _Watch:
                     self._names.setdefault(_plain(one.name), []).extend([one.path] if is_named else [])
                 elif one.name != ".git" and deep:
                     self._caches += [one.path] if one.name == "__pycache__" else []
+                    if folder in self._of_cache or _CACHE.fullmatch(one.name):
+                        self._of_cache.add(one.path)
                     installed = one.name in _INSTALLED
                     self._installed += [one.path] if installed else []
                     if is_named and (not installed or _plain(one.name) in self._named):
@@ -444,22 +467,24 @@ class _Watch:
 
     def _is_here(self, path: str) -> bool:
         """An absolute path may lead to what is installed."""
-        return not os.path.isabs(path) or is_own(path, (self._start, *self._tops))
+        if not os.path.isabs(path):
+            return True
+        real = os.path.realpath(path)
+        return self._is_in_tops(real) or os.path.join(real, "").startswith(os.path.join(self._start, ""))
 
     def _is_code(self, path: str) -> bool:
-        if _is_code_name(path):
-            return True
         folder, name = os.path.split(os.path.normpath(path))
+        has_ending = "." in name
+        if _is_code_name(path) and (has_ending or folder not in self._of_cache):
+            return True
         try:
             about = os.stat(path)
         except (OSError, ValueError):
             return False
         if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o111:
             return stat.S_ISREG(about.st_mode)
-        if "." in name.lstrip(".") or not about.st_size:
+        if has_ending or not about.st_size:
             return False
-        if os.path.basename(folder).startswith(".") and folder not in (self._start, *self._tops):  # as .cargo/config
-            return True
         self._opens -= 1
         if self._opens < 0:
             return True
@@ -476,10 +501,15 @@ class _Watch:
     def _program(self) -> list[str]:
         """The command, unless it is one that is installed."""
         command, sets_path = self._words[0], "PATH" in self._environment
+        if len(command) > _LONGEST_PATH:
+            return []
         if os.sep in command:
             return [os.path.join(self._start, command)] if self._is_here(command) else []
         for place in os.get_exec_path(self._environment if sets_path else None):
+            self._tries -= 1 + len(place) // _TRIED_AT_ONCE if sets_path else 0
             path = os.path.join(self._start, place, command)
+            if self._tries <= 0:
+                break
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 return [path] if not os.path.isabs(place) or (sets_path and is_own(path, self._tops)) else []
         return []
@@ -488,9 +518,16 @@ class _Watch:
         paths = [path for word in self._words for path in self._paths(word)]
         for path in paths:
             self._enter_above(path)
+        glued = [word.partition("=")[::2] for word in self._words]
+        for option, word in (*itertools.pairwise(self._words), *glued):
+            given = self._paths(word) if option.startswith("--") and _STORE.fullmatch(option) else ()
+            self._stores.update(map(os.path.realpath, given))
+        outside = [one for one in self._words[1:] if os.path.isabs(one) and len(one) <= _LONGEST_PATH]
+        self._waiting += [
+            one for one in outside if not self._is_here(one) and os.path.isfile(one) and self._is_code(one)
+        ]
+        self._waiting += [*paths, *(one for path in paths for one in self._elsewhere(path))]
         text = "\n".join([" ".join(self._words), *self._words])
-        outside = [one for one in self._words[1:] if os.path.isabs(one) and not self._is_here(one)]
-        self._waiting += [one for one in (*paths, *outside) if os.path.isfile(one) and self._is_code(one)]
         self._watch_run(text.encode("utf-8", "surrogateescape"), self._start)
         self._waiting += [one for word in self._words for one in self._installed_here(word)]
         first = next((one for one in self._words[1:] if not one.startswith("-")), "")
@@ -504,13 +541,9 @@ class _Watch:
         given = _tokens("\n".join([*of_package, *deciding]))
         self._all_code = self._all_code or any(one.rstrip("0123456789.") in _INTERPRETERS for one in given)
         self._waiting += [one for one in self._of_name(given) if self._is_code(one)]
-        in_container = settings is _OF_NOTHING
-        of_runner = self._words if in_container else self._given(subcommands)
-        for path in [one for word in of_runner for one in self._paths(word)]:
-            if os.path.isdir(path):
-                self._all_code = self._all_code or self._has_code(path)
-            elif not in_container:
-                self._waiting.append(path)
+        of_runner = self._words if settings is _OF_NOTHING else self._given(subcommands)
+        folders = [path for word in of_runner for path in self._paths(word) if os.path.isdir(path)]
+        self._all_code = self._all_code or any(map(self._has_code, dict.fromkeys(folders)))
 
     def _given(self, subcommands: Collection[str]) -> list[str]:
         """The words for the runner, up to the name of what it fetches: what follows goes to that."""
@@ -541,7 +574,12 @@ class _Watch:
     def _installed_here(self, word: str) -> list[str]:
         """A package or program by its name, in the folders where a checkout can have it."""
         package = word[:1] + word[1:].partition("@")[0]  # without a version
-        if package.startswith(("-", ".", os.sep)) or "\0" in package or ".." in package.split(os.sep):
+        if (
+            len(package) > _LONGEST_PATH
+            or package.startswith(("-", ".", os.sep))
+            or "\0" in package
+            or ".." in package.split(os.sep)
+        ):
             return []
         program, places, folder = os.path.basename(package), [*self._installed], self._start
         while folder != os.path.dirname(folder):
@@ -552,22 +590,63 @@ class _Watch:
         return [os.path.join(place, one) for place in dict.fromkeys(places) for one in inner] if self._tries > 0 else []
 
     def _of_variables(self) -> None:
+        """A program starts with the files of its home folder, and takes settings and code from what it is told."""
         for name, value in self._environment.items():
-            decides = decides_code(name)
             for path in self._paths(value):
                 self._enter_above(path)
-                if decides and name.endswith("PATH") and os.path.isdir(path) and is_own(path, self._tops):
-                    self._all_code = True
-                    self._waiting += [os.path.join(path, one) for one in sorted(os.listdir(path))]
-                elif os.path.isfile(path) and (decides or self._is_code(path)):
+                real = os.path.realpath(path)
+                if not os.path.isdir(real):
                     self._waiting.append(path)
+                    self._stores.update([real] if _STORE.fullmatch(name) else ())
+                elif self._is_here(real):
+                    self._all_code = self._all_code or decides_code(name)
+                    is_around = os.path.join(self._start, "").startswith(os.path.join(real, ""))
+                    if not is_around and name != "PYTHONPATH":  # from which Python takes modules alone
+                        self._watch_all(real)
+
+    def _watch_all(self, top: str) -> None:
+        waiting = [top]
+        for folder in waiting:  # which grows
+            entries: list[os.DirEntry[str]] = []
+            with contextlib.suppress(OSError, ValueError), os.scandir(folder) as listed:
+                entries = sorted(itertools.islice(listed, self._entries + 1), key=lambda one: one.name)
+            self._entries -= len(entries)
+            if self._entries < 0:
+                self._entries, self._is_whole = 0, False
+                return
+            is_cache = os.path.basename(folder) == "__pycache__"
+            self._caches += [folder] if is_cache else []
+            self._all_code = self._all_code or is_cache
+            for one in entries:
+                if one.is_dir(follow_symlinks=False):
+                    waiting.append(one.path)
+                elif not (is_cache and one.name.endswith(".pyc")):  # see `_compiled`
+                    self._waiting.append(one.path)
 
     def _paths(self, word: str) -> list[str]:
-        """What a word may name: itself, each word in it, what follows `=` and `:` and what is glued to an option."""
-        parts = [word, *(one.strip(_PUNCTUATION) for one in word.split())] if "\0" not in word else []
-        parts += [inner for one in parts for inner in _SEPARATOR.split(one)[:100]]
-        parts += [one[2:] for one in parts if one.startswith("-")]
-        return [os.path.join(self._start, one) for one in dict.fromkeys(parts) if one and self._is_here(one)]
+        """What a word may name. Longer ones are no path; over all that is tried each start asks."""
+        if word not in self._parted:
+            found = self._parted[word] = list[str]()
+            for one in _parts(word):
+                self._tries -= 1 + len(one) // _TRIED_AT_ONCE
+                if self._tries <= 0:
+                    break
+                if self._is_here(one):
+                    found.append(os.path.join(self._start, one))
+        return self._parted[word]
+
+    def _elsewhere(self, path: str) -> list[str]:
+        """The files of this name in the project: a command may go to their folder first."""
+        named = self._names.get(_plain(os.path.basename(path)), ())
+        self._tries -= len(named) // _TRIED_AT_ONCE
+        end = _plain(os.path.join(os.sep, os.path.relpath(path, self._start))) if named else ""
+        return [one for one in named if _plain(one).endswith(end)]
+
+    def _in_strings(self, text: bytes, folder: str) -> list[str]:
+        """The files that settings name, by their own folder or that of the command."""
+        said = _SIGN.sub(_unescaped, text.decode("utf-8", "replace"))
+        named = [one for one in _parts(said) if _plain(os.path.basename(one)) in self._names]
+        return [os.path.join(place, one) for one in named for place in (folder, self._start) if self._is_here(one)]
 
     def _of_name(self, tokens: Iterable[str]) -> list[str]:
         """The files of the project that have such a name, with or without its ending."""
@@ -581,6 +660,8 @@ class _Watch:
     def _take(self, path: str, *, if_code: bool = False) -> None:
         """Its hash, what it runs, and where its link leads."""
         try:
+            if len(path) > 2 * _LONGEST_PATH:
+                return
             is_link, is_file = os.path.islink(path), os.path.isfile(path)
             if if_code and not ((is_link and not is_file) or self._is_code(path)):
                 return
@@ -592,10 +673,16 @@ class _Watch:
                 return
         except (OSError, ValueError):
             return
+        if real in self._stores and _is_database(real):
+            self._found[real] = "a database"
+            return
         text = self._hash(path, real)
         runs = self._is_code(real) and not _is_setting_name(real)
         if self._all_code and not text:
             return
+        self._look_through(real, text, runs=runs)
+
+    def _look_through(self, real: str, text: bytes, *, runs: bool) -> None:
         if _INSTALLED.isdisjoint(real.split(os.sep)):
             if runs:
                 self._all_code = True
@@ -604,6 +691,8 @@ class _Watch:
         elif os.path.basename(real) == "package.json":
             folder = os.path.dirname(real)
             self._waiting += [os.path.join(folder, one) for one in _STRING.findall(text.decode("utf-8", "replace"))]
+        if not runs and not _LOCK.search(os.path.basename(real)):
+            self._waiting += self._in_strings(text, os.path.dirname(real))
         self._timed = self._timed or _NO_VARIABLES_IN_TEXT.search(text) is not None
         self._watch_run(text, os.path.dirname(real))
         for above in dict.fromkeys(_ABOVE.findall(text)):
@@ -662,7 +751,7 @@ class _Watch:
         if name == "package.json":
             self._all_code = self._is_own_package(said)
             return
-        if "lock" in name or "shrinkwrap" in name:
+        if _LOCK.search(name):
             return
         said = said.partition("[tool.uv")[2] if name == "pyproject.toml" else said
         self._waiting += self._of_name(_tokens(said))
@@ -681,19 +770,48 @@ class _Watch:
         return any(word[:1] + word[1:].partition("@")[0] in own for word in self._words)
 
     def _compiled(self) -> list[str]:
-        """Compiled code that Python takes without a look at the source; with one at its time, where that may be."""
+        """Compiled code that Python takes without a look at the source, or that has none; with one at its time, where
+        that may be.
+        """
         found: list[str] = []
-        for folder in self._caches:
+        for folder in dict.fromkeys(self._caches):
             names: list[str] = []
             with contextlib.suppress(OSError):
                 names = sorted(one for one in os.listdir(folder) if one.endswith(".pyc"))
             for path in (os.path.join(folder, one) for one in names):
                 is_timed, self._opens = False, self._opens - 1
-                if not self._timed and self._opens >= 0:
+                if not self._timed and self._opens >= 0 and _has_source(path):
                     with contextlib.suppress(OSError), _opened(path) as file:
                         is_timed = file.read(8)[4:] == bytes(4)
                 found += [] if is_timed else [path]
         return found
+
+
+def _has_source(compiled: str) -> bool:
+    folder, name = os.path.split(compiled)
+    stem = _CACHED.fullmatch(name)
+    return stem is not None and os.path.isfile(os.path.join(os.path.dirname(folder), f"{stem[1]}.py"))
+
+
+def _is_database(path: str) -> bool:
+    """A server writes to it. Python would run one that ends as an archive."""
+    import zipfile  # noqa: PLC0415 - few commands name one
+
+    with contextlib.suppress(OSError), _opened(path) as file:
+        return file.read(16) == b"SQLite format 3\0" and not zipfile.is_zipfile(file)
+    return False
+
+
+def _parts(text: str) -> list[str]:
+    """What may be a path in it: itself, each word, what is between signs as `=` and `:`, and is glued to an option."""
+    words = [text, *(one.strip(_PUNCTUATION) for one in text.split())]
+    parts = dict.fromkeys(words) | dict.fromkeys(inner for one in words for inner in _SEPARATOR.split(one))
+    parts |= dict.fromkeys([one[2:] for one in parts if one.startswith("-")])
+    return [one for one in parts if one and len(one) <= _LONGEST_PATH and "\0" not in one]
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return chr(int(found[1] or found[2], 16)) if found[1] or found[2] else found[3]
 
 
 def _tokens(text: str) -> set[str]:
@@ -711,7 +829,7 @@ def _plain(name: str) -> str:
 
 def _is_code_name(path: str) -> bool:
     name = os.path.basename(path)
-    is_data = "." not in name.lstrip(".") or name.casefold().endswith(_DATA_ENDS) or _DATA.fullmatch(name) is not None
+    is_data = name.casefold().endswith(_DATA_ENDS) or (_DATA if "." in name else _TEXTS).fullmatch(name) is not None
     return not is_data or _SETTINGS.fullmatch(name) is not None
 
 

@@ -277,7 +277,7 @@ def test_the_script_of_a_model_that_changes_after_the_yes_is_not_used(folder: Pa
         write(folder, {"model.json": '["evil"]'})
         return True
 
-    with pytest.raises(UsageError, match="model.json has changed since you were asked"):
+    with pytest.raises(UsageError, match=r"model\.json has changed since you were asked"):
         built(folder, agree)
     built(folder, lambda _: True)
 

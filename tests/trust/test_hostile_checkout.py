@@ -39,7 +39,7 @@ import pathlib
 import deep.inner
 import helper
 
-pathlib.Path(__file__).with_name("it-ran").touch()
+pathlib.Path(__file__).with_name("it-ran.txt").touch()
 
 
 def search(word: str) -> str:
@@ -75,7 +75,7 @@ class Checkout:
         env = {"TOKEN": "${GIVEN}", "NODE_OPTIONS": "--require ./x.js"}
         return {
             "command": sys.executable,
-            "args": ["./serve.py", "server-ran"],
+            "args": ["./serve.py", f"{self.folder}-ran.txt"],
             "env": env,
             "cwd": str(self.folder),
         } | more
@@ -95,7 +95,7 @@ class Checkout:
         return str(self.folder / "mcp.json")
 
     def has_run(self) -> bool:
-        return (self.folder / "it-ran").exists() or (self.folder / "server-ran").exists()
+        return (self.folder / "it-ran.txt").exists() or Path(f"{self.folder}-ran.txt").exists()
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_a_run_is_refused_and_told_all_that_would_run(holdall: Program, checkout
 holdall: CHECKOUT/agent.md names what would run or be sent, and you have not agreed to it yet:
   watched   agent.md, deep/__init__.py, deep/inner.py, deep/other.py, helper.py, mcp.json, model.json, my_tools.py, serve.py, sub.md
   agent     CHECKOUT/sub.md
-  command   PYTHON ./serve.py server-ran   in CHECKOUT   (server files)
+  command   PYTHON ./serve.py CHECKOUT-ran.txt   in CHECKOUT   (server files)
   sets      TOKEN='${GIVEN}'   (server files)
   sets      NODE_OPTIONS='--require ./x.js'   WHICH DECIDES WHAT CODE RUNS   (server files)
   variable  GIVEN → server files
@@ -149,7 +149,7 @@ def test_a_gateway_is_refused_and_told_what_it_would_start(holdall: Program, che
     assert plain(ran.err, checkout) == snapshot("""\
 holdall: CHECKOUT/mcp.json names what would run or be sent, and you have not agreed to it yet:
   watched   deep/__init__.py, deep/inner.py, deep/other.py, helper.py, mcp.json, my_tools.py, serve.py
-  command   PYTHON ./serve.py server-ran   in CHECKOUT   (server files)
+  command   PYTHON ./serve.py CHECKOUT-ran.txt   in CHECKOUT   (server files)
   sets      TOKEN='${GIVEN}'   (server files)
   sets      NODE_OPTIONS='--require ./x.js'   WHICH DECIDES WHAT CODE RUNS   (server files)
   variable  GIVEN → server files
@@ -251,7 +251,7 @@ def test_a_yes_is_remembered_until_something_changes(
         terminal.type("n\n")
         code, seen = terminal.end()
     assert (code, checkout.has_run()) == (2, False)
-    assert "./serve.py server-ran" in seen
+    assert "./serve.py " in seen
     with Terminal(holdall, "run", checkout.agent, "Find it.") as terminal:
         terminal.until("[y/N]")
         terminal.type("y\n")

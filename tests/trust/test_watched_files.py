@@ -6,8 +6,10 @@ import json
 import marshal
 import os
 import shlex
+import sqlite3
 import subprocess
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,10 +46,10 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
     ("words", "texts", "others"),
     [
         ("python3 srv.txt out", {"srv.txt": "import helper, pack.a", "helper.py": "", "pack/__init__.py": "",
-                                 "pack/a.py": "from . import b", "pack/b.py": "", "random.py": ""}, ["out", "note.txt"]),
-        ("python3 -u lib/serve.py out", {"lib/serve.py": "", "lib/beside.py": ""}, ["out", "helper.json"]),
+                                 "pack/a.py": "from . import b", "pack/b.py": "", "random.py": ""}, ["note.txt"]),
+        ("python3 -u lib/serve.py out", {"lib/serve.py": "", "lib/beside.py": ""}, ["helper.json"]),
         ("python3 -Im pack.deep", {"pack/__init__.py": "", "pack/deep.py": "", "random.py": ""}, []),
-        ("python3 -c 'import a'", {"a.py": ""}, ["data"]),
+        ("python3 -c 'import a'", {"a.py": ""}, ["data.csv"]),
         ("python3 s.py", {"s.py": "import pk.a, ns.b", "pk/__init__.py": "", "pk/a.pyc": "", "ns/b.pyc": ""}, ["ns/c.json"]),
         ("python3 srv", {"srv/__main__.pyc": ""}, ["srv.txt"]),
         ("python3 s.py", {"s.py": "from ns import(a)\nfrom ns.b import*", "ns/a.py": "", "ns/b.py": ""}, ["ns/c.md"]),
@@ -60,7 +62,7 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
                     "ns/__pycache__/h.cpython-311.pyc": "timed\0\0\0"}, []),
         ("node server", {"server.js": "require('./lib/one')", "lib/one.js": "import './two.mjs'", "lib/two.mjs": ""},
          ["lib/three.json"]),
-        ("node app ./data.db", {"app/index.js": ""}, ["data.db"]),
+        ("node app ./data.db", {"app/index.js": "", "data.db": ""}, ["more.db"]),
         ("node --require ./hook.txt --require=./x.js server.js", {"hook.txt": "", "x.js": "", "server.js": ""}, []),
         ("npx .", {"package.json": '{"bin": "./bin/cli"}', "bin/cli.js": ""}, []),
         ("npx -y @me/serve@1.2 x", {"node_modules/.bin/serve": "", "node_modules/@me/serve/package.json": '"./a.js"',
@@ -75,7 +77,7 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
         ("uv --directory sub run s.py", {"s.py": "", "h.py": "", "sub/s.py": "", "sub/h.py": "", "sub/json.py": "",
                                          "sub/pyproject.toml": ""}, ["lib/h.csv", "sub/deep/h.db"]),
         ("uv --directory sub run tool", {"sub/.venv/bin/tool": ""}, ["sub/.venv/bin/other"]),
-        ("sh -c 'cd \"sub\" && python3 srv.txt out'", {"srv.txt": "", "sub/srv.txt": "import h", "sub/h.py": ""}, ["sub/out"]),
+        ("sh -c 'cd \"sub\" && python3 srv.txt out'", {"srv.txt": "", "sub/srv.txt": "import h", "sub/h.py": ""}, ["sub/rest.csv"]),
         ("sh -c 'cd \"sub\" && exec node main'", {"main.js": "", "sub/main.js": ""}, ["sub/other.json"]),
         ("python3 -c \"import sys;sys.path.insert(0,'sub');import server\"", {"server.py": "", "sub/server.py": "import h",
                                                                           "sub/h.py": ""}, []),
@@ -87,28 +89,28 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
         ("sh -c 'cd \"node_modules/x\" && node index.js'", {"index.js": "", "node_modules/x/index.js": ""},
          ["node_modules/y/index.js"]),
         ("npx -y @me/mcp-server-thing", {}, ["server.py", "thing.py", "lib/mcp.py"]),
-        ("Rscript serve.R out", {"serve.R": ""}, ["out"]),
+        ("Rscript serve.R out", {"serve.R": ""}, ["rest.json"]),
         ("go run main.go", {"main.go": ""}, ["main.db"]),
         ("go run ./cmd/server", {"cmd/server/main.go": ""}, []),
         ("docker compose -f docker/dev.yml up", {"docker/dev.yml": ""}, ["docker/other.json"]),
-        ("psql --file=x.sql out.json", {"x.sql": ""}, ["out.json"]),
+        ("psql --file=x.sql out.json", {"x.sql": "", "out.json": ""}, []),
         ("uvicorn app.main:serve", {"app/main.py": "", "app/__init__.py": ""}, ["other.txt"]),
         ("make serve", {"Makefile": "serve:\n\t@sh x.sh\n", "x.sh": ""}, []),
         ("npm run x", {"package.json": '{"scripts": {"x": "node dist/main"}}', "dist/main.js": ""}, ["yarn.txt"]),
         ("yarn x", {".yarnrc.yml": "yarnPath: .yarn/releases/yarn.cjs", ".yarn/releases/yarn.cjs": ""}, ["pom.txt"]),
         ("uv run srv", {"pyproject.toml": "[project.scripts]\nsrv = 'pkg.main:run'", "src/pkg/__init__.py": "",
                         "src/pkg/main.py": ""}, []),
-        ("timeout 5 python3 -u srv.txt out", {"srv.txt": "import helper", "helper.py": ""}, ["out"]),
-        ("sh -c 'python srv.txt < out'", {"srv.txt": ""}, ["out"]),
+        ("timeout 5 python3 -u srv.txt out", {"srv.txt": "import helper", "helper.py": ""}, ["rest.json"]),
+        ("sh -c 'python srv.txt < out'", {"srv.txt": ""}, ["rest.json"]),
         ("bash -lc 'cd pkg && exec node main'", {"pkg/main.js": ""}, ["other.json"]),
-        ("make run", {"Makefile": "run:\n\tpython3 srv.txt out\n", "srv.txt": ""}, ["out"]),
-        ("uvx mcp-server-sqlite --db-path ./data.db", {}, ["data.db", "package.json"]),
-        ("./tool data.db", {"tool": ""}, ["data.db"]),
-        ("tool", {}, ["tool"]),
+        ("make run", {"Makefile": "run:\n\tpython3 srv.txt out\n", "srv.txt": ""}, ["rest.json"]),
+        ("uvx mcp-server-sqlite ./data.csv", {"data.csv": ""}, ["more.csv", "package.json"]),
+        ("./tool data.db", {"tool": "", "data.db": ""}, ["tool.db"]),
+        ("tool", {"tool": ""}, ["README", "LICENSE", ".ruff_cache/0.11/123"]),
         ("{folder}/tool", {"tool": ""}, []),
         ("/usr/bin/env run.sh", {"run.sh": ". ./x", "x": ""}, []),
         ("sh -c 'set -e; . ./a.sh; exec ./tool; cat note.txt'", {"a.sh": "", "tool": ""}, []),
-        ("sh run.sh", {"run.sh": "if true; then . ./env; fi\nsource other\n", "env": "", "other": ""}, ["third"]),
+        ("sh run.sh", {"run.sh": "if true; then . ./env; fi\nsource other\n", "env": "", "other": ""}, ["third.txt"]),
         ("sh -c '. ./env; exec ./tool'", {"env": "", "tool": ""}, []),
         ("make -s -f build.mk run", {"build.mk": "include rules.mk\n-include more\n", "rules.mk": "", "more": ""}, []),
         ("sh go.sh", {"go.sh": "exec python3 app/server\n", "app/server": "", "app/email.py": ""}, []),
@@ -130,7 +132,7 @@ def test_the_code_that_a_command_names_is_watched(
 @requirement("trust:asks-again-when-changed")
 @pytest.mark.parametrize("script", [". ./env; exec true", "set -e; . env", "if true; then source ./env; fi", ". env"])
 def test_what_a_shell_is_told_to_read_is_watched_though_it_is_no_program(tmp_path: Path, script: str) -> None:
-    write(tmp_path, "env", "other")
+    write(tmp_path, "env", "other.txt")
     assert watched(tmp_path, "sh", "-c", script) == ["env"]
     write(tmp_path, "run.sh", text=f"{script}\n")
     assert watched(tmp_path, "sh", "run.sh") == ["env", "run.sh"]
@@ -140,14 +142,102 @@ def test_what_a_shell_is_told_to_read_is_watched_though_it_is_no_program(tmp_pat
 def test_the_code_that_variables_name_is_watched(tmp_path: Path) -> None:
     write(tmp_path, "b.py", "c.js", "bin/uptime", "lib/x.txt", "src/mod.py", "rc", "pre.so")
     (tmp_path / "bin" / "uptime").chmod(0o755)
-    code = {"b.py", "c.js", "bin/uptime", "src/mod.py", "pre.so"}
+    code = {"b.py", "c.js", "bin/uptime", "src/mod.py", "pre.so", "rc"}
     fetched = ("npx", "-y", "thing")
-    assert watched(tmp_path, *fetched, MEMORY_FILE="./rc") == []
+    assert watched(tmp_path, *fetched, NOTE="./nothing:rc.json") == []
+    assert watched(tmp_path, *fetched, MEMORY_FILE="file:./lib/x.txt") == ["lib/x.txt"]
     assert {*watched(tmp_path, *fetched, PATH="./bin:/usr/bin")} == code
     assert {*watched(tmp_path, *fetched, PATH=f"{tmp_path}/bin:/usr/bin")} == code
-    assert {*watched(tmp_path, *fetched, NODE_OPTIONS="--require=./c.js", BASH_ENV="rc")} == {*code, "rc"}
+    assert {*watched(tmp_path, *fetched, NODE_OPTIONS="--require=./c.js", BASH_ENV="lib/x.txt")} == {*code, "lib/x.txt"}
     assert {*watched(tmp_path, *fetched, LD_LIBRARY_PATH="lib")} == {*code, "lib/x.txt"}
     assert {*watched(tmp_path, *fetched, SCRIPT="b.py")} == code
+
+
+@requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize(
+    ("words", "environment", "names"),
+    [
+        ("npx -y thing", {"HOME": "./home"}, [".npmrc", "sh.txt", ".npm/a.log"]),
+        ("npx -y thing", {"npm_config_prefix": "home"}, ["etc/npmrc", "lib/node_modules/thing/package.json"]),
+        ("uvx thing", {"XDG_CONFIG_HOME": "home:x"}, ["uv/uv.toml"]),
+        ("uvx thing", {"UV_CACHE_DIR": "./home"}, ["a/b.json"]),
+        ("docker run thing", {"DOCKER_CONFIG": "./home/"}, ["config.json", "cli-plugins/docker-x"]),
+        ("bash -lc 'python3 server.py'", {"HOME": "./home"}, [".bash_login"]),
+        ("git mcp", {"GIT_DIR": "./home"}, ["config", "HEAD", "notes.txt"]),
+        ("thing", {"SETTINGS": "--from=home,--x"}, ["x.json"]),
+        ("thing", {"LINE": "run home/x.json y"}, ["x.json"]),
+        ("python3 -m thing", {"PYTHONUSERBASE": "home"}, ["lib/site-packages/usercustomize.py", "__pycache__/a.pyc"]),
+    ],
+)  # fmt: skip
+def test_all_of_a_folder_that_a_variable_names_is_watched(
+    tmp_path: Path, words: str, environment: dict[str, str], names: list[str]
+) -> None:
+    write(tmp_path, "data.json", *(f"home/{name}" for name in names))
+    found = watched(tmp_path, *shlex.split(words), **environment)
+    assert {f"home/{name}" for name in names} <= {*found}
+    assert "data.json" not in found
+
+
+@requirement("trust:asks-again-when-changed", "trust:shows-what-it-names")
+def test_a_folder_that_a_variable_names_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, *(f"home/{name}.json" for name in "abcdefgh"))
+    monkeypatch.setattr(trust, "_MAX_ENTRIES", 12)
+    assert not trust.watched_files(["npx", "x"], {"HOME": "home"}, str(tmp_path), str(tmp_path)).whole
+
+
+@requirement("trust:asks-again-when-changed")
+def test_a_database_is_data_where_the_command_or_a_variable_says_that_it_is_one(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "app.db") as base:
+        base.execute("create table a (b)")
+    base.close()
+    before = {
+        "uvx thing --db-path ./app.db": "",
+        "x --sqlite=app.db": "",
+        "sh app.db": "",
+        "uvx thing": "sqlite:app.db",
+    }
+
+    def look() -> list[bool]:
+        again = [
+            trust.watched_files(words.split(), {"DATABASE_URL": url}, str(tmp_path), str(tmp_path))
+            for words, url in before.items()
+        ]
+        return [new != old for new, old in zip(again, first, strict=True)] if first else first.extend(again) or []
+
+    first: list[trust.Watched] = []
+    look()
+    with (tmp_path / "app.db").open("ab") as file:
+        file.write(b"more")
+    assert look() == [False, False, True, False]
+    with zipfile.ZipFile(tmp_path / "app.db", "a") as archive:
+        archive.writestr("__main__.py", "x")
+    assert look() == [True, True, True, True]
+
+
+@requirement("trust:nothing-before-agreement", "trust:shows-what-it-names")
+@pytest.mark.parametrize("word", ["/../" * 255_000, "/a/" * 340_000, " ".join(f"/{n}" for n in range(15_000)),
+                                  ":/a/b" * 200_000, " ".join(f"/{n}/" + "a/" * 1900 for n in range(24))],
+                         ids=["up", "down", "many", "alike", "long"])  # fmt: skip
+def test_words_that_are_many_or_long_do_not_hold_up_the_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    """No path is longer than the system takes, and of those that may be one a number is looked at."""
+    followed: list[str] = []
+    follow = os.path.realpath
+
+    def count(path: str, *more: Any, **options: Any) -> str:
+        followed.append(path)
+        return follow(path, *more, **options)
+
+    monkeypatch.setattr(trust.os.path, "realpath", count)
+    for words, environment in (
+        (["bash", "-c", word], {}),
+        (["npx", "x"], {"A": word}),
+    ):
+        followed.clear()
+        found = trust.watched_files(words, environment, str(tmp_path), str(tmp_path))
+        assert sum(map(len, followed)) < 1_500_000
+        assert not found.whole or "/a/a/a" in word
 
 
 @requirement("trust:asks-again-when-changed")
@@ -608,6 +698,47 @@ def test_a_link_that_leads_to_another_watched_file_is_a_change(tmp_path: Path) -
         ("rackup", {}, "config.ru"),
         ("python3 server.py", {"server.py": "import src.helper", "src/pyvenv.cfg": ""}, "src/helper.py"),
         ("python3 server.py", {"server.py": "import __pycache__.helper"}, "__pycache__/helper.py"),
+        *(
+            (command, {}, name)
+            for command, name in (
+                ("perl -I lib p.txt", "p.txt"),
+                ("bash -o pipefail b.txt", "b.txt"),
+                ("mawk -f m.txt", "m.txt"),
+                ("uv run --offline --no-project --script u.txt", "u.txt"),
+                ("python3 -W ignore run.txt", "run.txt"),
+                ("node -r ./a.js run.txt", "run.txt"),
+                ("python3 -m pdb run.txt", "run.txt"),
+                ("gdb -x run.txt", "run.txt"),
+                ("vim -Srun.txt", "run.txt"),
+                ("uvx fastmcp run run.json", "run.json"),
+                ("sh -c 'cd lib; a=(run.txt)'", "lib/run.txt"),
+                ('python3 -c "' + "()," * 200 + "exec(open('run.txt').read())\"", "run.txt"),
+                ("python3 __pycache__", "__pycache__/__main__.pyc"),
+                ("python3 -m __pycache__.evil", "__pycache__/evil.pyc"),
+                ("python3 __pycache__/evil.cpython-311.pyc", "__pycache__/evil.cpython-311.pyc"),
+                *(
+                    ("any", name)
+                    for name in (
+                        ".zshenv",
+                        ".zlogin",
+                        ".login",
+                        ".bash_logout",
+                        ".rspec",
+                        ".gitconfig",
+                        "SConstruct",
+                        "Snakefile",
+                        "Jakefile",
+                        "cdk.json",
+                        "main.tf.json",
+                        "README.sh",
+                        "config",
+                    )
+                ),
+            )
+        ),
+        ("node .", {"package.json": '{"name": "p", "main": "run.txt"}'}, "run.txt"),
+        ("npm start", {"lib/package.json": '{"start": "node -r \\u002e/x.js \\"r\\u0075n.txt\\""}'}, "lib/run.txt"),
+        ("just x", {"conf.toml": "run = ['perl -I lib my.txt']"}, "my.txt"),
         ("node server.js", {"server.js": "require('./plugins/__pycache__/evil.js')"}, "plugins/__pycache__/evil.js"),
     ],
 )
@@ -663,7 +794,7 @@ def test_a_script_outside_that_the_command_names_is_watched_and_nobody_else_may_
 @requirement("trust:asks-again-when-changed")
 def test_data_and_what_is_fetched_ask_no_second_time(tmp_path: Path) -> None:
     """A server that writes its memory, and work on a project whose code it does not run."""
-    write(tmp_path, "server.py", text="open('memory.json', 'w'); open('state', 'w'); open('app.db', 'w')")
+    write(tmp_path, "server.py", text="open('memory.json', 'w'); open('state.txt', 'w'); open('app.db', 'w')")
     write(
         tmp_path,
         "run.sh",
@@ -673,7 +804,7 @@ def test_data_and_what_is_fetched_ask_no_second_time(tmp_path: Path) -> None:
     fetched = ("npx", "-y", "@me/server-files", "."), ("uvx", "server-git", "--repository", "."), ("docker", "run", "x")
     before = [watched(tmp_path, *one) for one in fetched]
     started = trust.watched_files(["python3", "server.py"], {}, str(tmp_path), str(tmp_path))
-    write(tmp_path, "memory.json", "state", "x", "app.db", "out.log", "lib/new.txt")
+    write(tmp_path, "memory.json", "state.txt", "README", "app.db", "out.log", "lib/new.txt")
     assert trust.watched_files(["python3", "server.py"], {}, str(tmp_path), str(tmp_path)) == started
     write(tmp_path, "lib/new.js", "tool.py")
     assert [watched(tmp_path, *one) for one in fetched] == before == [["package.json"], [], []]

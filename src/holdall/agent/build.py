@@ -84,7 +84,8 @@ class _Build:
             return bag
 
         return Agent(
-            name=file.name, prompt=file.prompt.strip(), model=self._model(named, settings.window, settings.max_output), open_bag=open_bag,
+            name=file.name, prompt=file.prompt.strip(), open_bag=open_bag,
+            model=self._model(named, settings.window, settings.max_output),
             tools=Toolbox(tools), agents={one.name: one for one in agents}, description=file.description,
             max_turns=settings.max_turns, max_calls_per_turn=settings.max_calls_per_turn,
         )  # fmt: skip
