@@ -216,7 +216,10 @@ _DATA_ENDS = tuple(
         )
     )
 )
-_DATA = lazy_pattern(r"\.DS_Store|CACHEDIR\.TAG|Thumbs\.db|\.coverage(?:\..*)?|\.~lock\..*|\.eslintcache|.*~")
+_DATA = lazy_pattern(  # names that are hashes too, as caches and a store have them
+    r"[0-9a-f]{16,}|\.last-gc|\.[\w-]*(?:history|hst|hsts|info|authority)|\.DS_Store|CACHEDIR\.TAG|Thumbs\.db|\.coverage(?:\..*)?|\.~lock\..*|\.eslintcache|.*~",
+    re.IGNORECASE,
+)
 _SETTING_ENDS = tuple(  # what a fetcher reads, and is not itself run
     f".{one}"
     for one in sorted(
@@ -829,7 +832,7 @@ def _plain(name: str) -> str:
 
 def _is_code_name(path: str) -> bool:
     name = os.path.basename(path)
-    is_data = name.casefold().endswith(_DATA_ENDS) or (_DATA if "." in name else _TEXTS).fullmatch(name) is not None
+    is_data = name.casefold().endswith(_DATA_ENDS) or any(one.fullmatch(name) for one in (_DATA, _TEXTS))
     return not is_data or _SETTINGS.fullmatch(name) is not None
 
 

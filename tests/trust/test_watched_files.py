@@ -106,7 +106,7 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
         ("make run", {"Makefile": "run:\n\tpython3 srv.txt out\n", "srv.txt": ""}, ["rest.json"]),
         ("uvx mcp-server-sqlite ./data.csv", {"data.csv": ""}, ["more.csv", "package.json"]),
         ("./tool data.db", {"tool": "", "data.db": ""}, ["tool.db"]),
-        ("tool", {"tool": ""}, ["README", "LICENSE", ".ruff_cache/0.11/123"]),
+        ("tool", {"tool": ""}, ["README", "LICENSE", ".ruff_cache/0.11/123", ".bash_history", ".last-gc", f"names/{'a1' * 32}"]),
         ("{folder}/tool", {"tool": ""}, []),
         ("/usr/bin/env run.sh", {"run.sh": ". ./x", "x": ""}, []),
         ("sh -c 'set -e; . ./a.sh; exec ./tool; cat note.txt'", {"a.sh": "", "tool": ""}, []),
