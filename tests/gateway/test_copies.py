@@ -115,11 +115,12 @@ class Gateway:
 
 @asynccontextmanager
 async def running(folder: Path, **servers: dict[str, Any]) -> AsyncGenerator[Gateway]:
-    (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    (folder / "config").mkdir()
+    (folder / "config" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     tokens = folder / "tokens"
     tokens.write_text(f"alice {ALICE}\nbob {BOB}\n")
     tokens.chmod(0o600)
-    options = ["--http", "127.0.0.1:0", "--tokens", str(tokens), "--config", str(folder / "mcp.json")]
+    options = ["--http", "127.0.0.1:0", "--tokens", str(tokens), "--config", str(folder / "config" / "mcp.json")]
     words = gateway(folder, *options, before=["--set", "slow_after_seconds=600"])  # however busy the machine is
     limits = httpx2.Limits(max_connections=None)
     async with (
@@ -150,7 +151,7 @@ async def test_sessions_that_only_list_share_one_process_of_each_server(tmp_path
 
 
 async def test_a_session_that_calls_one_server_gets_a_copy_of_that_one(tmp_path: Path) -> None:
-    journal = tmp_path / "journal"
+    journal = tmp_path / "journal.txt"
     async with running(tmp_path, one=program("one", str(journal)), two=program("two")) as it:
         sessions = await asyncio.gather(*(it.session() for _ in range(MANY)))
         await asyncio.gather(*(session.lists() for session in sessions))
@@ -182,7 +183,7 @@ async def test_a_server_of_the_newer_era_is_one_process_for_all(tmp_path: Path) 
 
 
 async def test_a_shared_server_is_for_one_principal_and_is_started_again_when_it_was_killed(tmp_path: Path) -> None:
-    journal = tmp_path / "journal"
+    journal = tmp_path / "journal.txt"
     async with running(tmp_path, both=program("both", str(journal), shared=True)) as it:
         first, second, other = await it.session(), await it.session(), await it.session(BOB)
         alices = {await first.call("pid"), await second.call("pid")}
@@ -223,7 +224,7 @@ async def test_a_list_that_changes_at_one_copy_is_asked_for_again_by_sessions_wi
 
 @pytest.mark.in_full
 async def test_clients_that_introduce_themselves_differently_do_not_share_what_a_server_says(tmp_path: Path) -> None:
-    journal = tmp_path / "journal"
+    journal = tmp_path / "journal.txt"
     async with running(tmp_path, one=program("one", str(journal))) as it:
         await (await it.session(name="cat")).tools()
         await (await it.session(name="cat")).tools()
