@@ -304,6 +304,8 @@ _SEPARATOR = lazy_pattern(r"[=:,\"'`;&|()<>\[\]{}]")
 _SIGN = lazy_pattern(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([^\n]))")  # as JSON, TOML and YAML write one
 _CACHED = lazy_pattern(r"(.+?)\.(?:cpython|pypy|graalpy)[\w.-]*\.pyc")
 _STORE = lazy_pattern(r"(?:--[\w-]*|\w*)(?:db|database|sqlite)[\w-]*", re.IGNORECASE)  # an option or a variable
+_WRITTEN = lazy_pattern(r"--[\w-]*(?:log|out|output|memory|state|history)[\w-]*", re.IGNORECASE)  # an option for data
+_CONFIGURING = lazy_pattern(r"config|settings|init|profile|prefix|rc$", re.IGNORECASE)  # in the name of a variable
 _STRING = lazy_pattern(r"\"([^\"\\\0]{1,300})\"")
 _BINARY = (b"\x7fELF", b"\xca\xfe\xba\xbe", b"\0asm", b"PK\3\4", b"\x1f\x8b")
 _PUNCTUATION = "\"'`;&|()<>,"
@@ -522,9 +524,13 @@ class _Watch:
         for path in paths:
             self._enter_above(path)
         glued = [word.partition("=")[::2] for word in self._words]
+        written: set[str] = set()
         for option, word in (*itertools.pairwise(self._words), *glued):
             given = self._paths(word) if option.startswith("--") and _STORE.fullmatch(option) else ()
             self._stores.update(map(os.path.realpath, given))
+            given = self._paths(word) if _WRITTEN.fullmatch(option) else ()
+            written.update(one for one in given if not self._is_code(one))
+        paths = [one for one in paths if one not in written]
         outside = [one for one in self._words[1:] if os.path.isabs(one) and len(one) <= _LONGEST_PATH]
         self._waiting += [
             one for one in outside if not self._is_here(one) and os.path.isfile(one) and self._is_code(one)
@@ -593,15 +599,18 @@ class _Watch:
         return [os.path.join(place, one) for place in dict.fromkeys(places) for one in inner] if self._tries > 0 else []
 
     def _of_variables(self) -> None:
-        """A program starts with the files of its home folder, and takes settings and code from what it is told."""
+        """A program starts with the files of its home folder, and takes settings and code from what it is told. What
+        other variables name is data unless it is code by its name: a memory, a folder to work in.
+        """
         for name, value in self._environment.items():
+            decides = decides_code(name) or _CONFIGURING.search(name) is not None
             for path in self._paths(value):
                 self._enter_above(path)
                 real = os.path.realpath(path)
                 if not os.path.isdir(real):
-                    self._waiting.append(path)
+                    self._waiting += [path] if decides or self._is_code(real) else []
                     self._stores.update([real] if _STORE.fullmatch(name) else ())
-                elif self._is_here(real):
+                elif decides and self._is_here(real):
                     self._all_code = self._all_code or decides_code(name)
                     is_around = os.path.join(self._start, "").startswith(os.path.join(real, ""))
                     if not is_around and name != "PYTHONPATH":  # from which Python takes modules alone
