@@ -909,6 +909,66 @@ def test_a_value_is_masked_where_programs_write_it(where: str) -> None:
         assert hidden == form.format(*("*" * len(one) for one in values))
 
 
+# Where a program or a sentence says the word, and nobody chose it as a name; where its length tells where a column is.
+NO_NAMES = (
+    "a password by a pipe", "PowerShell", "mysqladmin", "pandas", "a user of a switch", "a sentence with a colon", "a sentence",
+    "the first start of MySQL", "a reset of Elasticsearch", "the first start of Elasticsearch", "the first start of Jenkins",
+    "a prompt of psql", "SET PASSWORD", "preseed", "netrc", "HAProxy", "nmcli",
+)  # fmt: skip
+# Where more than one is the name of a list, or what is under it is taken whatever it looks like.
+OF_ONE = (
+    "columns and rows", "columns with types", "a list of rows", "a store of parameters", "YAML on one line",
+    "an object of JSON within such a name",
+)  # fmt: skip
+OF_TOKENS: dict[str, str] = {
+    **{
+        where: form.replace("passwords", "password").replace("PASSWORDS", "PASSWORD")
+        for where, form in {**WRITTEN, **BARE, **IN_A_WORD}.items()
+        if "password" in form.lower() and where not in NO_NAMES
+    },
+    "CSV": "id,name,password,created\n1,bob,{},2025\n",
+    "psql": " id | password \n----+----------\n  1 | {}\n",
+    "mysql": "+----+----------+\n| id | password |\n+----+----------+\n|  1 | {} |\n+----+----------+\n",
+    "Go": 'password := "{}"\n',
+    "a block": "password: |\n  {}\n",
+    "a list of JSON": '{{"password": ["{}"]}}',
+    "an object of JSON": '{{"password": {{"bob": "{}"}}}}',
+}
+
+
+@pytest.mark.in_full(one_in=5)
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [(where, name) for where in OF_TOKENS for name in ("token", "api_token", "DeployToken")]
+    + [(where, name) for where in OF_TOKENS for name in ("tokens", "apiTokens") if where not in OF_ONE],
+)
+@requirement("bundle:redaction-recall")
+def test_a_token_is_masked_wherever_a_password_is(where: str, name: str) -> None:
+    constant = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).upper()
+    form = OF_TOKENS[where].replace("PASSWORD", constant).replace("Password", name[:1].upper() + name[1:])
+    form = form.replace("password", name)
+    for values in (["Kq8wPz37VnTx2L", OPAQUE, "0ce5b1bbe792eb654e1b"], [RANDOM[:40], RANDOM[20:60], DIGITS[:32]]):
+        hidden = _masked(form.format(*values))
+        assert [one for one in values[: form.count("{}")] if one in hidden] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["max_tokens: 4096", "tokens: 1234", '{"tokens":["the","cat"]}', "tokenizer: Xk9qLm2Pz7Wd4R8s", "token_type: Bearer",
+     "id,tokens,model\n1,4096,gpt-4o-2024-08-06\n2,311,claude-sonnet-4-5-20250929\n", "id,tokens\n1,the cat\n2,GPT4o\n",
+     'next_page_token: ""', "tokens: [1, 2, 3]", '{"usage": {"input_tokens": 1234567, "output_tokens": 123456789012}}',
+     "token_count=4096 tokens_used=1234567890123", "| tokens | model |\n|---|---|\n| 12,345 | gpt-4o-2024-08-06 |",
+     'eos_token = "<|im_end|>"', "20,000 lines · 99,001 tokens (text). Kept whole.", "tokens: 12.3k (2025-01-01T10:00:00.123Z)",
+     "tokens = tokenizer.encode(text2, add=True)", "tokens: 12345678901234567890", "tokens per second: 12.5tok/s",
+     '{"tokens":["Ġthe","##ing","<s>","GPT4o","▁Hello"]}', 'tokens = ["print", "(", "x1", ")"]', "token := p.next2Token()",
+     '{"tokens": {"colorBlue500": "neutralForeground2BrandHover"}}', "tokens:\n  primary500: Blue500Light\n  radius: 4px\n",
+     '{"tokens": [{"mint": "Kq8wPz37VnTx2LmXp4Rk"}]}', "NAME  TOKENS      MODEL\na     1234567890  gpt-4o\n",
+     "Your API token is invalid2", "Token is expired (JWT-RS256)"],
+)  # fmt: skip
+def test_tokens_of_a_text_and_their_counts_stay(text: str) -> None:
+    assert _masked(text) == text
+
+
 @pytest.mark.parametrize(
     "text",
     ['[["password", "username"], ["token"]]', '{"columns": ["user", "n"], "rows": [["bob", "Hq7vTz92LmXp4Rk"]]}',
@@ -1092,7 +1152,8 @@ def test_every_rule_of_the_set_is_used() -> None:
      "password" + " " * 250_000, "password    " * 21_000, "name: password #\n\n" * 14_000, "{name: password, " * 15_000, "{value: ab, " * 21_000,
      "password: a " * 21_000, "password[a" * 25_000, "insert into a " * 18_000, "insert [a(" * 25_000, 'a,password\n"b\n' * 17_000,
      "a,password\n\n" * 20_000, 'password=["a",' * 18_000, "password=[a,\n" * 19_000, 'password={"' * 23_000, "password:\n  a: b\n" * 14_000,
-     "".join(" " * n + "password:\n" for n in range(600)), "password:\n" + "  a: b1\n" * 30_000, '{"password":{"a":"aB1cD2e"},' * 9_000],
+     "".join(" " * n + "password:\n" for n in range(600)), "password:\n" + "  a: b1\n" * 30_000, '{"password":{"a":"aB1cD2e"},' * 9_000,
+     "token := " * 27_000, "a,tokens\n" * 27_000, '{"tokens":["aB1cD2eF3g",' * 10_000],
     ids=lambda text: text[:8],
 )  # fmt: skip
 def test_no_text_makes_the_rules_slow(text: str) -> None:

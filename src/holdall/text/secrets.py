@@ -60,7 +60,7 @@ _PATH = lazy_pattern(r"(?:/[\w.-]{1,80}){1,10}/(?=[\w.-])")  # before a name in 
 _SHORTEST_PAIRED = 8
 _SPLITS = lazy_pattern(rb"[\s\"'`]")
 _IN_DOUBT = lazy_pattern(
-    r"[\w .-]{0,60}(?:key[12]?|pass|pw|_salt)|encrypt|login|creds"
+    r"[\w .-]{0,60}(?:key[12]?|pass|pw|_salt|tokens)|encrypt|login|creds"
 )  # names that tell only with their values
 # What tells about a secret, and is none itself, where it stands in an object that has the name of one.
 _ABOUT = lazy_pattern(
@@ -406,6 +406,7 @@ class _Level:
     index = 0  # of what comes next in a row
     header: frozenset[int] | None = None  # the columns of the rows in it, once they are known
     is_doubtful = False  # it may be a list of lists of names
+    are_tokens = False  # under a name that says so: of a service, or of a text
     is_sealed = False  # a Secret of Kubernetes: so is all that it holds, under whatever name
     entries: list[tuple[Any, bytes]] | None = None  # texts, if it is the data of an object
     held: list[tuple[Any, bytes]] | None = None  # those of its data
@@ -479,6 +480,7 @@ class _Walk(Generic[_Place]):
         level = self._levels[-1]
         self._levels.append(_Level(level.name or level.within, is_secret=bool(level.name), is_list=is_list))
         inner = self._levels[-1]
+        inner.are_tokens = level.key.endswith("tokens")
         if not is_list and level.key in _HOLDERS:
             inner.entries = []
         elif is_list and level.header:
@@ -662,6 +664,8 @@ def _before(level: _Level, text: bytes) -> bytes:
     """What `text` is looked at behind: a name that makes it a secret only if nobody wrote it by hand."""
     if _IN_DOUBT.fullmatch(level.key):
         return f"{level.key}=".encode()
+    if level.are_tokens and not is_about(level.key) and not _SPLITS.search(text):
+        return b"tokens="
     return b"pass=" if level.within and not is_about(level.key) and not _SPLITS.search(text) else b""
 
 

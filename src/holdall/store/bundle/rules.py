@@ -444,8 +444,8 @@ _ARGUMENT = r"(?:[\w.$>()\[\]-]{1,60}|\"([^\"\n]{0,200})\"|'([^'\n]{0,200})')"
 _MADE_UP = "Secret by its label"
 _LABELLED: tuple[str, ...] = (
     (
-        rf"(?i)(?:{_KEYS_OF})(?:[ _-]?(?:read-?only[ _-]?)?master)?[ _.-]?key(?:[ _-]?base|[12])?"
-        rf"(?: \([\w -]{{1,20}}\))?{_MARKS}(?:=>|[:=]|is\s|was\s){_MARKS}((?:base64:)?[A-Za-z0-9+/_.~=-]{{16,}})"
+        rf"(?i)(?:(?:{_KEYS_OF})(?:[ _-]?(?:read-?only[ _-]?)?master)?[ _.-]?key(?:[ _-]?base|[12])?|token)"
+        rf"(?: \([\w -]{{1,20}}\))?{_MARKS}(?:=>|[:=]|(?:is|was):?\s){_MARKS}((?:base64:)?[A-Za-z0-9+/_.~=-]{{16,}})"
     ),
     (
         r"(?i)(?:(?:^|[^a-z0-9])(?:pass|pw|pass ?code|pass phrase)|(?:remote|local|store|root|default)pass)"
@@ -517,6 +517,10 @@ _STANDS_FOR_A_VALUE = lazy_pattern(
     rb"(?:<[^<>]*+>|\{\{.*?\}\}|\$\{[^{}]*+\}|\$\{\{.*?\}\}|\$\([^()]*+\)|\{[\w.]*+\}|%\(\w++\)[sdr])(?:[\s\"'`,;)&]|\Z)"
 )
 _CELL = "Password in a table"
+# At the end of a name, and not of one that goes on: `tokenizer`, `token_type`. Its other name is a word of `_WORDS`.
+_TOKEN_NAME = lazy_pattern(rb"(?:[tT]oken|TOKEN)(?=[sS]?(?:[_-]?[0-9]{1,3})?(?![\w-]))")
+_AS_TOKEN = {b"token": b"senha", b"Token": b"Senha", b"TOKEN": b"SENHA"}
+_SHORTEST_TOKEN = 10
 _SENTENCES = frozenset((_CELL, _MADE_UP, *(kind for kind, _ in _IN_SENTENCES)))
 
 
@@ -654,7 +658,7 @@ class Rules:
             rf"(?i)(?:^(?:\xef\xbb\xbf)?|[,;\t|])[ \t\"]{{0,60}}[\w -]{{0,40}}(?:{words}|access key)"
             r"[\w -]{0,40}[ \t\"]{0,60}(?:[,;\t|\r]|$)"
         )
-        self._cells = _compiled(rf"(?i)<t[dh](?:\s[^<>]{{0,200}})?>[^<>]{{0,80}}(?:{words})[^<>]{{0,80}}</t[dh]>")
+        self._cells = _compiled(rf"(?i)<t[dh](?:\s[^<>]{{0,200}})?>[^<>]{{0,80}}(?:{words}|token)[^<>]{{0,80}}</t[dh]>")
         upper = "|".join(word.upper() for word in (*keyword.DENYLIST, *_WORDS)).replace("_?", "_?")
         self._rules.append(
             _Rule(
@@ -705,7 +709,7 @@ class Rules:
         if signs := _near(data, _quotes_inside(data)):
             found += _reread(data, signs, self._as_it_is)
         if b"<t" in data and any(_spans(self._cells, data)):
-            found += _reread(data, _cells(data), self._in_columns)
+            found += _reread(data, _cells(data), lambda rows: [*_and_tokens(rows, self._in_columns)])
         return found
 
     def _as_it_is(self, data: bytes) -> list[Finding]:
@@ -734,28 +738,36 @@ class Rules:
 
     def _in_text(self, data: bytes) -> list[Finding]:
         # Of what is long and random, one machine for all rules has so many states that it crawls: 10 s for a megabyte.
-        is_short = len(data) <= _AT_ONCE
-        has_names = any(_spans(self._names, data))
-        hits: Iterable[int] = range(len(self._rules) + 1 if has_names else self._unnamed)
-        if is_short:
-            first, second = (_in_re2(one.Match, data) or () for one in self._any)
-            hits = [*first, *(self._unnamed + number for number in second)]
+        hits: Iterable[int] = range(self._unnamed)
+        if len(data) <= _AT_ONCE:
+            hits = _in_re2(self._any[0].Match, data) or ()
         found: list[Finding] = []
         for number in hits:
             deadline.check()
-            found += self._by_name(data) if number == len(self._rules) else _by_form(self._rules[number], data)
+            found += _by_form(self._rules[number], data)
         if any(_spans(self._flag, data)):  # strings of JSON come one by one: most are short, and have nothing of either
             found += self._in_flags(data)
         if b"\n" in data:
             found += self._of_vault(data)
-        if has_names:
-            found += [one for rule in self._in_lines for one in _by_form(rule, data)]
-        if has_names and b"\n" in data:
+        return [*found, *_and_tokens(data, self._under_names), *_private_keys(data), *_of_kubernetes(data)]
+
+    def _under_names(self, data: bytes) -> list[Finding]:
+        found = [*self._in_sql(data)]
+        if not any(_spans(self._names, data)):
+            return found
+        hits: Iterable[int] = range(len(self._rules) + 1 - self._unnamed)
+        if len(data) <= _AT_ONCE:
+            hits = self._any[1].Match(data) or ()
+        for number in hits:
+            deadline.check()
+            rules = self._rules[self._unnamed :]
+            found += self._by_name(data) if number == len(rules) else _by_form(rules[number], data)
+        found += [one for rule in self._in_lines for one in _by_form(rule, data)]
+        if b"\n" in data:
             found += self._in_columns(data)
             found += self._in_aligned(data)
             found += self._below_names(data)
-        found += self._in_sql(data)
-        return [*found, *_private_keys(data), *_of_kubernetes(data)]
+        return found
 
     def is_secret(self, name: str) -> bool:
         """Whether what is under that name in an object is a secret, whatever it looks like."""
@@ -953,6 +965,19 @@ class Rules:
                     self.left_out.append(one.__name__)
                     continue
                 yield str(one.secret_type), text
+
+
+def _and_tokens(data: bytes, find: Find) -> Iterator[Finding]:
+    """What is found under names of secrets, and under those of tokens: as if they were called by one of the others.
+    Most of them are counts or words, so that only what looks like one of a service is taken.
+    """
+    yield from find(data)
+    if (renamed := _TOKEN_NAME.sub(lambda name: _AS_TOKEN[name[0]], data)) != data:
+        yield from (one for one in find(renamed) if _is_token(data[one[0] : one[1]]))
+
+
+def _is_token(value: bytes) -> bool:
+    return len(value) >= _SHORTEST_TOKEN and is_no_word(value) and _is_made_up(value)
 
 
 def _whole_characters(data: bytes, findings: Iterable[Finding]) -> Iterator[Finding]:
