@@ -1161,6 +1161,11 @@ def test_no_text_makes_the_rules_slow(text: str) -> None:
     in_effort(500, lambda: RULES.find(text.encode()))
 
 
+def test_many_names_on_one_line_take_little_time() -> None:
+    """The rest of the line is looked at behind each of them."""
+    in_effort(250, lambda: RULES.find(("://" + "password:)" * 25_000).encode()))
+
+
 @pytest.mark.parametrize("form", ["base64", "hex", "lines"])
 def test_long_random_text_takes_little_time(form: str) -> None:
     """A hook that looks for too long is ended, and the result stays as it was."""

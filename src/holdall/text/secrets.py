@@ -773,4 +773,4 @@ def arguments_text(arguments: object) -> str:
 
 def is_no_word(value: bytes) -> bool:
     """A digit, or small letters and capitals after the first: `incorrect` and `Required` are words."""
-    return any(byte in b"0123456789" for byte in value) or (value[1:].lower() != value[1:] != value[1:].upper())
+    return _DIGIT.search(value) is not None or (value[1:].lower() != value[1:] != value[1:].upper())

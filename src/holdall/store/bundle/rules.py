@@ -153,8 +153,9 @@ _LONGEST_LINE, _SHORTEST_BARE = 512, 6
 _GOES_ON = lazy_pattern(rb"[^\s\"'`<>\\,;|&(){}\[\]]*+")
 _WORDS_AROUND = lazy_pattern(rb"[\s\"'`]")
 _AFTER_VALUE = lazy_pattern(  # another name of an address or a connection string; a comment; a tag; an escape
-    rb"&(?=[\w.%\[\]-]{1,60}=)|[;,](?=\s*+(?:[A-Za-z][a-z]++(?:[A-Z_. -]++[a-z]++)*+|[A-Z_]{2,60}+)[0-9]?=)"
-    rb"|&amp;(?=[\w.-]{1,60}=)|[,;]?\s++(?:#|//\s)|[,;]\s|</[A-Za-z][\w:.-]*+>|<[a-z]{1,10}+(?:\s[^<>]*+)?/?>|\\+[nrt\"']"
+    rb"(?=[&;,\s<\\])(?:&(?=[\w.%\[\]-]{1,60}=)"
+    rb"|[;,](?=\s*+(?:[A-Za-z][a-z]++(?:[A-Z_. -]++[a-z]++)*+|[A-Z_]{2,60}+)[0-9]?=)"
+    rb"|&amp;(?=[\w.-]{1,60}=)|[,;]?\s++(?:#|//\s)|[,;]\s|</[A-Za-z][\w:.-]*+>|<[a-z]{1,10}+(?:\s[^<>]*+)?/?>|\\+[nrt\"'])"
 )
 _CALL = lazy_pattern(rb"[A-Za-z_$][\w.$:]*+[(\[].*[)\]](?:[.?!]\w+)*[ \t\r,;:]*")
 _CODE_OR_WORDS = lazy_pattern(
