@@ -879,6 +879,15 @@ WRITTEN: dict[str, str] = {
         'COPY u (id, password) FROM stdin WITH (FORMAT csv);\n1,"{}"\n\\.\n'
         "copy u (id, password) from stdin (format csv, delimiter ';');\n1;{}\n\\.\n"
     ),
+    "INSERT with other quotes": 'INSERT INTO users (id, name, password) VALUES (1, "b\\"ob", "{}"), (2, "amy", "{}");',
+    "INSERT of what is selected": "insert into users (name, password) select 'bob', '{}' from a where b = 'c';",
+    "a dump of MySQL": (
+        "CREATE TABLE `users` (\n  `id` int(11) NOT NULL DEFAULT '1,2',\n  `n` int CHECK (length(`n`) > (3)),\n"
+        "  `password` varchar(40),\n  PRIMARY KEY (`id`)\n) ENGINE=InnoDB;\n"
+        "INSERT INTO `users` VALUES (1,2,'{}'),(2,3,'{}');\n"
+    ),
+    "a dump of SQLite": "CREATE TABLE IF NOT EXISTS \"users\"(id, password);\nINSERT INTO users VALUES(1,'{}');\n",
+    "a dump of PostgreSQL": "CREATE TABLE public.users (\n    id integer,\n    password text\n);\nCOPY public.users FROM stdin;\n1\t{}\n\\.\n",
     "CSV with the sign of UTF-8": "\ufeffpassword,name\n{},bob\n",
     "CSV with empty lines": "name,password\r\n\r\nann,{}\r\n\r\nbob,{}\r\n",
     "CSV with lines in a cell": 'name,note,password\nann,"a ""note""\nof, two lines",{}\nbob,"5"" wide",{}\n',
@@ -972,7 +981,8 @@ def test_tokens_of_a_text_and_their_counts_stay(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ['[["password", "username"], ["token"]]', '{"columns": ["user", "n"], "rows": [["bob", "Hq7vTz92LmXp4Rk"]]}',
-     "INSERT INTO users (name) VALUES ('Hq7vTz92LmXp4Rk');", "Args:\n    password:\n        The password of the user.\n",
+     "INSERT INTO users (name) VALUES ('Hq7vTz92LmXp4Rk');", "INSERT INTO u (name, password) SELECT 'bob', $1 FROM t WHERE n = 'Hq7vTz92LmXp4Rk';",
+     "CREATE TABLE a (id, password);\nINSERT INTO b VALUES (1, 'Hq7vTz92LmXp4Rk');", "create table a(password) and insert into it values", "Args:\n    password:\n        The password of the user.\n",
      "password:\n  type: string\n", "password:\n  - string\n",
      "- password:\n- Hq7vTz92LmXp4Rk\n", "password:\n- string\n", "NAME      SECRETS   AGE\ndefault   1         5d\n",
      "SECRET    FILES\nsrc/a.py  12\n", "user, password\nhost, port\n", "    user, password,\n    host, port1234,\n",
@@ -1153,6 +1163,8 @@ def test_every_rule_of_the_set_is_used() -> None:
      "password: a " * 21_000, "password[a" * 25_000, "insert into a " * 18_000, "insert [a(" * 25_000, 'a,password\n"b\n' * 17_000,
      "a,password\n\n" * 20_000, 'password=["a",' * 18_000, "password=[a,\n" * 19_000, 'password={"' * 23_000, "password:\n  a: b\n" * 14_000,
      "".join(" " * n + "password:\n" for n in range(600)), "password:\n" + "  a: b1\n" * 30_000, '{"password":{"a":"aB1cD2e"},' * 9_000,
+     "create table a(b " * 15_000, "create table a(b '" * 14_000, "create table a(b, c);insert into a values(1);" * 5_500,
+     "insert into a (password) select 'abc' " * 6_500, 'insert into a values ("' * 11_000, "create table a(" + "b (" * 80_000,
      "token := " * 27_000, "a,tokens\n" * 27_000, '{"tokens":["aB1cD2eF3g",' * 10_000],
     ids=lambda text: text[:8],
 )  # fmt: skip

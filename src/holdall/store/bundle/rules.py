@@ -138,7 +138,13 @@ _ENTRY_OF_LIST = lazy_pattern(
     % _IN_STRING
 )
 _QUOTED = lazy_pattern(rb"\"[^\"]{3,}+\"|'[^']{3,}+'")
-_SQL_VALUE = lazy_pattern(rb"\s*+(?:([(),])|'((?:[^'\\]++|\\.|'')*+)'|[^\s,()';]++)", re.DOTALL)
+_SQL_VALUE = lazy_pattern(
+    rb"\s*+(?:([(),])|'((?:[^'\\]++|\\.|'')*+)'|\"((?:[^\"\\]++|\\.|\"\")*+)\"|[^\s,()'\";]++)", re.DOTALL
+)
+_COLUMN_OF_SQL = lazy_pattern(
+    rb"\s*+[\"`\[]?([\w$]++)(?:[^\n,()'\";]++|'(?:[^'\\]++|\\.|'')*+'|\"[^\"]*+\"|\((?:[^()]++|\([^()]*+\))*+\)|\s)*+"
+    rb"(,|(?=\)))"
+)
 _DELIMITER_OF_COPY = lazy_pattern(rb"(?i).*\bdelimiter\s++(?:as\s++)?'([|;,\t])'|.*\bcsv\b")
 _LONGEST_WORD = 100  # that ends below its name
 _LONGEST_HEADER, _LONGEST_ROW, _SHORTEST_CELL = 4096, 64 * 1024, 3
@@ -652,8 +658,13 @@ class Rules:
         )
         self._aligned = _compiled(rf"(?i)(?:^| )[\w.-]{{0,40}}(?:{words})[\w.-]{{0,40}}(?: |\r?$)")
         self._inserted = _compiled(
-            r"(?i)\b(?:insert|replace|copy)\s+(?:[a-z_]{1,20}\s+){0,4}(?:[^\s()\[]|\[[^\[\]\n]*\])+\s*\(([^()]*)\)\s*"
-            r"(?:(?:overriding\s+[a-z]+\s+value\s+)?(values?)\b|from\s+stdin([^\n]*)\n)"
+            r"(?i)\b(?:insert|replace|copy)\s+(?:[a-z_]{1,20}\s+){0,4}((?:[^\s()\[]|\[[^\[\]\n]*\])+)"
+            r"\s*(?:\(([^()]*)\)\s*)?"
+            r"(?:(?:overriding\s+[a-z]+\s+value\s+)?(values?|select)\b|from\s+stdin([^\n]*)\n)"
+        )
+        self._created = _compiled(
+            r"(?i)\bcreate\s+(?:[a-z]{1,20}\s+){0,4}table\s+(?:if\s+not\s+exists\s+)?"
+            r"((?:[^\s()\[]|\[[^\[\]\n]*\])+)\s*\("
         )
         self._column = _compiled(
             rf"(?i)(?:^(?:\xef\xbb\xbf)?|[,;\t|])[ \t\"]{{0,60}}[\w -]{{0,40}}(?:{words}|access key)"
@@ -923,29 +934,46 @@ class Rules:
     def _in_sql(self, data: bytes) -> Iterator[Finding]:
         """What is put into such a column. Each statement is read to where the next one begins, so nothing twice."""
         matches = list(self._inserted.finditer(data))
+        columns = self._columns_of_tables(data) if matches else {}
         starts = [*(one.start() for one in matches), len(data)]
         done = 0
         for number, match in enumerate(matches):
             if match.start() < done:
                 continue  # it stands in a text of the one before
             deadline.check()
-            names = (match[1] or b"").split(b",")
+            table, told_names, values, options = (match[group] or b"" for group in range(1, 5))
+            names = told_names.split(b",") if told_names else columns.get(_plain_name(table), [])
             secret = {
                 index
                 for index, name in enumerate(names)
                 if self.is_secret(name.strip(b' \t\r\n"`[]').decode("latin-1"))
             }
-            if match[2]:
-                found, done = _in_values(data, match.end(), secret, starts, number + 1)
+            if values:
+                depth = int(values.lower() == b"select")
+                found, done = _in_values(data, match.end(), secret, starts, number + 1, depth)
                 yield from found
                 continue
-            told = _DELIMITER_OF_COPY.match(match[3] or b"")
+            told = _DELIMITER_OF_COPY.match(options)
             delimiter = (told[1] or b",") if told else b"\t"
             for after, spans in _rows(data, match.end(), delimiter, len(names), sorted(secret)):
                 if after > starts[number + 1]:
                     break
                 for span in spans:
                     yield from _trimmed(data, *span, "Secret Keyword")
+
+    def _columns_of_tables(self, data: bytes) -> dict[bytes, list[bytes]]:
+        """As they were created, for what is put into all of them."""
+        tables: dict[bytes, list[bytes]] = {}
+        at = 0
+        for table in self._created.finditer(data):
+            names = tables[_plain_name(table[1] or b"")] = list[bytes]()
+            at = max(at, table.end())  # nothing is read twice
+            while at < table.end() + _LONGEST_ROW and (column := _COLUMN_OF_SQL.match(data, at)):
+                names.append(column[1])
+                at = column.end()
+                if not column[2]:
+                    break
+        return tables
 
     def _is_column(self, name: bytes) -> bool:
         return any(_spans(self._column, name))
@@ -1295,17 +1323,24 @@ def _end_of_cells(data: bytes, start: int, end: int, delimiter: bytes) -> int:
     return last
 
 
+def _plain_name(name: bytes) -> bytes:
+    return name.translate(None, b'"`[]').lower()
+
+
 def _in_values(
-    data: bytes, at: int, secret: Container[int], starts: Sequence[int], following: int
+    data: bytes, at: int, secret: Container[int], starts: Sequence[int], following: int, depth: int
 ) -> tuple[list[Finding], int]:
-    """What is found there, and where it ends: at the latest where the next statement begins outside of a text."""
-    depth, index = 0, 0
+    """What is found there, and where it ends: at the latest where the next statement begins outside of a text.
+
+    `depth` is of brackets: the values of a SELECT have none around, and end with them.
+    """
+    index = 0
     found: list[Finding] = []
     while at < starts[following] and (match := _SQL_VALUE.match(data, at)) is not None:
         at = match.end()
         while at > starts[following]:
             following += 1
-        sign, text = match.groups()
+        sign, text = match[1], match[match.lastindex] if match.lastindex else b""
         if sign == b"(":
             depth += 1
             index = 0 if depth == 1 else index
@@ -1313,10 +1348,10 @@ def _in_values(
             depth -= 1
         elif sign:
             index += depth == 1
-        elif depth <= 0:
+        elif depth <= 0 or (depth == 1 and match[0].strip().lower() == b"from"):
             break
-        elif depth == 1 and index in secret and len(text or b"") >= _SHORTEST_CELL and not _NO_SECRET.fullmatch(text):
-            found.append((*match.span(2), "Secret Keyword"))
+        elif depth == 1 and index in secret and len(text) >= _SHORTEST_CELL and not _NO_SECRET.fullmatch(text):
+            found.append((*match.span(match.lastindex or 0), "Secret Keyword"))
     return found, at
 
 
