@@ -888,6 +888,13 @@ WRITTEN: dict[str, str] = {
     ),
     "a dump of SQLite": "CREATE TABLE IF NOT EXISTS \"users\"(id, password);\nINSERT INTO users VALUES(1,'{}');\n",
     "a dump of PostgreSQL": "CREATE TABLE public.users (\n    id integer,\n    password text\n);\nCOPY public.users FROM stdin;\n1\t{}\n\\.\n",
+    "a dump of PHP": '["password"]=>\n  string(14) "{}"\n',
+    "a value on the next line": 'const password =\n  "{}";\nPASSWORD = (\n    "{}"\n)\n',
+    "what stands in for nothing": '$ENV{{PASSWORD}} = "{}"; password ||= "{}"\ngetenv("DB_PASSWORD") ?: "{}"\n',
+    "a hash of Redis": '3) "password"\n4) "{}"\n',
+    "what is taken if there is no argument": 'add_argument("--password", default="{}")\nENV.fetch("DB_PASSWORD") {{ \'{}\' }}\n',
+    "a variable of T-SQL": "DECLARE @Password NVARCHAR(50) = N'{}'",
+    "braces of C": 'std::string password{{"{}"}};\nstring Password {{ get; set; }} = "{}";\n',
     "CSV with the sign of UTF-8": "\ufeffpassword,name\n{},bob\n",
     "CSV with empty lines": "name,password\r\n\r\nann,{}\r\n\r\nbob,{}\r\n",
     "CSV with lines in a cell": 'name,note,password\nann,"a ""note""\nof, two lines",{}\nbob,"5"" wide",{}\n',
@@ -1165,7 +1172,7 @@ def test_every_rule_of_the_set_is_used() -> None:
      "".join(" " * n + "password:\n" for n in range(600)), "password:\n" + "  a: b1\n" * 30_000, '{"password":{"a":"aB1cD2e"},' * 9_000,
      "create table a(b " * 15_000, "create table a(b '" * 14_000, "create table a(b, c);insert into a values(1);" * 5_500,
      "insert into a (password) select 'abc' " * 6_500, 'insert into a values ("' * 11_000, "create table a(" + "b (" * 80_000,
-     "token := " * 27_000, "a,tokens\n" * 27_000, '{"tokens":["aB1cD2eF3g",' * 10_000],
+     "password {get;" * 18_000, "password => string(1" * 12_500, "password =\n" * 22_500, "token := " * 27_000, "a,tokens\n" * 27_000, '{"tokens":["aB1cD2eF3g",' * 10_000],
     ids=lambda text: text[:8],
 )  # fmt: skip
 def test_no_text_makes_the_rules_slow(text: str) -> None:
