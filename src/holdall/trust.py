@@ -304,7 +304,7 @@ _SEPARATOR = lazy_pattern(r"[=:,\"'`;&|()<>\[\]{}]")
 _SIGN = lazy_pattern(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([^\n]))")  # as JSON, TOML and YAML write one
 _CACHED = lazy_pattern(r"(.+?)\.(?:cpython|pypy|graalpy)[\w.-]*\.pyc")
 _STORE = lazy_pattern(r"(?:--[\w-]*|\w*)(?:db|database|sqlite)[\w-]*", re.IGNORECASE)  # an option or a variable
-_WRITTEN = lazy_pattern(r"--[\w-]*(?:log|out|output|memory|state|history)[\w-]*", re.IGNORECASE)  # an option for data
+_WRITTEN = _words("log logs logfile out output memory state history")  # in an option or a variable for data
 _CONFIGURING = lazy_pattern(r"config|settings|init|profile|prefix|rc$", re.IGNORECASE)  # in the name of a variable
 _STRING = lazy_pattern(r"\"([^\"\\\0]{1,300})\"")
 _BINARY = (b"\x7fELF", b"\xca\xfe\xba\xbe", b"\0asm", b"PK\3\4", b"\x1f\x8b")
@@ -528,7 +528,7 @@ class _Watch:
         for option, word in (*itertools.pairwise(self._words), *glued):
             given = self._paths(word) if option.startswith("--") and _STORE.fullmatch(option) else ()
             self._stores.update(map(os.path.realpath, given))
-            given = self._paths(word) if _WRITTEN.fullmatch(option) else ()
+            given = self._paths(word) if option.startswith("--") and _is_for_data(option) else ()
             written.update(one for one in given if not self._is_code(one))
         paths = [one for one in paths if one not in written]
         outside = [one for one in self._words[1:] if os.path.isabs(one) and len(one) <= _LONGEST_PATH]
@@ -608,7 +608,8 @@ class _Watch:
                 self._enter_above(path)
                 real = os.path.realpath(path)
                 if not os.path.isdir(real):
-                    self._waiting += [path] if decides or self._is_code(real) else []
+                    reads = decides and not _is_for_data(name)
+                    self._waiting += [path] if reads or self._is_code(real) else []
                     self._stores.update([real] if _STORE.fullmatch(name) else ())
                 elif decides and self._is_here(real):
                     self._all_code = self._all_code or decides_code(name)
@@ -803,6 +804,11 @@ def _has_source(compiled: str) -> bool:
     folder, name = os.path.split(compiled)
     stem = _CACHED.fullmatch(name)
     return stem is not None and os.path.isfile(os.path.join(os.path.dirname(folder), f"{stem[1]}.py"))
+
+
+def _is_for_data(option: str) -> bool:
+    """Whether an option or a variable of this name says where a program writes."""
+    return not _WRITTEN.isdisjoint(option.casefold().replace("-", "_").split("_"))
 
 
 def _is_database(path: str) -> bool:

@@ -145,7 +145,8 @@ def test_the_code_that_variables_name_is_watched(tmp_path: Path) -> None:
     code = {"b.py", "c.js", "bin/uptime", "src/mod.py", "pre.so", "rc"}
     fetched = ("npx", "-y", "thing")
     assert watched(tmp_path, *fetched, NOTE="./nothing:rc.json") == []
-    assert watched(tmp_path, *fetched, MEMORY_FILE="file:./lib/x.txt") == ["lib/x.txt"]
+    assert watched(tmp_path, *fetched, MEMORY_FILE="file:./lib/x.txt") == []
+    assert watched(tmp_path, *fetched, THING_CONFIG="file:./lib/x.txt") == ["lib/x.txt"]
     assert {*watched(tmp_path, *fetched, PATH="./bin:/usr/bin")} == code
     assert {*watched(tmp_path, *fetched, PATH=f"{tmp_path}/bin:/usr/bin")} == code
     assert {*watched(tmp_path, *fetched, NODE_OPTIONS="--require=./c.js", BASH_ENV="lib/x.txt")} == {*code, "lib/x.txt"}
@@ -165,17 +166,27 @@ def test_the_code_that_variables_name_is_watched(tmp_path: Path) -> None:
         ("bash -lc 'python3 server.py'", {"HOME": "./home"}, [".bash_login"]),
         ("git mcp", {"GIT_DIR": "./home"}, ["config", "HEAD", "notes.txt"]),
         ("thing", {"SETTINGS": "--from=home,--x"}, ["x.json"]),
-        ("thing", {"LINE": "run home/x.json y"}, ["x.json"]),
+        ("thing", {"RUN_PROFILE": "run home/x.json y"}, ["x.json"]),
         ("python3 -m thing", {"PYTHONUSERBASE": "home"}, ["lib/site-packages/usercustomize.py", "__pycache__/a.pyc"]),
     ],
 )  # fmt: skip
-def test_all_of_a_folder_that_a_variable_names_is_watched(
+def test_all_of_a_folder_is_watched_that_a_variable_names_which_decides_what_runs(
     tmp_path: Path, words: str, environment: dict[str, str], names: list[str]
 ) -> None:
     write(tmp_path, "data.json", *(f"home/{name}" for name in names))
     found = watched(tmp_path, *shlex.split(words), **environment)
     assert {f"home/{name}" for name in names} <= {*found}
     assert "data.json" not in found
+
+
+@requirement("trust:asks-again-when-changed")
+def test_what_a_server_is_told_to_write_stays_data_but_no_code_does(tmp_path: Path) -> None:
+    write(tmp_path, "memory.json", "server.log", "work/a.json", "run.sh")
+    words = ["npx", "-y", "thing", "--memory-file", "memory.json", "--log=server.log", "work"]
+    environment = {"MEMORY_FILE_PATH": "./memory.json", "ALLOWED": "./work", "LOG": "./run.sh"}
+    assert watched(tmp_path, *words, **environment) == ["run.sh"]
+    assert watched(tmp_path, "perl", "-I", "work", "server.log") == ["run.sh", "server.log"]
+    assert "run.sh" in watched(tmp_path, "npx", "-y", "thing", "--log", "run.sh")
 
 
 @requirement("trust:asks-again-when-changed", "trust:shows-what-it-names")
@@ -211,7 +222,7 @@ def test_a_database_is_data_where_the_command_or_a_variable_says_that_it_is_one(
     assert look() == [False, False, True, False]
     with zipfile.ZipFile(tmp_path / "app.db", "a") as archive:
         archive.writestr("__main__.py", "x")
-    assert look() == [True, True, True, True]
+    assert look() == [True, True, True, False]
 
 
 @requirement("trust:nothing-before-agreement", "trust:shows-what-it-names")

@@ -774,7 +774,7 @@ class Rules:
             return found
         hits: Iterable[int] = range(len(self._rules) + 1 - self._unnamed)
         if len(data) <= _AT_ONCE:
-            hits = self._any[1].Match(data) or ()
+            hits = _in_re2(self._any[1].Match, data) or ()
         for number in hits:
             deadline.check()
             rules = self._rules[self._unnamed :]
