@@ -703,6 +703,15 @@ def test_a_row_longer_than_the_answer_is_cut_and_says_how_to_get_the_rest(ask: A
     assert "substring(column, 1, 4000)" in table.notes[0]
 
 
+def test_of_a_wide_row_only_cells_are_marked_of_which_something_is_missing(ask: Ask) -> None:
+    row = {f"n{at}": 123456789 for at in range(200)} | {f"x{at}": 67.709953 for at in range(200)}
+    row |= {f"d{at}": "2021-11-05" for at in range(200)} | {"a": "Afghanistan", "t": "Australian Capital Territory"}
+    ((*cells, name, text),) = ask(json.dumps([row]).encode(), "select * from t", max_bytes=2000).rows
+    assert {str(cell) for cell in cells} == {"123456789", "67.709953", "2021-11-05"}
+    assert [type(cell) for cell in cells[:400]] == [int] * 200 + [float] * 200
+    assert (name, text) == ("Afghanistan", "Australian Capit…")
+
+
 def test_without_a_bound_rows_are_whole(ask: Ask) -> None:
     assert len(ask(b'[{"a":"' + b"x" * 100_000 + b'"}]', "select a from t", max_bytes=None).rows[0][0]) == 100_000
 

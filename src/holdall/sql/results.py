@@ -381,12 +381,14 @@ def _size(row: Sequence[Any]) -> int:
 
 
 def _cut(row: list[Any], room: int) -> tuple[list[Any], int]:
-    """The row with its long cells shortened to fit, each ending in `…`; and how many those are."""
+    """The row with its long cells shortened to fit, each ending in `…`; and how many those are. Numbers stay."""
     texts = [cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in row]
     data = [text.encode("utf-8", "surrogatepass") for text in texts]
     sizes = [len(cell) + 8 for cell in data]  # quotes, comma, mark
-    cap = max(_MIN_CELL, fair_cap(sizes, room * 3 // 4))  # the rest is for signs that JSON escapes
-    long = [size > cap for size in sizes]
+    cap = max(_MIN_CELL, fair_cap(sizes, room * 3 // 4) - 8)  # the rest is for signs that JSON escapes
+    long = [
+        len(cell) > cap and not isinstance(value, int | float | None) for value, cell in zip(row, data, strict=True)
+    ]
     cells = [
         beginning(cell, cap).text + "…" if is_long else value
         for value, cell, is_long in zip(row, data, long, strict=True)
