@@ -42,7 +42,7 @@ def test_every_kind_of_operation_has_its_line() -> None:
         reported={"status": "failure", "synthetic": True, "why": "30 turns are over"}, recovered={"round": 1},
     )  # fmt: skip
     assert "\n".join(drawn_tree(tree)) == snapshot("""\
-session s\\x1b[2J1 · 2 turns · 4 model calls · 2 tool calls, 1 failed · 3,702 tokens · $0.5123 · 1.2 s · was made shorter for its model · no report of the model's: 30 turns are over
+session s\\x1b[2J1 · 2 turns · 4 model calls · 2 tool calls, 1 failed or cut short · 3,702 tokens · $0.5123 · 1.2 s · was made shorter for its model · no report of the model's: 30 turns are over
 ├─ turn 1 · 1.2 s · 900 tokens in it
 │  ├─ model openai:gpt-5 · 1.2 s · 1,200 → 34 tokens · $0.0123 · 3 calls
 │  ├─ tool fetch · 1.2 s · kept k3f9 · 498 chars

@@ -65,7 +65,7 @@ def test_where_nobody_recorded_calls_those_that_were_refused_are_in_the_tree_too
     events = [Event(1.0, "inline", tool="look"), Event(2.0, "refused", seconds=0.25, data=asked)]
     tree = Tree.of("s1", events).to_json(with_outputs=True)
     assert list(drawn_tree(tree)) == [
-        "session s1 · 2 tool calls, 1 failed · 1.0 s",
+        "session s1 · 2 tool calls, 1 failed or cut short · 1.0 s",
         "├─ tool look · 0.0 s · inline",
         "└─ tool context_read · 0.2 s · refused",
     ]

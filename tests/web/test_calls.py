@@ -221,6 +221,23 @@ async def test_words_far_into_the_arguments_of_a_call_and_in_a_notice_are_found(
         assert "one output is <mark>left</mark>: k3f9" in browser.get("/calls?q=left").text
 
 
+async def test_what_was_asked_about_an_output_is_found_with_what_was_answered(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="asked") as bag:
+        handle = (await bag.keep("one line\n", tool="fetch")).handle
+        about: dict[str, Any] = {"question": "Who <attacks>?", "answer": "Somebody tries passwords."}
+        bag.journal.record("extracted", handle=handle, tool="fetch", strategy="grep", reader="person", **about)
+        session = bag.session.id
+    with client(home) as browser:
+        for words, role, shown in (
+            ("who <att", "question", "<mark>Who &lt;att</mark>acks&gt;?"),
+            ("Somebody", "answer", "<mark>Somebody</mark> tries passwords."),
+        ):
+            page = browser.get("/calls", params={"q": words}).text
+            link = f'href="/s/{session}/o/{handle}?side=quotes" data-row>{role} about {handle}</a>'
+            assert link in page
+            assert shown in page
+
+
 async def test_a_message_that_a_transcript_has_again_is_found_once(home: Path) -> None:
     """A run that goes on writes the conversation once more. What is said in another session is another message."""
     task = {"role": "user", "text": "count the walruses"}
@@ -448,7 +465,7 @@ async def test_a_killed_command_that_was_waited_for_was_not_in_the_background_an
         session = bag.session.id
     with client(home) as browser:
         (row,) = _rows(browser.get(f"/s/{session}/calls").text)
-        assert "<dt>tool calls</dt><dd>1, 1 failed</dd>" in browser.get(f"/s/{session}").text
+        assert "<dt>tool calls</dt><dd>1, 1 failed or cut short</dd>" in browser.get(f"/s/{session}").text
     assert ">kept</span>" in row
     assert ">interrupted</span>" in row
     told = (await asyncio.to_thread(Program(home), "show", "--tree", "killed")).text
@@ -465,7 +482,7 @@ async def test_how_long_a_killed_command_took_is_said_to_be_unknown(home: Path) 
         session = f"/s/{bag.session.id}"
     with client(home) as browser:
         pages = [browser.get(f"{session}{of}").text for of in ("", "/calls", f"/o/{writer.handle}")]
-        assert '<span class="pill is-bad">1 output failed</span>' in browser.get("/sessions/rows").text
+        assert '<span class="pill is-bad">1 output failed or cut short</span>' in browser.get("/sessions/rows").text
     assert ['class="num">unknown: killed</td>' in page for page in pages] == [True, True, False]
     assert "<dt>took</dt><dd>unknown: killed</dd>" in pages[2]
 

@@ -144,7 +144,7 @@ async def test_the_number_of_calls_is_that_of_their_rows_and_says_how_many_faile
     with client(home) as browser:
         page = browser.get(f"/s/{session}").text
     assert page.count("op is-tool") == 3
-    assert "<dt>tool calls</dt><dd>3, 2 failed</dd>" in page
+    assert "<dt>tool calls</dt><dd>3, 2 failed or cut short</dd>" in page
 
 
 async def test_the_calls_of_a_turn_begin_when_the_model_has_asked_for_them(home: Path) -> None:
@@ -728,7 +728,7 @@ async def test_a_call_that_was_killed_while_it_was_waited_for_is_told_alike_ever
             assert "no answer" in part
         assert "a.example" in call
         assert f'datetime="{machine_time(now[0] - 8061.0)}"' in call
-        assert "<dt>tool calls</dt><dd>1, 1 failed</dd>" in page
+        assert "<dt>tool calls</dt><dd>1, 1 failed or cut short</dd>" in page
 
 
 def test_of_a_forged_end_of_a_run_no_more_is_drawn_than_one_page_holds() -> None:

@@ -181,7 +181,7 @@ def _root(tree: Node) -> str:
 def _tool_calls(totals: Node) -> str:
     """Of the session and its agents. Those that were refused did not run, but each was made and has a line."""
     made, failed = whole(totals.get("tool_calls")) + whole(totals.get("refused")), whole(totals.get("failed"))
-    return plural(made, "tool call") + (f", {grouped(failed)} failed" if failed else "")
+    return plural(made, "tool call") + (f", {grouped(failed)} failed or cut short" if failed else "")
 
 
 def _told(node: Node) -> str:

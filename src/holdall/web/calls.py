@@ -368,13 +368,16 @@ def _ended(state: object, otherwise: str = "failed") -> str:
 
 @record
 class Hit:
-    """Something in a session that has what was searched for: a call, or a piece of what was said."""
+    """Something in a session that has what was searched for: a call, or a piece of what was said, or asked about an
+    output.
+    """
 
     session: Summary
     call: Row | None = None
     role: str = ""
     text: str = ""
     anchor: str = ""  # of what was said
+    about: str = ""  # the handle of the output that was asked about
     more: bool = False  # there are others in this session, which are not looked at here
 
 
@@ -437,11 +440,20 @@ def _hit(found: Mention, text: str) -> Hit | None:
     if found.log == "events":
         rows = (row_of(event) for event in events_in(found.line))
         row = next((one for one in rows if one is not None and one.has(text, "")), None)
-        return Hit(found.session, row) if row is not None else None
+        return Hit(found.session, row) if row is not None else _asked_about(found, text)
     parts = parts_of(entry_in(found.line))
     for role, words in parts:
         if (hit := words_in(text).search(words)) is not None:
             return Hit(found.session, None, one_line(role, 80), around(words, hit), anchor_of(parts))
+    return None
+
+
+def _asked_about(found: Mention, text: str) -> Hit | None:
+    for event in events_in(found.line):
+        for role in ("question", "answer") if event.kind == "extracted" and event.handle else ():
+            words = str(event.data.get(role) or "")
+            if (hit := words_in(text).search(words)) is not None:
+                return Hit(found.session, None, f"{role} about", around(words, hit), about=event.handle)
     return None
 
 
