@@ -496,7 +496,7 @@ def _stored(reader: OutputReader, shape: dict[str, Any]) -> Source:
         damage = damage_in(reader, descriptor)
         if damage:
             start, end = damage[0].start, damage[0].end
-            raise OutputDamaged(reader.facts.handle, f"checksum mismatch in bytes {start:,} to {end:,}")
+            raise OutputDamaged(reader.facts.handle, f"checksum mismatch in bytes {start:,} to {end:,}", end)
         notes = [_UNCHECKED] if damage is None else []
         return Source(descriptor, {"size": whole} | shape, None, notes, opened.pop_all())
 

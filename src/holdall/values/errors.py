@@ -388,8 +388,9 @@ class OutputDamaged(StoreFault):
         self.handle = handle
         self.detail = detail
         self.behind = behind
+        others = "" if behind is None else ": those before and behind them can be read by ranges of bytes"
         super().__init__(
-            f"output {handle} is damaged: {detail}. The damaged bytes are not shown; "
+            f"output {handle} is damaged: {detail}. The damaged bytes are not shown{others}; "
             "`holdall verify` lists what is damaged."
         )
 

@@ -166,7 +166,7 @@ def with_handles(error: HoldallError, shown: Callable[[str], str]) -> HoldallErr
         case NotReady() | OutputMissing():
             return type(error)(shown(error.handle))
         case OutputDamaged():
-            return OutputDamaged(shown(error.handle), error.detail)
+            return OutputDamaged(shown(error.handle), error.detail, error.behind)
         case OutputExpired():
             return OutputExpired(shown(error.handle), error.when, error.rule)
         case _:
