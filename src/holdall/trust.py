@@ -216,8 +216,8 @@ _DATA_ENDS = tuple(
         )
     )
 )
-_DATA = lazy_pattern(  # names that are hashes too, as caches and a store have them
-    r"[0-9a-f]{16,}|\.last-gc|\.[\w-]*(?:history|hst|hsts|info|authority)|\.DS_Store|CACHEDIR\.TAG|Thumbs\.db|\.coverage(?:\..*)?|\.~lock\..*|\.eslintcache|.*~",
+_DATA = lazy_pattern(  # names that are hashes too, as caches and a store of ours have them
+    r"[0-9a-f]{16,}|\.(?:claim|incoming|import)-.*|\.(?:agent|held|importing|last-gc|looked)|\.[\w-]*(?:history|hst|hsts|info|authority)|\.DS_Store|CACHEDIR\.TAG|Thumbs\.db|\.coverage(?:\..*)?|\.~lock\..*|\.eslintcache|.*~",
     re.IGNORECASE,
 )
 _SETTING_ENDS = tuple(  # what a fetcher reads, and is not itself run
