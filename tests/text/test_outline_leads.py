@@ -169,6 +169,15 @@ def test_of_other_kinds_too_something_is_proposed() -> None:
     )
 
 
+def test_of_a_test_that_failed_the_lines_around_the_reason_are_read() -> None:
+    code = "".join(f"    step {number}\n" for number in range(30))
+    end = "\nt.py:40: AssertionError\n=== short test summary info ===\nFAILED t.py::test_d - Assert...\n=== 1 failed in 1s ===\n"
+    for length, expected in ((20, "25:37"), (600, "25:34")):  # of long lines fewer
+        reason = "".join(f"E   {'x' * length}\n" for _ in range(5))
+        report = f"= test session starts =\n= FAILURES =\n____ test_d ____\n{code}{reason}{end}"
+        assert leads_of(report)[0] == ("read", {"lines": expected})
+
+
 @pytest.mark.parametrize("word", ["a.b", "[x]", "(y", "c+", "d{2}", "e|f", "g^h$", "i\\j"])
 def test_signs_of_patterns_are_escaped(word: str) -> None:
     log = _log(f"error in {word.replace('{', '{{').replace('}', '}}')} while reading {{user}} from disk", "all is well")

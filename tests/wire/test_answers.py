@@ -38,6 +38,19 @@ def test_a_path_and_its_value_are_short() -> None:
     )
 
 
+def test_the_place_of_the_one_value_that_was_asked_for_by_its_place_is_not_repeated() -> None:
+    node = Node("$['paths']['/zen']", Span(0, 4), None, "1.50")
+    for path, told in (
+        ("$.paths['/zen']", "1.50"),
+        ("$['paths']['/zen']", "1.50"),
+        ("$.paths.*", "$.paths['/zen']  1.50"),
+        ("/paths/~1zen", "$.paths['/zen']  1.50"),
+    ):
+        assert shown_of(nodes_answer(Nodes("k3f9", (node,), 1, ALL), FRAME, Seen(0.1), asked={"path": path})) == told
+    several = nodes_answer(Nodes("k3f9", (node,), 2, ALL), FRAME, Seen(0.1), asked={"path": "$.paths['/zen']"})
+    assert "$.paths['/zen']  1.50" in several
+
+
 def test_a_value_on_one_line_is_shown_as_it_is() -> None:
     assert shown_of(of_path('{"a":  1,  "b": 2}')) == '$.a  {"a":  1,  "b": 2}'
     assert shown_of(of_path('"a\n b"')) == '$.a  "a\n b"'

@@ -112,7 +112,7 @@ handle: k3f9
 FAILED a.py::test_two · L2,511 · its details: L2,503–2,509: assert 1 == 2
 … 5 more shapes, 4 of them rare (≤ 2 lines)
 </7d1a7d1a>
-Next: context_grep(handle="k3f9", pattern="test_two", before=3, after=3, limit=3)\
+Next: context_read(handle="k3f9", lines="2503:2509")\
 """)
 
 

@@ -174,7 +174,8 @@ async def test_the_calls_of_real_outputs_run_too(name: str, tmp_path: Path) -> N
     settings = Settings(dialect="holdall")
     async with Holdall.open(session="s", home=str(tmp_path / "h"), settings=settings) as bag:
         names = await run_calls(bag, _REAL[name].read_bytes(), name)
-        assert "context_grep" in names or "context_query" in names
+        # Of a report of tests the lines around the reason of a failure are read.
+        assert "context_grep" in names or "context_query" in names or name.startswith("pytest")
 
 
 @requirement("notice:calls-short-and-new")

@@ -214,6 +214,7 @@ _DETAILS_END = lazy_pattern(rb"\n" + _WRAPPED + _COLOUR + rb"(?:_{3,} |={3,} |-{
 _DETAILS = 6000  # bytes of one failure's details, at most
 _RULE = lazy_pattern(r"([-=_*~])\1{2}")  # a title between lines
 _REASON = lazy_pattern(rb"\nE {3,}(?P<reason>[^\n]{1,300})")
+_READ, _ABOVE, _BELOW = 1200, 9, 3  # bytes and lines around the reason of a failure
 _NAME = lazy_pattern(r"[\w$-]{3,60}", re.ASCII)
 _PLACED = lazy_pattern(rb"\n[^\s:]{1,200}:\d+:\d+: error")
 
@@ -446,13 +447,14 @@ def _told(found: _Found, sample: Sample, room: Room) -> Outline:
     kept += _by_status(sample)
     known = [(place, place + 1) for place, _ in found.failures] + [(start, end) for start, end, _ in ranges]
     kept += _rest(known, mined, lines_in, sample, room.after(kept))
+    reasons = _why_it_failed(sample, *ranges[0][:2]) if ranges else ()
     return Outline(
         found.label,
         tuple(kept),
         not mined.exact or not found.complete,
         tuple(errors or error_lines(mined, lines_in)),
         tuple(ranges),
-        _leads(found, [_text(key) for key, _ in ordered[:1]]),
+        reasons or _leads(found, [_text(key) for key, _ in ordered[:1]]),
         ends=not kept,
     )
 
@@ -479,6 +481,20 @@ def _rest(known: list[tuple[int, int]], mined: Shapes, lines: Lines, sample: Sam
         return []
     frequent, rare = parts(mined, lines, sample, room, known=known, most=_FREQUENT, passed_over=_RULE)
     return [*(sample_named(mined, lines) if frequent else []), *frequent, *rare]
+
+
+def _why_it_failed(sample: Sample, start: int, end: int) -> tuple[Lead, ...]:
+    """Of the details of a failure the lines around the first reason, or the last ones: above it stands what ran."""
+    lines = _part(sample, start, end).removesuffix(b"\n").split(b"\n")
+    at = next((at for at, line in enumerate(lines) if at and _REASON.match(b"\n" + line)), len(lines) - 1)
+    first = last = at
+    room = _READ - len(lines[at])
+    while first > max(0, at - _ABOVE) and (room := room - len(lines[first - 1])) > 0:
+        first -= 1
+    while last < min(len(lines) - 1, at + _BELOW) and (room := room - len(lines[last + 1])) > 0:
+        last += 1
+    number = sample.line(start)
+    return () if number is None else (Lead("read", {"lines": f"{number + first}:{number + last}"}),)
 
 
 def _leads(found: _Found, failed: list[str]) -> tuple[Lead, ...]:

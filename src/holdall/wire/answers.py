@@ -575,7 +575,9 @@ def nodes_answer(nodes: Nodes, frame: Frame, seen: Seen, *, asked: dict[str, Any
     shown: list[str] = []
     for node in nodes.nodes:
         cut = f" … cut; all of it is bytes {node.bytes.start}:{node.bytes.end}" if node.cut else ""
-        shown.append(f"{_short_path(node.path)}  {_on_one_line(node.text)}{cut}")
+        place = _short_path(node.path)
+        told = nodes.total == 1 and asked.get("path") in (place, node.path)  # the question says where it is
+        shown.append(f"{_on_one_line(node.text)}{cut}" if told else f"{place}  {_on_one_line(node.text)}{cut}")
     return frame.around([*head, *_helpful(nodes.notes), *_again(seen)], "\n".join(shown), foot)
 
 
