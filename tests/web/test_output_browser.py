@@ -309,6 +309,16 @@ def test_the_address_has_what_is_searched_for_and_the_match(site: Site, watched:
 
 
 @requirement("viewer:search")
+def test_a_line_in_the_address_is_shown_beside_a_search(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("small", "?q=line&line=250"))
+    page.locator("[data-part=text] .row:has(mark.landed)", has_text="line 250").wait_for()
+    assert page.locator("[data-part=search-status]").inner_text() == "300 matches"
+    page.wait_for_url(re.compile(r"\?byte=\d+&to=\d+&q=line$"))
+    watched.is_calm()
+
+
+@requirement("viewer:search")
 def test_the_strip_marks_all_matches_although_the_list_has_the_first_only(site: Site, watched: Watched) -> None:
     page = watched.page
     watched.visit(site.address("log"))

@@ -528,7 +528,8 @@ async function begin() {
     one("search-field").value = asked.get("q");
     for (const name of ["case", "pattern"]) one("search").elements[name].checked = asked.has(name);
     setShown("search", true);
-    isFound = await search.start(asked.has("byte") ? Number(asked.get("byte")) : null);
+    const isPlace = asked.has("byte") || asked.has("line"); // a line is no match: it is gone to below
+    isFound = await search.start(isPlace ? Number(asked.get("byte") ?? -1) : null);
   }
   if (isFound) {
     // It is there, and has the focus.
