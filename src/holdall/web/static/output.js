@@ -116,7 +116,10 @@ function opened(view) {
 // The text
 
 const text = new TextView(one("text"), api, {
-  rendered: () => tellPlace(),
+  rendered: () => {
+    tellPlace();
+    if (hasBegun) search.sees(text.firstByte(), text.lastByte());
+  },
   moved: (way) => {
     if (way < 0 && isFollowing && !text.scroller.isAtEnd) setFollowing(false);
   },
@@ -350,7 +353,10 @@ const search = new Search(
   {
     land: (match) => goTo(match, { kind: "current", focus: document.activeElement !== one("search-field") || search.isAsked }),
     matches: (now) => {
-      text.setMatches(now.matches, now.current);
+      if (!hasBegun) return; // there are none, and not all views
+      text.setMatches(now.marked);
+      tree?.setMatches(now.matches);
+      table?.setMatches(now.matches);
       strip.showMatches(now.spread, now.searched / Math.max(1, total.bytes));
       one("matches-none").hidden = now.matches.length > 0;
     },

@@ -4,6 +4,10 @@
 import { grouped, make, plural, size } from "./output_api.js";
 import { fill } from "./output_runs.js";
 
+const BEFORE = 1000; // bytes before what is in sight in which a match may begin
+const PAUSE = 200; // ms: what flies by is not searched
+const MOST_PAGES = 10;
+
 export class Search {
   // `parts`: form, field, status, error, list, more. `land(match)` goes to a match.
   constructor(parts, api, { land, matches, opened, cleared }) {
@@ -67,6 +71,7 @@ export class Search {
     this.spread = []; // where in them matches are, of all: the list has the first only
     this.isRunning = false;
     this.next = null;
+    this.forgetSight();
     this.list.replaceChildren();
     this.more.hidden = true;
     this.status.textContent = "";
@@ -101,10 +106,43 @@ export class Search {
     return true;
   }
 
+  // These bytes are in sight: what matches there behind the end of the list is marked too.
+  sees(from, to) {
+    const { next, beyond } = this;
+    if (!this.asked || next === null || to <= next || (beyond.from <= Math.max(from, next) && to <= beyond.to)) return;
+    clearTimeout(this.soon);
+    this.soon = setTimeout(() => this.lookAt(Math.max(from - BEFORE, next), to), PAUSE);
+  }
+
+  async lookAt(from, to) {
+    const matches = [];
+    let end = from;
+    for (let pages = 0; pages < MOST_PAGES && end !== null && end < to; pages += 1) {
+      const found = await this.page(end, "looking");
+      if (!found) return;
+      matches.push(...found.matches);
+      end = found.next;
+    }
+    this.beyond = { from, to: Math.max(to, end ?? Infinity), matches };
+    this.told(this);
+  }
+
+  forgetSight() {
+    this.looking?.abort();
+    clearTimeout(this.soon);
+    this.beyond = { from: 0, to: 0, matches: [] };
+  }
+
+  // All that are known, in order.
+  get marked() {
+    const last = this.matches.at(-1)?.at ?? -1;
+    return [...this.matches, ...this.beyond.matches.filter((match) => match.at > last)];
+  }
+
   // What the server answers from a byte on; null as above.
-  async page(start) {
-    this.running?.abort();
-    const running = (this.running = new AbortController());
+  async page(start, name = "running") {
+    this[name]?.abort();
+    const running = (this[name] = new AbortController());
     const [q, matchCase, pattern] = JSON.parse(this.asked);
     try {
       const found = await this.api.ask("search", { q, case: matchCase, pattern, start }, running.signal);
@@ -119,6 +157,7 @@ export class Search {
   }
 
   take(found, matches) {
+    this.forgetSight();
     this.total = found.total;
     this.notes = found.notes;
     this.damage = found.damage;

@@ -3,6 +3,7 @@
 import { grouped, make, size } from "./output_api.js";
 import { fill, textOf } from "./output_runs.js";
 import { Scroller } from "./output_scroller.js";
+import { marksIn } from "./output_text.js";
 
 export function cell(value) {
   const one = make("span", `cell cell-${value.k}`);
@@ -24,7 +25,7 @@ function isNumbers(rows, at) {
 export class TableView {
   // `told`: sort (by a column), rendered (the lines in sight).
   constructor(box, head, api, told) {
-    Object.assign(this, { box, head, api, told, above: 1 }); // lines above the rows: the one that names the columns
+    Object.assign(this, { box, head, api, told, above: 1, matches: [] }); // lines above the rows: the one that names the columns
   }
 
   open(total) {
@@ -48,6 +49,11 @@ export class TableView {
     this.scroller.redraw();
     this.scroller.center(line - 1 - this.above);
     return true;
+  }
+
+  setMatches(matches) {
+    this.matches = matches;
+    this.scroller?.redraw();
   }
 
   async fetch(first, count, signal) {
@@ -109,6 +115,7 @@ export class TableView {
       return;
     }
     if (row.n === this.marked) element.className += " row-found";
+    if (marksIn(this.matches, row.at, row.end).length) element.className += " row-hit";
     Object.assign(element.dataset, { at: row.at, end: row.end });
     const gutter = make("a", "gutter", grouped(row.n));
     gutter.href = `?byte=${row.at}&to=${row.end}`;

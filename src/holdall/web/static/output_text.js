@@ -136,9 +136,8 @@ export class TextView {
     }
   }
 
-  setMatches(matches, current) {
+  setMatches(matches) {
     this.matches = matches;
-    this.current = current;
     this.scroller.redraw();
   }
 
@@ -204,21 +203,7 @@ export class TextView {
   }
 
   marksIn(start, end) {
-    const found = [];
-    if (this.mark && this.mark.from < end && this.mark.to > start) found.push(this.mark);
-    let low = 0;
-    let high = this.matches.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.matches[middle].end <= start) low = middle + 1;
-      else high = middle;
-    }
-    for (; low < this.matches.length && this.matches[low].at < end; low += 1) {
-      const match = this.matches[low];
-      const overlaps = this.mark && match.at < this.mark.to && match.end > this.mark.from;
-      if (!overlaps) found.push({ from: match.at, to: match.end, kind: "hit" });
-    }
-    return found.sort((one, other) => one.from - other.from);
+    return marksIn(this.matches, start, end, this.mark);
   }
 
   moved(way) {
@@ -232,6 +217,29 @@ export class TextView {
   failed(error) {
     this.told.failed(error);
   }
+}
+
+// The matches in a range, and around them `mark`, where somebody landed: it hides what it is, and what goes over its ends.
+export function marksIn(matches, start, end, mark = null) {
+  const found = [];
+  let low = 0;
+  let high = matches.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (matches[middle].end <= start) low = middle + 1;
+    else high = middle;
+  }
+  let from = mark && mark.from < end && mark.to > start ? mark.from : Infinity; // what is left of it
+  for (; low < matches.length && matches[low].at < end; low += 1) {
+    const { at, end: to } = matches[low];
+    const isInside = mark && mark.from <= at && to <= mark.to && to - at < mark.to - mark.from;
+    if (mark && !isInside && at < mark.to && to > mark.from) continue;
+    if (isInside && from < at) found.push({ ...mark, from, to: at });
+    if (isInside) from = to;
+    found.push({ from: at, to, kind: "hit" });
+  }
+  if (mark && from < mark.to) found.push({ ...mark, from });
+  return found.sort((one, other) => one.from - other.from);
 }
 
 // The level of a line of a log: a word in capitals near its start, or a field that is called so.

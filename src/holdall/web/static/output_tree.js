@@ -2,6 +2,7 @@
 
 import { grouped, make, plural, size } from "./output_api.js";
 import { fill } from "./output_runs.js";
+import { marksIn } from "./output_text.js";
 
 const WORDS = { object: "{…}", array: "[…]" };
 const PARTS = { object: "member", array: "element" };
@@ -20,6 +21,7 @@ export class Tree {
     Object.assign(this, parts, told);
     this.api = api;
     this.children = new WeakMap(); // what the server told of each item
+    this.matches = []; // of a search
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.root.addEventListener("click", (event) => this.clicked(event));
     this.root.addEventListener("focusin", (event) => this.tellPath(event.target.closest("[role=treeitem]")));
@@ -77,6 +79,7 @@ export class Tree {
       if (known.has(String(index))) return;
       one.dataset.index = index;
       list.insertBefore(one, before);
+      if (this.matches.length && this.children.has(one)) this.show(one);
     };
     for (const child of answer.children) if (!known.has(String(child.i))) put(this.item(child, single ? "$" : step(path, child)), child.i);
     if (answer.next) {
@@ -244,18 +247,35 @@ export class Tree {
   }
 
   mark(item, from, to) {
-    if (this.marked?.isConnected) this.show(this.marked, []);
+    const before = this.marked;
     this.marked = item;
-    this.show(item, [{ from, to, kind: "current" }]);
+    this.landed = { from, to, kind: "current" };
+    if (before?.isConnected) this.show(before);
+    this.show(item);
   }
 
-  show(item, marks) {
+  setMatches(matches) {
+    if (!matches.length && !this.matches.length) return;
+    this.matches = matches;
+    for (const item of this.root.querySelectorAll("[role=treeitem]")) this.show(item);
+  }
+
+  show(item) {
     const child = this.children.get(item);
     const line = item.querySelector(".tree-line");
-    const isNamed = marks.some((mark) => mark.from < child.at);
-    line.querySelector(".tree-name")?.classList.toggle("tree-hit", isNamed);
-    line.classList.toggle("tree-found", marks.length > 0);
-    fill(line.querySelector(".tree-value"), child.t, child.at, isNamed ? [] : marks);
+    const mark = item === this.marked ? this.landed : null;
+    const isNamed = mark !== null && mark.from < child.at;
+    const hasHit = child.name !== null && marksIn(this.matches, this.nameFrom(item, child), child.at).length > 0;
+    line.querySelector(".tree-name")?.classList.toggle("tree-hit", isNamed || hasHit);
+    line.classList.toggle("tree-found", mark !== null);
+    fill(line.querySelector(".tree-value"), child.t, child.at, marksIn(this.matches, child.at, child.end ?? Infinity, isNamed ? null : mark));
+  }
+
+  // The name of a member stands before its value, and behind the member before: that may not be there yet.
+  nameFrom(item, child) {
+    if (!child.i) return Number(item.parentElement.closest("[role=treeitem]").dataset.at);
+    const before = this.children.get(item.previousElementSibling);
+    return before?.i === child.i - 1 ? (before.end ?? child.at) : child.at;
   }
 
   // The bytes of the value whose path is told.
