@@ -96,6 +96,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         ),
         "json": json.dumps({"meta": {"page": 1}, "items": [{"n": at} for at in range(3000)], "last": "end"}),
         "broken": '{"items": [' + '{"n": 1}, ' * 3000,
+        "not text": b"\xef\xbb\xbfgood\xff\xfe\nlast",
         "packed": gzip.compress(b"PAY-417 was declined\n" * 500),
     }  # fmt: skip
 
@@ -1191,6 +1192,21 @@ def test_what_is_marked_or_in_sight_is_copied_as_it_is_kept(site: Site, watched:
         page.get_by_role("link", name="Download").click()
     assert waited.value.suggested_filename == f"{site.outputs['small'].rpartition('/')[2]}.txt"
     assert Path(waited.value.path()).read_text() == "".join(f"line {at}\n" for at in range(1, 301))
+    watched.is_calm()
+
+
+def test_a_copy_that_is_not_what_is_kept_says_so(site: Site, watched: Watched) -> None:
+    page, status = watched.page, watched.page.locator("[data-part=status]")
+    watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    watched.visit(site.address("not text"))
+    page.locator("[data-part=text] .esc-x").wait_for()
+    page.click("[data-part=copy]")
+    status.get_by_text("Bytes that are not UTF-8 became \ufffd: the download has them as they are.").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == "\ufeffgood\ufffd\ufffd\nlast"
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('[data-part=text] .row .text'))")
+    page.click("[data-part=copy]")
+    status.get_by_text("Copied the selection. It has the escapes that are shown, not what they stand for.").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == "\\ufeffgood\\xff\\xfe↵last"
     watched.is_calm()
 
 

@@ -457,15 +457,18 @@ one("copy").addEventListener("click", async () => {
   try {
     let words = selected;
     let what = "the selection";
+    let note = selected && [...page.querySelectorAll(".esc")].some((one) => document.getSelection().containsNode(one, true)) ? " It has the escapes that are shown, not what they stand for." : "";
     if (!selected) {
       const chosen = page.dataset.view === "tree" ? tree.chosen() : null;
       const { from, to: end } = chosen ?? text.mark ?? { from: text.firstByte(), to: text.lastByte() };
       const to = Math.min(end, from + 1_000_000);
-      words = await api.bytes(from, to);
+      const copied = await api.bytes(from, to);
+      words = copied.words;
+      if (!copied.isExact) note = " Bytes that are not UTF-8 became \ufffd: the download has them as they are.";
       what = `${chosen ? "the value at this path" : text.mark ? "what is marked" : "what is in sight"}, bytes ${grouped(from)} to ${grouped(to)}`;
     }
     await navigator.clipboard.writeText(words);
-    say(`Copied ${what}.`);
+    say(`Copied ${what}.${note}`);
   } catch (error) {
     say(`Nothing could be copied: ${error.message}`, true);
   }

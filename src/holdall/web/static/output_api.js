@@ -38,10 +38,16 @@ export class Api {
     return told;
   }
 
+  // As text, and whether that is all of them: what is not UTF-8 has no text.
   async bytes(from, to) {
     const answer = await reached(`${this.base}/raw`, { headers: { Range: `bytes=${from}-${to - 1}` } });
     if (!answer.ok) throw new Refused(`The viewer answered ${answer.status}.`);
-    return answer.text();
+    const data = await answer.arrayBuffer();
+    try {
+      return { words: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data), isExact: true };
+    } catch {
+      return { words: new TextDecoder("utf-8", { ignoreBOM: true }).decode(data), isExact: false };
+    }
   }
 }
 
