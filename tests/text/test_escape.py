@@ -50,7 +50,8 @@ def test_a_word_of_a_command_line_is_read_as_it_was(text: str) -> None:
         ("tab\tand\nnewline", "tab\tand\nnewline"),
         ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
         ("a\rb", "a\\x0db"),
-        ("bell\x07 nul\x00 del\x7f csi\x9b", "bell\\x07 nul\\x00 del\\x7f csi\\x9b"),
+        ("bell\x07 nul\x00 del\x7f csi\x9b", "bell\\x07 nul\\x00 del\\x7f csi\\u009b"),
+        ("next\x85line", "next\\u0085line"),  # as a byte would be shown it is none
         ("user\u202etxt.exe", "user\\u202etxt.exe"),
         ("a\u200bb\ufeffc", "a\\u200bb\\ufeffc"),
         ("\U000e0041\U000e0042", "\\U000e0041\\U000e0042"),
@@ -137,7 +138,7 @@ def test_a_foreign_text_is_as_long_as_it_may_be_and_not_longer() -> None:
     assert foreign("x" * 60) == "x" * 60
     assert foreign("x" * 61) == "x" * 59 + "…"
     assert foreign("abcd", 3) == "ab…"
-    assert foreign("a\nb\tc\x1f\x7f\xa0\u0378\U000e0041") == "a\\nb\\tc\\x1f\\x7f\\xa0\\u0378\\U000e0041"
+    assert foreign("a\nb\tc\x1f\x7f\xa0\u0378\U000e0041") == "a\\nb\\tc\\x1f\\x7f\\u00a0\\u0378\\U000e0041"
     assert foreign("é\uffff\U00010000") == "é\\uffff\U00010000"
 
 

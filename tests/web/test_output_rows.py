@@ -49,6 +49,7 @@ def test_runs_are_all_of_the_bytes_and_plain_ones_hide_nothing(data: bytes) -> N
 
 
 def test_what_is_no_text_is_marked_by_its_kind() -> None:
+    assert runs_of(b"\x85\xc2\x85") == [("\\x85", "x", 1, 4), ("\\u0085", "c", 2, 6)]
     assert runs_of(b"a\x1b[31m\0\0\xff\xfe\xe2\x80\xaeb\n") == [
         "a",
         ("\\e", "c", 1, 2),

@@ -160,6 +160,6 @@ def _escaped(sign: str) -> str:
     if sign in "\n\t":
         return "\\n" if sign == "\n" else "\\t"
     code = ord(sign)
-    if code <= 0xFF:
+    if code < 0x80:  # above, that would be a byte
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

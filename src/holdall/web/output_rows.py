@@ -82,7 +82,7 @@ def _escape(char: str) -> tuple[str, str, int]:
     length = len(char.encode("utf-8"))
     if char in _SHORT:
         return _SHORT[char], "n" if char == "\n" else "c", length
-    if code <= 0xFF:
+    if code < 0x80:  # above, that is how a byte looks that is not UTF-8
         return f"\\x{code:02x}", "c", length
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}", "c", length
 
