@@ -274,7 +274,7 @@ def test_a_key_may_be_named_and_one_that_is_not_there_is_refused_with_those_that
     unkeyed = compared("a,k\n1,x\n1,x\n1,y\n", "a,k\n1,x\n1,x\n1,z\n")
     assert (unkeyed.unit, unkeyed.notes) == (
         "line",
-        ("no column tells the rows apart on both sides (key names one): compared by lines",),
+        ("no column tells the rows apart on both sides: compared by lines (name a column as key to compare rows)",),
     )
     with pytest.raises(UsageError, match="by must be lines, rows or json"):
         compared(one, other, by="words")

@@ -765,7 +765,8 @@ def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]
             raise BadQuery(f"there is no column {foreign(repr(wanted))} on both sides. Columns are: {known}.")
     chosen = _key_of(one, other, wanted)
     if not chosen:
-        notes.append("no column tells the rows apart on both sides (key names one): compared by lines")
+        why = "no column tells the rows apart on both sides"
+        notes.append(f"{why}: compared by lines (name a column as key to compare rows)")
         return None
     (left, right), (names, _) = chosen
     here, repeated = _occurrences(left)
