@@ -393,6 +393,12 @@ async def test_the_names_of_all_tables_together_are_no_text_of_their_own(tmp_pat
         assert answer.text.count("Dear assistant") <= 4  # two columns, and as many that were perhaps meant
 
 
+def test_what_has_no_rows_of_its_own_in_a_database_is_counted_by_its_kind(tmp_path: Path) -> None:
+    data = database(tmp_path / "a.db", "create view one as select 1;", "create virtual table words using fts5(x);")
+    head = outline_of(reading(data), reader_of(data).facts.measure).lines[0]
+    assert head.endswith(", 1 view, 1 virtual table")
+
+
 def test_of_many_columns_and_tables_as_many_are_told_as_there_is_room_for(tmp_path: Path) -> None:
     names = [f"customer_region_{n}" for n in range(30)]
     path = tmp_path / "wide.parquet"

@@ -276,7 +276,9 @@ def sqlite_outline(sample: Sample, room: Room) -> Outline | None:
     with_rows = sorted((one for one in tables if one.rows is not None), key=lambda one: -(one.rows or 0))
     others = [one for one in tables if one.rows is None]
     least = "" if is_all else "at least "
-    more = f", {len(others):,} views and the like" if others else ""
+    views = sum(one.kind == "view" for one in others)
+    counted = ((views, "view"), (len(others) - views, "virtual table"))
+    more = "".join(f", {plural(number, noun)}" for number, noun in counted if number)
     head = f"SQLite database: {least}{plural(len(with_rows), 'table')}{more}"
     named = _short(one.name for one in with_rows if one.rows)
     leads = [Lead("query", {"sql": f"select * from {column(named[0])} limit 2"})] if named else []  # noqa: S608
