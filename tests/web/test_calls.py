@@ -452,6 +452,26 @@ async def test_a_call_in_the_background_says_whether_it_has_ended_and_how_it_fai
     assert " selected>running</option>" in running
 
 
+async def test_what_runs_is_told_above_the_list_whatever_is_asked_for(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="slow") as bag:
+        writer = await bag.jobs.begin(tool="build")
+        await bag.take("short", tool="look")
+        with client(home) as browser:
+            page = browser.get(f"/s/{bag.session.id}/calls").text
+            found = browser.get(f"/s/{bag.session.id}/calls?q=look", headers=_PART).text
+        writer.finish()
+        with client(home) as browser:
+            ended = browser.get(f"/s/{bag.session.id}/calls").text
+    for one in (page, found):
+        told = re.search(
+            r'calls-running">1 call running now: <a href="[^"]*/o/(\w+)">build \1</a> for [\d.]+ m?s</p>', one
+        )
+        assert told is not None
+        assert "data-runs" in one
+    assert not any(">build " in row for row in _rows(found))
+    assert "running now" not in ended
+
+
 @requirement("async:crash-interrupted", "runtime:operation-tree")
 async def test_a_killed_command_that_was_waited_for_was_not_in_the_background_and_is_in_the_tree_too(
     home: Path,

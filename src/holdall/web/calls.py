@@ -160,11 +160,13 @@ def _short(given: object) -> str:
     return (given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str))[:_SHORT]
 
 
-def rows_of(
+def rows_of(  # noqa: PLR0913 - what the page asks, and what it knows
     events: Iterable[Event], arguments: Mapping[str, str], text: str, verdict: str, before: int | None, *,
     sort: str = "newest", kept: Mapping[str, Facts] | None = None, lost: Mapping[str, Event] | None = None,
+    running: list[Row] | None = None,
 ) -> tuple[list[Row], int]:  # fmt: skip
     """The first that are asked for: the newest of those before number `before`, or by `sort`; and how many are left.
+    `running` gets those that have not ended, whatever is asked for.
 
     An agent notes a call when its turn has ended, after what became of its result: these are one. `lost` are the ends,
     by handle, of those whose process was killed.
@@ -183,6 +185,8 @@ def rows_of(
             one = _with_facts(known, (kept or {}).get(row.handle), now)
             if row.verdict == "no answer" and (row.call_id, row.tool) in written:
                 continue
+            if one.runs and running is not None:
+                running.append(one)
             if one.has(text, verdict):
                 if before is not None and count >= before:
                     break
@@ -317,19 +321,23 @@ async def calls(request: Request) -> Response:
             so_far, _ = await totals(bag, one)
             kept[one.handle] = replace(one, measure=replace(one.measure, bytes=so_far.bytes))
 
+        running: list[Row] = []
+
         def look() -> tuple[list[Row], int]:
             events = _with_commands(bag.records.with_lost_ends(bag.records.events()), kept)
             is_cut = any(one.state == "interrupted" for one in kept.values())
             every = bag.records.with_lost_ends(bag.records.events()) if is_cut else ()
             lost = {one.handle: one for one in every if one.data.get("at_least") is True}
-            return rows_of(events, _said_arguments(bag), text, verdict, before, sort=sort, kept=kept, lost=lost)
+            return rows_of(
+                events, _said_arguments(bag), text, verdict, before, sort=sort, kept=kept, lost=lost, running=running
+            )
 
         rows, older = await asyncio.to_thread(look)
         template = "calls_list.html" if "hx-request" in request.headers else "calls.html"
         more = urlencode({"q": text, "verdict": verdict, "sort": sort, "before": older})
         return render(
             request, template, session=bag.session, rows=rows, older=older, more=more, search=text, verdict=verdict,
-            verdicts=VERDICTS, sort=sort, sorts=SORTS, is_rest=before is not None, stamp=stamp,
+            verdicts=VERDICTS, sort=sort, sorts=SORTS, is_rest=before is not None, stamp=stamp, running=running,
         )  # fmt: skip
 
 
