@@ -55,6 +55,12 @@ def _value(reader: Reader, child: Child) -> Any:
     return json.loads(reader.read(child.start, child.end))
 
 
+def test_each_of_two_members_with_one_name_is_in_the_tree() -> None:
+    reader = reader_of(b'{"a": 1, "b": 2, "a": 3}')
+    shown = [(one.name, one.runs) for one in children_of(reader, 0, seconds=_SECONDS).children]
+    assert shown == [("a", ["1"]), ("b", ["2"]), ("a", ["3"])]
+
+
 @given(_JSON, st.sampled_from([None, 1]), st.booleans())
 def test_a_tree_that_is_opened_everywhere_is_the_document(value: Any, indent: int | None, ascii_only: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
