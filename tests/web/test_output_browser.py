@@ -563,7 +563,7 @@ def test_a_query_answers_a_table_or_says_what_is_wrong(site: Site, watched: Watc
     # What is there while another question is asked is not its answer; and the next one does not wait for its end.
     page.fill("[name=sql]", "select count(*) from t a, t b, t c where a.id + b.id + c.id < 0")
     page.keyboard.press("Control+Enter")
-    page.locator(".sql-result.is-old .is-asking").wait_for()
+    page.locator(".sql-result.is-old .is-asking", has_text="What stands below is the former answer.").wait_for()
     page.fill("[name=sql]", "select 43 as x")
     page.keyboard.press("Control+Enter")
     page.locator("table.answer td", has_text="43").wait_for(timeout=45_000)  # the other one may take 60 s

@@ -125,11 +125,11 @@ export class Sql {
     this.running?.abort();
     const running = (this.running = new AbortController());
     this.result.setAttribute("aria-busy", "true");
-    // What stands there is the answer to another question.
-    if (this.result.querySelector("table")) this.result.classList.add("is-old");
     this.result.querySelector(".is-asking")?.remove();
+    const hasOld = this.result.childElementCount > 0; // the answer to another question
+    this.result.classList.toggle("is-old", hasOld);
     const started = performance.now();
-    const stopClock = this.tellRunning(running, started);
+    const stopClock = this.tellRunning(running, started, hasOld);
     this.hasCsv = false;
     this.offerCsv();
     const isNext = Boolean(this.last);
@@ -156,8 +156,8 @@ export class Sql {
   }
 
   // What takes longer says for how long it has run, and can be stopped: the server ends what nobody waits for.
-  tellRunning(running, started) {
-    const told = make("p", "note is-asking", "asking …");
+  tellRunning(running, started, hasOld) {
+    const told = make("p", "note is-asking", hasOld ? "asking … What stands below is the former answer." : "asking …");
     const time = make("span", "asking-time");
     time.setAttribute("aria-hidden", "true"); // nobody wants to hear every second
     const stop = make("button", "", "Stop");
