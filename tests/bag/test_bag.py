@@ -2,15 +2,16 @@
 
 import asyncio
 import contextlib
+import functools
 import io
 import re
 import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -243,6 +244,41 @@ async def test_what_is_no_text_is_refused_before_it_is_in_a_record_and_none_is_n
         assert [one.handle for one in await bag.outputs()] == [kept.handle]
         with pytest.raises(UsageError, match="guard takes a list of messages"):
             await bag.guard({"role": "tool"})  # type: ignore[arg-type]
+
+
+@requirement("api:take", "clamp:runtime-guards")
+async def test_what_is_of_the_wrong_type_is_refused_and_says_what_to_write() -> None:
+    async with Holdall.open(store=MemoryStore()) as bag:
+        kept = await bag.take(LOG)
+        calls: dict[str, Callable[..., object]] = {
+            "timeout": functools.partial(bag.wait),
+            "window": functools.partial(bag.turn),
+            "tokens_used": functools.partial(bag.turn, window=5),
+            "max_turns": functools.partial(bag.system_notice, turn=1),
+            "turn": functools.partial(bag.system_notice),
+        }
+        left: list[Callable[..., object]] = [
+            functools.partial(bag.turn),
+            functools.partial(bag.take, "x"),
+            functools.partial(bag.run, lambda: "x"),
+            functools.partial(bag.call, "context_read", {"handle": kept.handle}),
+            functools.partial(bag.preview.decide, "x"),
+        ]
+        for name, call in (*calls.items(), *(("tokens_left", one) for one in left)):
+            with pytest.raises(UsageError) as refused:
+                await cast("Awaitable[object]", call(**{name: "5"}))
+            assert str(refused.value) == f"{name} must be a number, not '5'; write {name}=60, without quotes."
+        with pytest.raises(UsageError, match=r"guard takes a list of messages, not a NoneType: write guard\(\[message"):
+            await bag.guard(cast("Any", None))
+    with pytest.raises(UsageError, match="home is the path of a folder to keep outputs in, not an int: write home='/"):
+        Holdall.open(home=cast("Any", 5))
+
+
+@requirement("clamp:runtime-guards")
+async def test_messages_that_can_be_read_only_once_are_guarded() -> None:
+    async with Holdall.open(store=MemoryStore()) as bag:
+        (guarded,) = await bag.guard(cast("Any", iter([{"role": "tool", "tool_call_id": "c", "content": LOG}])))
+        assert len(guarded["content"]) < 5000
 
 
 async def test_a_handle_that_is_empty_or_no_text_names_no_output(tmp_path: Path) -> None:

@@ -833,8 +833,12 @@ def _quota_of(settings: Settings) -> Quota:
 def store_of(
     home: str | None, settings: Settings, dialect: Dialect, tokenizer: Tokenizer, clock: Callable[[], float]
 ) -> OutputStore:
+    home = home or settings.store_dir or default_home()
+    if not isinstance(cast("object", home), (str, os.PathLike)):
+        kind = with_article(type(home).__name__)
+        raise UsageError(f"home is the path of a folder to keep outputs in, not {kind}: write home='/path/to/it'.")
     return open_store(
-        os.fspath(home or settings.store_dir or default_home()),  # a Path does as well
+        os.fspath(home),  # a Path does as well
         tokenizer=tokenizer,
         retention=Retention.of(settings.retention, session=dialect.keeps_for_session),
         quota=_quota_of(settings),

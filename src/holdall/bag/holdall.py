@@ -12,7 +12,7 @@ import contextlib
 import functools
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
@@ -42,6 +42,8 @@ from holdall.policy.decide import Decision, decide, room_of_turn
 from holdall.policy.route import Ceiling
 from holdall.store.opening import default_home, open_store
 from holdall.store.protocol import OutputReader, OutputStore, Progress, Removal
+from holdall.text.numbers import with_article
+from holdall.text.ranges import check_numbers
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import NothingFound, UsageError
 from holdall.values.extraction import Extraction, Mode
@@ -97,6 +99,7 @@ class Preview:
 
     def decide(self, text: str, *, tokens_left: int | None = None) -> Decision:
         """Whether `text` fits as it is, by the session's limits."""
+        check_numbers(tokens_left=tokens_left)
         return decide(text, limits=self._core.limits, tokenizer=self._core.tokenizer, tokens_left=tokens_left)
 
     async def notice(self, handle: str) -> str:
@@ -230,6 +233,7 @@ class Holdall(KeptNames):
         Where `output` was taken out of an object, `put` makes one like it around what comes in its place. A call that
         comes again with the same output, by its `call_id`, has the same handle and the same notice.
         """
+        check_numbers(tokens_left=tokens_left)
         origin = self._origin(tool, server, arguments, call_id)
         quick = take_small(self.core, output, origin) if tokens_left is None else None
         if isinstance(quick, Inline):
@@ -266,6 +270,7 @@ class Holdall(KeptNames):
         once, and is `Running` only then. While `waits` returns True (it waits for a person), it does not go to the
         background. What is added to `messages` (progress, log lines) can be read under its handle until it has output.
         """
+        check_numbers(tokens_left=tokens_left)
         started = time.perf_counter()
         call, arguments = read_call(call, tool, arguments)
         origin, loop = self._origin(tool, server, arguments, call_id), self.core.loop_of_calls()
@@ -322,6 +327,7 @@ class Holdall(KeptNames):
 
     def turn(self, *, tokens_left: int | None = None, window: int | None = None, tokens_used: int = 0) -> Turn:
         """Calls that run side by side and share the room: `tokens_left`, or half of what is left of `window`."""
+        check_numbers(tokens_left=tokens_left, window=window, tokens_used=tokens_used)
         room = room_of_turn(window, tokens_used) if tokens_left is None and window is not None else tokens_left
         self.core.check_in_use()
         return Turn(self.core, self._dispatch, self._tools, room)
@@ -332,6 +338,10 @@ class Holdall(KeptNames):
         """
         if isinstance(messages, str | Mapping):
             raise UsageError("guard takes a list of messages, not one message.")
+        if not isinstance(cast("object", messages), Iterable):
+            kind = type(messages).__name__
+            raise UsageError(f"guard takes a list of messages, not {with_article(kind)}: write guard([message, …]).")
+        messages = list(messages)  # which may be read only once
         guarded = list(messages)
         calls = CallsBefore()
         answered = max((at for at, one in enumerate(messages) if is_of_model(one)), default=-1)
@@ -433,6 +443,7 @@ class Holdall(KeptNames):
         The notice of the final turn, which `max_turns` tells too, names no tools: none can be called. With `only_news`
         it is empty where no call and no output is to be told.
         """
+        check_numbers(turn=turn, max_turns=max_turns, tokens_used=tokens_used, window=window)
         final = final_turn or self.jobs.is_stopping or (max_turns is not None and turn >= max_turns)
         work = work_of(self.core, self.jobs.still_running(), self.jobs.calls, listed=kept)
         if only_news and work.is_empty:

@@ -20,7 +20,7 @@ from holdall.formats.registry import format_of
 from holdall.store.deadline import Deadline, within
 from holdall.store.ids import new_fence_tag
 from holdall.text.ranges import ask as range_asked
-from holdall.text.ranges import resolve_lines
+from holdall.text.ranges import check_numbers, resolve_lines
 from holdall.values.answers import Answer, Difference, Fetched, Found, Nodes, Passage, Table, fewer, items_of, shown_by
 from holdall.values.errors import (
     AnswerTooLong,
@@ -87,6 +87,7 @@ class ToolCalls:
 
     async def draft(self, name: str, arguments: object = None, *, tokens_left: int | None = None) -> "Draft":
         """The same for an answer that may have to become shorter before a model gets it."""
+        check_numbers(tokens_left=tokens_left)
         started = time.perf_counter()
         tool = self._core.dialect.tool(name)
         if tool is None:

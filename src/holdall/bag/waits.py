@@ -23,6 +23,7 @@ from holdall.formats.registry import checked_kind
 from holdall.store.ids import new_fence_tag
 from holdall.store.owners import process_mark
 from holdall.store.protocol import OutputWriter
+from holdall.text.ranges import check_numbers
 from holdall.values.answers import Answer
 from holdall.values.errors import HoldallError, NeverStored, UsageError
 from holdall.values.events import Event
@@ -70,6 +71,7 @@ class Background:
         At most `timeout` seconds, and never more than `wait_max_seconds`. With what has ended since the last wait, but
         for what a model has read to its end since then: their facts. What a model should get of one, `fetch.shown` has.
         """
+        check_numbers(timeout=timeout)
         return await self._core.at_home(self._wait(handle, all, pattern, timeout))
 
     async def _wait(self, handle: str, all: bool, pattern: str, timeout: float | None) -> Waited:  # noqa: ASYNC109

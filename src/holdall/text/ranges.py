@@ -6,8 +6,9 @@ end is empty. Neither is an error: the answer says where the end is.
 """
 
 import re
+from typing import SupportsFloat
 
-from holdall.values.errors import BadRange
+from holdall.values.errors import BadRange, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import Ask, Span
 
@@ -60,6 +61,13 @@ def whole_number(value: object, *, name: str, least: int = 0) -> int:
     if value < least:
         raise BadRange(f"{name} must be {least} or more, not {value}.")
     return value
+
+
+def check_numbers(**given: object) -> None:
+    """Of a program, whose types nobody may have checked; None is nothing."""
+    for name, value in given.items():
+        if value is not None and not isinstance(value, SupportsFloat):
+            raise UsageError(f"{name} must be a number, not {value!r:.60}; write {name}=60, without quotes.")
 
 
 def _bound(value: object, unit: str) -> int | None:
