@@ -118,11 +118,23 @@ def test_looking_for_an_anchor_ends_with_the_time_of_its_call() -> None:
 
 
 @requirement("slice:anchor-not-found")
-@pytest.mark.parametrize("data", [b"", b"something else"])
-def test_an_anchor_that_is_not_there_gets_the_exact_answer(data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "output t3st is empty."),
+        (
+            b"something else",
+            (
+                '"no\\nwhere" does not occur in t3st. '
+                "It is looked for as it is written; grep takes patterns and can ignore case."
+            ),
+        ),
+    ],
+)
+def test_an_anchor_that_is_not_there_is_told_with_its_output_and_what_else_finds_it(data: bytes, said: str) -> None:
     with pytest.raises(AnchorNotFound) as raised:
-        cut(reader_of(data), anchor="nowhere")
-    assert str(raised.value) == "Anchor not found in content"
+        cut(reader_of(data), anchor="no\nwhere")
+    assert str(raised.value) == f"Anchor not found in content: {said}"
 
 
 @requirement("slice:past-the-end")

@@ -15,7 +15,7 @@ from holdall.store import deadline
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_char, byte_of_line, char_of_byte, chars_of, line_of_byte, lines_of
 from holdall.text import ranges
-from holdall.text.escape import ended_as
+from holdall.text.escape import ended_as, foreign
 from holdall.text.excerpt import beginning, ending
 from holdall.text.numbers import plural
 from holdall.text.ranges import whole_number
@@ -305,7 +305,7 @@ def _around(reader: OutputReader, anchor: str, window: int, match_index: int, bo
     if len(anchor) > _LONGEST_ANCHOR:
         raise BadRange(f"the anchor has {len(anchor):,} characters; at most {_LONGEST_ANCHOR:,} are looked for.")
     needle = anchor.encode("utf-8", "surrogatepass")
-    byte = _find(reader, needle, wanted)
+    byte = _find(reader, needle, wanted, anchor)
     first = char_of_byte(reader, byte)
     half = around // 2
 
@@ -327,12 +327,11 @@ _LONGEST_ANCHOR = 10_000  # characters: to look for one takes its length times t
 _PIECE = 1 << 20
 
 
-def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:
-    """Where occurrence `wanted` of `needle` starts, counted from 0 and without overlaps."""
-    size = reader.totals.bytes
+def _find(reader: OutputReader, needle: bytes, wanted: int, anchor: str) -> int:
+    """Where occurrence `wanted` of `needle`, which is `anchor`, starts, counted from 0 and without overlaps."""
+    size, seen, handle = reader.totals.bytes, 0, reader.facts.handle
     if size == 0:
-        raise AnchorNotFound
-    seen, handle = 0, reader.facts.handle
+        raise AnchorNotFound(f"Anchor not found in content: output {handle} is empty.", handle=handle)
     with (
         reader.local_file() as descriptor,
         mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as pages,
@@ -354,4 +353,8 @@ def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:
         which = f"0 to {seen - 1}" if seen > 1 else "0"
         message = f"Anchor not found in content: it occurs {plural(seen, 'time')} (match_index {which})."
         raise AnchorNotFound(message, handle=handle, scanned=size)
-    raise AnchorNotFound(handle=handle, scanned=size)
+    raise AnchorNotFound(
+        f'Anchor not found in content: "{foreign(anchor)}" does not occur in {handle}. It is looked for as it is '
+        "written; grep takes patterns and can ignore case.",
+        handle=handle, scanned=size,
+    )  # fmt: skip
