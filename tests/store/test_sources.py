@@ -7,11 +7,14 @@ import dataclasses
 import fcntl
 import hashlib
 import io
+import itertools
 import json
 import os
 import re
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
@@ -19,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from holdall.bag.streams import steady
 from holdall.store import sources
 from holdall.store.sources import (
     Cancelled,
@@ -533,11 +537,39 @@ def test_a_large_value_is_written_in_pieces_as_the_library_writes_it_at_once(val
     def is_much(one: object) -> bool:
         return holds_much(one, much)
 
+    def never(_: object) -> bool:
+        return False
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "holds_much", is_much)
+        patch.setattr(sources, "is_row", never)
         pieces = list(json_text(value))
     assert "".join(pieces) == json.dumps(value, ensure_ascii=False)
     assert (len(pieces) > 1) == holds_much(value, much)
+
+
+@pytest.mark.parametrize(
+    "row", [{"id": 1, "name": "é", "ok": True}, (1, None, 2.5), {"id": 1, "tags": ["a", "b"], "at": {"x": 1}}]
+)
+def test_a_row_of_a_stream_is_written_in_a_few_calls(row: Any) -> None:
+    def calls_for(count: int) -> int:
+        calls = 0
+
+        def count_calls(_frame: FrameType, event: str, _argument: object) -> None:
+            nonlocal calls
+            calls += event == "call"
+
+        rows = Source(steady(itertools.repeat(row, count)))
+        before = sys.getprofile()
+        sys.setprofile(count_calls)
+        try:
+            written = b"".join(rows)
+        finally:
+            sys.setprofile(before)
+        assert [*map(json.loads, written.splitlines())] == [json.loads(json.dumps(row))] * count
+        return calls
+
+    assert (calls_for(2000) - calls_for(1000)) / 1000 <= 40
 
 
 @pytest.mark.parametrize("deep", ["wide below", "a comb"])

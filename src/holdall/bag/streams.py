@@ -9,7 +9,17 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Genera
 from typing import Any, cast
 
 from holdall.background import is_cancelled
-from holdall.store.sources import Borders, Objects, Source, check_repeats, holds_much, is_file, json_text, read_once
+from holdall.store.sources import (
+    Borders,
+    Objects,
+    Source,
+    check_repeats,
+    holds_much,
+    is_file,
+    is_row,
+    json_text,
+    read_once,
+)
 from holdall.values.errors import EndlessValue, HoldallError, ToolRaised, UsageError
 from holdall.values.record import record
 from holdall.wire.notes import endless_note, unreadable
@@ -59,7 +69,7 @@ def parts_of(output: object) -> Iterator[object]:
 
 def with_an_end(value: object) -> object:
     """The same; a note in the place of a value that nobody could write."""
-    if isinstance(value, str | bytes | int | float | None):
+    if isinstance(value, str | bytes | int | float | None) or is_row(value):
         return value
     value = read_once(value)
     try:

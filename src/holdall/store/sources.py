@@ -312,6 +312,9 @@ def json_text(value: object, objects: "Objects | None" = None, root: str = "all 
     """
     objects = objects or Objects()
     try:
+        if is_row(value) and (text := _row_text(value)):
+            yield text
+            return
         check_repeats(value)
         encode = json.JSONEncoder(ensure_ascii=False, default=objects.plain).encode
         try:
@@ -323,6 +326,36 @@ def json_text(value: object, objects: "Objects | None" = None, root: str = "all 
     except ValueError as problem:  # it holds itself, or a number that Python does not write
         raise UsageError(f"{with_article(_type(value))} cannot be kept as JSON: {problem}.") from problem
     objects.find_places(value, root)
+
+
+_encode_row = json.JSONEncoder(ensure_ascii=False).encode
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+_PLAIN_OR_NESTED = _PLAIN | {dict, list, tuple}
+_WIDEST_ROW, _WIDEST_CELL = 1000, 20
+
+
+def is_row(value: object, widest: int = _WIDEST_ROW) -> bool:
+    """Whether it is small and of plain parts, as most of a stream are: to know what else it could be takes several
+    times as long as to write it.
+    """
+    kind = type(value)
+    if kind is not dict and kind is not list and kind is not tuple:
+        return False
+    nested = cast("_Nested", value)
+    if len(nested) > widest:
+        return False
+    parts = nested.values() if isinstance(nested, dict) else nested
+    if _PLAIN.issuperset(kinds := set(map(type, parts))):
+        return True
+    is_deeper = widest != _WIDEST_ROW or not _PLAIN_OR_NESTED.issuperset(kinds)
+    return not is_deeper and all(type(part) in _PLAIN or is_row(part, _WIDEST_CELL) for part in parts)
+
+
+def _row_text(row: object) -> str:
+    try:
+        return _encode_row(row)
+    except TypeError:  # a mapping whose keys are not text
+        return ""
 
 
 def _encoded(value: object, encode: Callable[[object], str], depth: int = 0) -> Iterator[str]:
