@@ -1367,7 +1367,10 @@ async def test_a_session_whose_process_died_finds_its_calls_interrupted(tmp_path
     async with opened(tmp_path) as bag:
         (facts,) = await bag.outputs()
         assert facts.state == "interrupted"
+        told = bag.system_notice(turn=1, only_news=True)
+        assert f"### Failed (1)\n- crawl (id: {facts.handle}, its writer ended before it did; " in told
         assert (await bag.read(facts.handle)).text == "so far\n"
+        assert not bag.system_notice(turn=2, only_news=True), "a model has looked at it"
         assert not bag.jobs.calls, "nothing is run again by itself"
 
 

@@ -342,6 +342,7 @@ def marked_view(core: Core, view: View) -> View:
 
 def work_of(core: Core, running: Sequence[StillRunning], in_background: Collection[str], *, listed: bool) -> Work:
     """What went to the background is ready to be retrieved once it has ended; in some dialects all that is kept is.
+    A call that another process had there, and that ended with it, has failed: nobody else tells of that.
 
     `listed` lists what is kept, too.
     """
@@ -354,6 +355,10 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
     # Every turn asks: as long as the time of the first is not over, no other's is.
     if kept and rule.expires_at(min([one.ended or one.created for one in kept])) <= now:
         kept = [one for one in kept if not (rule.is_over(one, now) and _has_expired(core, one))]
+    if any(one.state == "interrupted" for one in kept):
+        elsewhere = {*core.journal.background_elsewhere()}
+        lost = [one.handle for one in kept if one.state == "interrupted" and one.handle in elsewhere]
+        in_background = {*in_background, *lost}
     ended = [one for one in kept if one.state not in ("running", "queued") and (in_all or one.handle in in_background)]
     failed = [one for one in ended if one.state != "ready" or one.origin.is_error]
     whole = [one for one in ended if one.state == "ready" and not one.origin.is_error]
