@@ -916,7 +916,7 @@ async def test_of_what_the_store_refuses_at_its_beginning_more_is_shown_than_it_
     [
         ("clamp", "[not all of it is kept; handle: "),
         ("refs", "too large to be shown here; not all of it is kept.\n"),
-        ("extract", "not all of it is kept: 200,000 more byt"),
+        ("extract", "not all of it is kept: 200,000 more "),
         ("holdall", "It is not whole ("),
     ],
 )

@@ -174,6 +174,10 @@ def test_a_state_is_said_once() -> None:
     assert state_and_reason("failed", "no such file") == "failed: no such file"
     assert state_and_reason("timed out", "timed out after 2s") == "timed out after 2s"
     assert state_and_reason("failed", "x" * 61) == "failed: " + "x" * 61
+    cut = state_and_reason(
+        "interrupted", "its writer ended before it did; what had been written is kept; its command may"
+    )
+    assert cut == "interrupted: its writer ended before it did; what had been written is …"
     assert state_and_reason("failed", "x" * 62) == "failed: " + "x" * 60 + "…"
 
 

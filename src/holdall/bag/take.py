@@ -38,7 +38,7 @@ from holdall.store.sources import (
     shows_png,
     surrogate_notes,
 )
-from holdall.text.escape import LONGEST_REASON, OTHER_FIELDS, foreign, on_one_line
+from holdall.text.escape import OTHER_FIELDS, on_one_line, reason_in
 from holdall.text.json import equal
 from holdall.text.numbers import plural
 from holdall.text.utf8 import Surrogates, decode, encode
@@ -1617,7 +1617,7 @@ async def _noticed(
 
 def _with_ended(prepared: Prepared, content: object) -> object:
     """With how the call failed: that stands behind what it wrote, of which the end may be missing."""
-    reason = foreign(prepared.ended, LONGEST_REASON)
+    reason = reason_in(prepared.ended)
     return f"{content}\n[{reason}]" if reason and isinstance(content, str) and reason not in content else content
 
 

@@ -80,11 +80,20 @@ def beside_it(notes: Iterable[str]) -> list[str]:
 
 
 LONGEST_REASON = 61  # characters: the reasons that we write ourselves fit
+_LONGEST_WORD = 20
+
+
+def reason_in(error: str) -> str:
+    """How a call failed, as `foreign` tells it; one that is cut ends with a word, unless that is a long one."""
+    reason = foreign(error, LONGEST_REASON)
+    words = reason.rpartition(" ")[0].rstrip(" ,;:")
+    is_cut = reason.endswith("…") and len(reason) == LONGEST_REASON
+    return f"{words} …" if is_cut and len(reason) - len(words) <= _LONGEST_WORD else reason
 
 
 def state_and_reason(state: str, error: str) -> str:
     """How a call ended; once, where the reason begins with the state (`timed out after 2s`)."""
-    reason = foreign(error, LONGEST_REASON)
+    reason = reason_in(error)
     return reason if reason.startswith(state) else f"{state}: {reason}" if reason else state
 
 

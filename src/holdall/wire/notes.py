@@ -9,13 +9,13 @@ from typing import Any, cast
 from holdall.formats.registry import format_of
 from holdall.text.escape import (
     AS_TOLD,
-    LONGEST_REASON,
     OTHER_FIELDS,
     UNREAD,
     beside_it,
     foreign,
     on_one_line,
     one_line,
+    reason_in,
     state_and_reason,
 )
 from holdall.text.excerpt import byte_count
@@ -254,7 +254,7 @@ def with_end(notice: str, facts: Facts) -> str:
     if facts.state not in FAILED:
         return notice
     reason = state_and_reason(facts.state, facts.error)
-    return notice if reason in notice or foreign(facts.error, LONGEST_REASON) in notice else f"{notice}\n[{reason}]"
+    return notice if reason in notice or reason_in(facts.error) in notice else f"{notice}\n[{reason}]"
 
 
 def with_error(notice: str, facts: Facts) -> str:

@@ -5,7 +5,7 @@ Its shape is S3's, to the letter; a dialect has its own words for its tools. It 
 
 from collections.abc import Callable, Sequence
 
-from holdall.text.escape import LONGEST_REASON, foreign
+from holdall.text.escape import foreign, reason_in
 from holdall.text.numbers import roughly
 from holdall.values.record import record
 
@@ -126,10 +126,7 @@ def _status(work: Work) -> list[str]:
         shown = [*map(_ready, work.ready), *_more(work.more_ready)]
         lines += ["", f"### Ready ({len(work.ready) + work.more_ready})", *shown]
     if work.failed:
-        shown = [
-            f"- {foreign(one.tool) or UNNAMED} (id: {one.id}, {foreign(one.reason, LONGEST_REASON)})"
-            for one in work.failed
-        ]
+        shown = [f"- {foreign(one.tool) or UNNAMED} (id: {one.id}, {reason_in(one.reason)})" for one in work.failed]
         lines += ["", f"### Failed ({len(work.failed) + work.more_failed})", *shown, *_more(work.more_failed)]
     return lines
 
