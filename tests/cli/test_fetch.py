@@ -38,7 +38,12 @@ def test_cat_and_a_count_say_what_is_not_whole(holdall: Program) -> None:
     ran = holdall("cat", inside)
     assert 0 < len(ran.out) < len(LOG)
     assert LOG.startswith(ran.out)
-    assert (ran.code, ran.err) == (0, "interrupted: the packed data end early; the rest is missing\n")
+    why = "interrupted: the packed data end early; the rest is missing\n"
+    assert (ran.code, ran.err) == (
+        3,
+        f"{why}holdall: this is not the whole of {inside}, only its first {len(ran.out):,} bytes.\n",
+    )
+    assert holdall("cat", inside, "--json").code == 3
     counted = holdall("grep", "-c", inside, "INFO")
     assert int(counted.text) == ran.out.count(b" INFO")
     assert counted.err == "interrupted: the packed data end early; the rest is missing\n"

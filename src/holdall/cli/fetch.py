@@ -21,7 +21,7 @@ from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, Handle, Options, command, complete_from, complete_handle
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
-from holdall.values.errors import AnchorNotFound, BadQuery, OutputDamaged, UsageError
+from holdall.values.errors import AnchorNotFound, BadQuery, OutputDamaged, StoreFault, UsageError
 from holdall.values.outputs import STATES
 from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import Span
@@ -313,11 +313,14 @@ async def cat(options: Options, handle: Handle) -> int:
             found = await bag.read(handle, bytes=":", bounded=False)
             bag.fetch.count("cat", {}, found)
             screen.as_json(found.to_json())
-            return 0
-        await _stream(bag, "cat", handle, None)
-        notes = (await bag.fetch.find(handle, bytes=":")).notes
-        if notes:  # that it still runs, or ends early: `cat H > file` would look whole
-            screen.about(" · ".join(notes))
+        else:
+            await _stream(bag, "cat", handle, None)
+            notes = (await bag.fetch.find(handle, bytes=":")).notes
+            if notes:  # that it still runs, or ends early: `cat H > file` would look whole
+                screen.about(" · ".join(notes))
+        facts = await bag.show(handle)
+        if facts.packed is not None and facts.state == "interrupted":
+            raise StoreFault(f"this is not the whole of {handle}, only its first {facts.measure.bytes:,} bytes.")
         return 0
 
 
