@@ -243,6 +243,8 @@ def test_diff_of_two_outputs_and_of_one_and_the_last_of_the_same_tool(holdall: P
     told = holdall("diff", one, other, "--json").json
     assert (told["changed"], told["changes"][0]["after"]["lines"]) == (1, [2, 2])
     assert holdall("diff", one, holdall.put(b"a\nb\nc\n")).code == 1
+    repeated = [holdall.put(json.dumps([{"id": at % 4, "v": 0} for at in range(most)]).encode()) for most in (5, 6)]
+    assert holdall("diff", *repeated).err.endswith("have the same id: compared by place (with --key id by it)\n")
 
 
 @requirement("cli:diff", "diff:lines")

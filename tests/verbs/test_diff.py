@@ -337,6 +337,18 @@ def test_a_key_of_elements_may_be_any_member_and_one_that_none_has_is_said() -> 
     assert compared(one, other, key="nope").notes == ("no elements that differ have 'nope' on both sides",)
 
 
+@requirement("diff:json")
+def test_elements_that_share_the_id_of_another_are_told_with_what_pairs_them() -> None:
+    elements = [{"id": at, "kind": "x", "v": at} for at in range(9)]
+    elements[7]["id"] = 6
+    one, other = json.dumps({"a": elements}), json.dumps({"a": [{"id": 99, "v": 0}, *elements]})
+    why = "several elements of $.a have the same id: compared by place (with key=id by it)"
+    assert compared(one, other).notes == (why,)
+    assert compared(one, other, key="id").notes == ()
+    alike = [json.dumps([{"name": "x", "v": at} for at in range(number)]) for number in (8, 9)]
+    assert compared(*alike).notes == (), "a name that all share is no key"
+
+
 @requirement("diff:large")
 @pytest.mark.parametrize("kind", ["csv", "json"] + ["ndjson"] * ("HOLDALL_TEST_FULL" in os.environ))
 def test_forty_thousand_rows_a_side_in_one_call(kind: str) -> None:

@@ -259,7 +259,8 @@ def changes(found: Difference) -> None:
         for line in told_change(change, whole=not sys.stdout.isatty()).split("\n"):
             shown = for_people(line) if is_terminal(sys.stdout) else line
             print(paint(shown, {"-": "red", "+": "green"}.get(line[:1], "dim")))
-    parts = [f"{told_difference(found)} (from {found.other} to {found.handle})", *found.notes]
+    parts = [f"{told_difference(found)} (from {found.other} to {found.handle})"]
+    parts += [note.replace("(with key=", "(with --key ") for note in found.notes]
     if found.next is not None:
         parts.append(f"{len(found.changes):,} of {plural(found.total, 'change')} shown; go on with --skip {found.next}")
         parts[-1] += all_in_a_pipe()

@@ -747,6 +747,16 @@ def _key_of(one: _Rows, other: _Rows, wanted: str) -> list[tuple[list[Any], list
     return []
 
 
+def _repeated_key(one: _Rows, other: _Rows) -> str:
+    """A name of the usual ones that would tell the rows apart, if some did not share its value."""
+    for name in one.tried:
+        if name.lower() in _KEYS and name in other.tried:
+            sides = [[keys[rows.tried.index(name)] for keys in rows.keys] for rows in (one, other)]
+            if all(None not in side and len(set(side)) * 2 > len(side) for side in sides):
+                return name
+    return ""
+
+
 def _occurrences(keys: list[Any]) -> tuple[dict[Any, int], int]:
     """Where each key is, the second of the same as another one; and how many keys occur more than once."""
     places: dict[Any, int] = {}
@@ -888,6 +898,7 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
     found: list[_Node] = []
     orders: list[str] = []
     keyed: list[str] = []
+    repeats: list[tuple[str, str]] = []
     node = _Node("$", 0, roots[0], roots[1])
     stack, ended = [node], ""
     try:
@@ -897,7 +908,7 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
             if (
                 node.before is None
                 or node.after is None
-                or (opened := _opened(one, other, node, key, keyed, orders)) is None
+                or (opened := _opened(one, other, node, key, keyed, orders, repeats)) is None
             ):
                 found.append(node)
             else:
@@ -920,6 +931,10 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
         many = f" and {plural(len(orders) - 1, 'more array')}" if len(orders) > 1 else ""
         notes = (f"elements of {foreign(orders[0])}{many} in another order",)
     notes += (ended,) if ended else ()
+    for path, name in repeats[:1]:
+        notes += (
+            f"several elements of {foreign(path)} have the same {name}: compared by place (with key={name} by it)",
+        )
     if key and not keyed:
         notes += (f"no elements that differ have {foreign(repr(key))} on both sides",)
     return _Found(
@@ -930,7 +945,9 @@ def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
     )  # fmt: skip
 
 
-def _opened(one: str, other: str, node: _Node, key: str, keyed: list[str], orders: list[str]) -> list[_Node] | None:
+def _opened(
+    one: str, other: str, node: _Node, key: str, keyed: list[str], orders: list[str], repeats: list[tuple[str, str]]
+) -> list[_Node] | None:
     """What is inside of both; nothing where they are the same. None where the value itself has changed."""
     (a, b), (c, d) = node.before or (0, 0), node.after or (0, 0)
     left, right = one[a:b], other[c:d]
@@ -944,7 +961,7 @@ def _opened(one: str, other: str, node: _Node, key: str, keyed: list[str], order
         here, there = ({name: (x, y) for name, x, y in _members(text, at)} for text, at in ((one, a), (other, c)))
         names = dict.fromkeys([*here, *there])
         return [_Node(node.path + _step(name), node.depth + 1, here.get(name), there.get(name)) for name in names]
-    return _opened_arrays(one, other, node, key, keyed, orders)
+    return _opened_arrays(one, other, node, key, keyed, orders, repeats)
 
 
 def _same(one: str, a: int, b: int, other: str, c: int, d: int) -> bool:
@@ -955,8 +972,12 @@ def _same(one: str, a: int, b: int, other: str, c: int, d: int) -> bool:
     return _PLAIN.raw_decode(one, a)[0] == _PLAIN.raw_decode(other, c)[0]
 
 
-def _opened_arrays(one: str, other: str, node: _Node, key: str, keyed: list[str], orders: list[str]) -> list[_Node]:
-    """`keyed` gets the path of an array whose elements have the key, `orders` where they are in another order."""
+def _opened_arrays(
+    one: str, other: str, node: _Node, key: str, keyed: list[str], orders: list[str], repeats: list[tuple[str, str]]
+) -> list[_Node]:
+    """`keyed` gets the path of an array whose elements have the key, `orders` where they are in another order,
+    `repeats` where several have the same of what could be the key, with its name.
+    """
     sides = ((text, place[0]) for text, place in ((one, node.before), (other, node.after)) if place)
     left, right = (_json_rows(text, _elements(text, begin), key) for text, begin in sides)
     deeper = node.depth + 1
@@ -983,6 +1004,8 @@ def _opened_arrays(one: str, other: str, node: _Node, key: str, keyed: list[str]
             for value in values
             if value not in here or value not in there or left.numbers[here[value]] != right.numbers[there[value]]
         ]  # fmt: skip
+    if not repeats and (name := _repeated_key(left, right)):
+        repeats.append((node.path, name))
     nodes: list[_Node] = []
     for a, b, c, d in differences(left.numbers, right.numbers, deadline.check):
         for at in range(max(b - a, d - c)):
