@@ -148,6 +148,10 @@ def test_of_many_members_the_nearest_and_the_first_are_named() -> None:
         (b"\x00\x01\x02" * 100, "the output is binary, not JSON"),
         (b"just words\n", "the output is text, not JSON"),
         (b"[INFO] started\n", "the output is text, not JSON: not valid JSON at byte 7"),
+        (
+            b'{"items": [{"id": 1}, {"id": 2}, {"i',
+            "the output is JSON that was cut off: it ends at byte 36, .* No value of the path stands before that",
+        ),
     ],
 )
 def test_a_path_on_what_is_no_json_is_refused_with_what_it_is(data: bytes, why: str) -> None:

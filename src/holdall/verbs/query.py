@@ -23,6 +23,7 @@ from holdall.text.excerpt import beginning
 from holdall.text.json.filters import find_filtered, is_plain, with_wildcard
 from holdall.text.json.find import Finding, Hit, explain_no_match, find
 from holdall.text.json.path import parse_path
+from holdall.text.json.reader import JsonFault
 from holdall.text.numbers import plural, size
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode
@@ -315,7 +316,7 @@ def _query_path(
     found = look(reader.read, total_bytes, parsed, lines=kind == "ndjson", first=skip, limit=most, take=take)
     if found.fault and not found.total:
         is_running = reader.facts.state == "running"
-        what = "the output is still being written" if is_running else _described_kind(kind)
+        what = "the output is still being written" if is_running else _described(reader, kind, found.fault)
         raise BadQuery(f"{what}: {found.fault}. No value of the path stands before that.")
     nodes: Sequence[Node] = ()
     if passed is None:
@@ -353,8 +354,12 @@ def _check_is_json(reader: OutputReader) -> None:
     raise BadQuery(f"the output is {what}; a path names values in JSON. Use grep, or SQL over t (line_no, text).")
 
 
-def _described_kind(kind: str) -> str:
-    return "the JSON is broken" if kind in ("json", "ndjson") else f"the output is {kind}, not JSON"
+def _described(reader: OutputReader, kind: str, fault: JsonFault) -> str:
+    if kind in ("json", "ndjson"):
+        return "the JSON is broken"
+    begins = reader.read(0, 4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    is_cut = fault.ended and begins in (b"{", b"[")
+    return "the output is JSON that was cut off" if is_cut else f"the output is {kind}, not JSON"
 
 
 def _nodes(reader: OutputReader, hits: Sequence[Hit], max_bytes: int | None) -> tuple[Node, ...]:
