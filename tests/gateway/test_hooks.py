@@ -147,7 +147,11 @@ def test_a_plugin_is_a_file_of_ours_and_goes_again(file: Path, tmp_path: Path, m
     assert [one.client for one in survey_hooks()] == ["opencode"]
     assert install_hook("opencode", "holdall hook opencode", config_folder=own).edited.changed == ()
     assert uninstall_hook("opencode", config_folder=own).exactly
-    assert not plugin.exists()
+    assert not (tmp_path / ".config").exists(), "the install made it"
+    plugin.parent.mkdir(parents=True)
+    install_hook("opencode", "holdall hook opencode", config_folder=own)
+    assert uninstall_hook("opencode", config_folder=own).exactly
+    assert not os.listdir(plugin.parent), "a folder that was there before stays"
     plugin.write_text("export const Mine = 1\n")
     with pytest.raises(UsageError, match="it is not ours"):
         install_hook("opencode", "holdall hook opencode", config_folder=own)

@@ -4,6 +4,7 @@ What was there stays byte for byte, with its comments; a settings file that we m
 it. The copy and what was inserted are in the user's own folder, as for `install`.
 """
 
+import contextlib
 import json
 import os
 import shlex
@@ -26,7 +27,7 @@ from holdall.text.json.jsonc import Edit, Place, Places, applied, parse_jsonc
 from holdall.values.errors import UsageError
 from holdall.values.record import record
 
-_INSERTED = "inserted"
+_INSERTED, _MADE = "inserted", "made"
 _KEY = "#hook"  # the same file may hold servers, with a note and a copy of their own
 
 
@@ -122,9 +123,11 @@ def install_hook(client: str, command: str, *, config_folder: str, dry_run: bool
     copy = folder.copy(file + _KEY) if text else ""
     if copy:
         write_text(copy, text, mode=0o600)
-    note = Note(text_hash(new), text_hash(text), {_INSERTED: inserted})
+    above = os.path.dirname(file)
+    made = {} if os.path.isdir(above) else {_MADE: _first_missing(above)}
+    note = Note(text_hash(new), text_hash(text), {_INSERTED: inserted} | made)
     write_text(folder.note(file + _KEY), note.text(), mode=0o600)
-    os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+    os.makedirs(above, mode=0o700, exist_ok=True)
     write_text(file, new, mode=os.stat(file).st_mode & 0o777 if text else 0o600, instead_of=text or None)
     return Done(file, edited, copy)
 
@@ -145,11 +148,26 @@ def uninstall_hook(client: str, *, config_folder: str, dry_run: bool = False) ->
         return Done(file, edited, exactly=exactly)
     if not new:
         os.unlink(file)
+        _remove_made(os.path.dirname(file), note.originals.get(_MADE, ""))
     else:
         write_text(file, new, mode=os.stat(file).st_mode & 0o777, instead_of=text)
     for gone in (folder.note(file + _KEY), *((copy,) if exactly else ())):
         folder.remove(gone)
     return Done(file, edited, exactly=exactly)
+
+
+def _first_missing(folder: str) -> str:
+    while not os.path.lexists(above := os.path.dirname(folder)):
+        folder = above
+    return folder
+
+
+def _remove_made(folder: str, made: str) -> None:
+    """The folders that the install made, from the last up to the first, `made`, as far as they are empty."""
+    with contextlib.suppress(OSError):
+        while made and os.path.commonpath((folder, made)) == made:
+            os.rmdir(folder)
+            folder = os.path.dirname(folder)
 
 
 def is_hooked(client: str, text: str) -> bool:
