@@ -1,6 +1,7 @@
 """What an outline proposes to ask next: real names and values, tried on the output before they are told."""
 
 import base64
+import hashlib
 import json
 import random
 import re
@@ -94,6 +95,26 @@ def test_a_word_that_is_looked_up_is_in_the_output() -> None:
     assert leads_of(encoded) == []
     html = "<html><body>" + "<h2>Caf&eacute; Zoo</h2><p>text</p>" * 9 + "</body></html>"
     assert leads_of(html) == []
+
+
+@pytest.mark.parametrize("length", [7, 40, 64])
+def test_a_hash_is_nothing_to_look_up(length: int) -> None:
+    hashes = [hashlib.sha256(str(number).encode()).hexdigest()[:length] for number in range(300)]
+    assert not [arguments for _, arguments in leads_of("\n".join(hashes)) if "pattern" in arguments]
+    assert not [arguments for _, arguments in leads_of("\n".join(hashes[:3])) if "pattern" in arguments]
+
+
+def test_a_hash_in_a_record_or_a_table_is_nothing_to_look_up() -> None:
+    hashes = [hashlib.sha256(str(number).encode()).hexdigest()[:9] for number in range(300)]
+    rows = "".join(json.dumps({"hash": one, "n": at}) + "\n" for at, one in enumerate(hashes))
+    table = "hash,n\n" + "".join(f"{one},{at}\n" for at, one in enumerate(hashes) if one[0] in "abcdef")
+    for data in (rows, table, json.dumps({one: {"a": 1} for one in hashes})):
+        assert not [arguments for _, arguments in leads_of(data) if "pattern" in arguments]
+
+
+def test_a_word_beside_a_hash_is_looked_up() -> None:
+    ((_, arguments),) = leads_of("5feceb6 main\n6b86b27 release\n")
+    assert arguments["pattern"] == "release"
 
 
 def test_of_records_the_member_with_few_values_is_counted_by() -> None:

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, Literal, cast
 
 from holdall.formats.json_values import Seen, cost, loads, readable, see_all
-from holdall.formats.leads import BRIEF, literal
+from holdall.formats.leads import BRIEF, HASH, literal
 from holdall.formats.outline import Lead, Outline, Room, Sample, cut, figure, fitted, split, spread, thinned
 from holdall.formats.table import by_value, column
 from holdall.text.json.path import normalized_step
@@ -434,7 +434,7 @@ def _word(values: list[str]) -> Iterator[Lead]:
     for value in values:
         text = readable(value)
         words = _WORD.findall(text[:_LONGEST_NAME])
-        if words:
+        if words and not HASH.fullmatch(text):
             yield Lead("grep", {"pattern": literal(text if _SOUGHT.fullmatch(text) else max(words, key=len))})
             return
 

@@ -31,6 +31,7 @@ _LITERAL = lazy_pattern(r"[\w.,:;=/()\[\]*+#@&%-]{1,24}", re.ASCII)
 _NAMED = lazy_pattern(r"(?P<name>[A-Za-z_][\w.-]{1,20}[=:#-])\"?<(?:\*|n|ip|path|hex|…)>\"?[,;)\]]?", re.ASCII)
 _NUMBER = lazy_pattern(r"<n>[,;.:)\]]?")
 _WORD = lazy_pattern(r"[A-Za-z]{3,16}", re.ASCII)
+HASH = lazy_pattern(r"[0-9a-fA-F][0-9a-fA-F-]{6,}+")  # or an id: one of them tells nothing of the others
 _TELLING = 12  # letters before what is captured from which on it is clear what is counted
 _SET = lazy_pattern(r"(?P<name>[A-Za-z_][\w.-]{1,20}[=:])\w{1,24}[,;)\]]?", re.ASCII)
 _LETTERS = lazy_pattern(r"[A-Za-z]{3}", re.ASCII)
@@ -77,7 +78,8 @@ def literal(text: str) -> str:
 def word_lead(texts: Sequence[str], sample: Sample) -> tuple[Lead, ...]:
     """For a text without shapes: the longest word of the first of these that has one, as it is in the output."""
     for text in texts:
-        words = [word for word in re.findall(r"\w{4,24}", _MASK.sub(" ", text)) if not word.isdigit()]
+        found: list[str] = re.findall(r"\w{4,24}", _MASK.sub(" ", text))
+        words = [word for word in found if not (word.isdigit() or HASH.fullmatch(word))]
         # What is told may be ours, or written in another way: `&eacute;` is a letter there.
         word = next((word for word in sorted(words, key=len, reverse=True) if _has(sample, word)), "")
         if word:

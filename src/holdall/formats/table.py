@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from holdall.formats.columns import NUMBERS, SEPARATORS, TEXT, Column, Table, Values, records_of, table_of
-from holdall.formats.leads import BRIEF, literal
+from holdall.formats.leads import BRIEF, HASH, literal
 from holdall.formats.outline import Lead, Outline, Room, Sample, cut, figure, fitted
 from holdall.text.escape import foreign_names
 from holdall.text.numbers import plural
@@ -217,7 +217,12 @@ def _leads(table: Table) -> tuple[Lead, ...]:
         short = foreign_names(one.name for one, _ in brief[:3])
         shown = ", ".join(map(column, short)) or f"left({column(named[0][0].name)}, {BRIEF})"
         sql = f"select {shown} from t limit 5"  # noqa: S608 - a text to read
-    values = [value for _, found in texts for value, _ in found.most_common(6) if _VALUE_SOUGHT.fullmatch(value)]
+    values = [
+        value
+        for _, found in texts
+        for value, _ in found.most_common(6)
+        if _VALUE_SOUGHT.fullmatch(value) and not HASH.fullmatch(value)
+    ]
     sought = [Lead("grep", {"pattern": literal(values[0]), "limit": 5})] if values else []
     return (Lead("query", {"sql": sql}), *sought)
 
