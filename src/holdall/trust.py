@@ -217,8 +217,17 @@ _DATA_ENDS = tuple(
     )
 )
 _DATA = lazy_pattern(  # names that are hashes too, as caches and a store of ours have them
-    r"[0-9a-f]{16,}|\.(?:claim|incoming|import)-.*|\.(?:agent|held|importing|last-gc|looked)|\.[\w-]*(?:history|hst|hsts|info|authority)|\.DS_Store|CACHEDIR\.TAG|Thumbs\.db|\.coverage(?:\..*)?|\.~lock\..*|\.eslintcache|.*~",
+    r"[0-9a-f]{16,}|\.(?:claim|incoming|import)-[\w-]+|\.(?:agent|held|importing|last-gc|looked)|\.[\w-]*(?:history|hst|hsts|info|authority)|\.DS_Store|CACHEDIR\.TAG|Thumbs\.db|\.coverage(?:\..*)?|\.~lock\..*|\.eslintcache",
     re.IGNORECASE,
+)
+_CODE_ENDS = tuple(  # whatever the name begins with
+    f".{one}"
+    for one in sorted(
+        _words(
+            "py pyw pyc pyo pyz pth so dll dylib exe js cjs mjs jsx ts cts mts tsx node wasm sh bash zsh fish ps1 bat "
+            "cmd rb pl pm php lua jar class war jl go rs java kt swift r"
+        )
+    )
 )
 _SETTING_ENDS = tuple(  # what a fetcher reads, and is not itself run
     f".{one}"
@@ -304,7 +313,8 @@ _SEPARATOR = lazy_pattern(r"[=:,\"'`;&|()<>\[\]{}]")
 _SIGN = lazy_pattern(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([^\n]))")  # as JSON, TOML and YAML write one
 _CACHED = lazy_pattern(r"(.+?)\.(?:cpython|pypy|graalpy)[\w.-]*\.pyc")
 _STORE = lazy_pattern(r"(?:--[\w-]*|\w*)(?:db|database|sqlite)[\w-]*", re.IGNORECASE)  # an option or a variable
-_WRITTEN = _words("log logs logfile out output memory state history")  # in an option or a variable for data
+_WRITTEN = _words("log logs logfile out output memory state history")  # the last word of an option for data, but for
+_PLACES = _words("file path dir directory folder name to location")
 _CONFIGURING = lazy_pattern(r"config|settings|init|profile|prefix|rc$", re.IGNORECASE)  # in the name of a variable
 _STRING = lazy_pattern(r"\"([^\"\\\0]{1,300})\"")
 _BINARY = (b"\x7fELF", b"\xca\xfe\xba\xbe", b"\0asm", b"PK\3\4", b"\x1f\x8b")
@@ -807,8 +817,11 @@ def _has_source(compiled: str) -> bool:
 
 
 def _is_for_data(option: str) -> bool:
-    """Whether an option or a variable of this name says where a program writes."""
-    return not _WRITTEN.isdisjoint(option.casefold().replace("-", "_").split("_"))
+    """Whether an option or a variable of this name says where a program writes: `LOG_CONFIG` is no log."""
+    words = option.casefold().replace("-", "_").split("_")
+    while words and words[-1] in _PLACES:
+        words.pop()
+    return bool(words) and words[-1] in _WRITTEN
 
 
 def _is_database(path: str) -> bool:
@@ -847,7 +860,10 @@ def _plain(name: str) -> str:
 
 def _is_code_name(path: str) -> bool:
     name = os.path.basename(path)
-    is_data = name.casefold().endswith(_DATA_ENDS) or any(one.fullmatch(name) for one in (_DATA, _TEXTS))
+    plain = name.casefold().rstrip("~")  # an editor's copy is what it is a copy of
+    if plain.endswith(_CODE_ENDS):
+        return True
+    is_data = plain.endswith(_DATA_ENDS) or any(one.fullmatch(plain) for one in (_DATA, _TEXTS))
     return not is_data or _SETTINGS.fullmatch(name) is not None
 
 

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import html
 import io
+import itertools
 import json
 import re
 import shlex
@@ -950,6 +951,31 @@ OF_TOKENS: dict[str, str] = {
     "a list of JSON": '{{"password": ["{}"]}}',
     "an object of JSON": '{{"password": {{"bob": "{}"}}}}',
 }
+
+
+@pytest.mark.parametrize(
+    ("where", "around"),
+    [
+        *itertools.product(("CSV", "psql", "mysql", "a block"), ("\r\n", "\ufeff")),
+        *itertools.product(("psql", "mysql", "a block"), "\t"),
+    ],
+)
+@requirement("bundle:redaction-recall")
+def test_ends_of_lines_of_a_terminal_tabs_before_lines_and_the_mark_of_utf_8_hide_no_secret(
+    where: str, around: str
+) -> None:
+    lines = OF_TOKENS[where].format(PASSWORD)
+    text = lines.replace("\n", around) if around == "\r\n" else around + lines
+    text = text.replace("\n", "\n\t") if around == "\t" else text
+    assert PASSWORD not in _masked(text)
+
+
+@pytest.mark.parametrize(
+    "before", ["\ufeff", "first\n\ufeff", "2026-01-01T10:00:00.123456789Z stdout F ", "[pod/web-0/app] "]
+)
+@requirement("bundle:redaction-recall")
+def test_what_stands_before_a_line_hides_no_secret_in_it(before: str) -> None:
+    assert PASSWORD not in _masked(f"{before}requirepass {PASSWORD}\n")
 
 
 @pytest.mark.in_full(one_in=5)

@@ -189,6 +189,33 @@ def test_what_a_server_is_told_to_write_stays_data_but_no_code_does(tmp_path: Pa
     assert "run.sh" in watched(tmp_path, "npx", "-y", "thing", "--log", "run.sh")
 
 
+@requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize(
+    ("words", "variable"),
+    [
+        ("uvicorn app:app", "UVICORN_LOG_CONFIG"),
+        ("npx thing", "LOG_CONFIG"),
+        ("npx thing", "STATE_SETTINGS"),
+        ("npx thing", "NODE_OUTPUT_OPTIONS"),
+        ("npx thing", "LOG_CONFIG_PATH"),
+        ("gunicorn --log-config-json a.json", ""),
+        ("npx thing --log-conf a.json", ""),
+        ("npx thing --state-machine=a.json", ""),
+    ],
+)
+def test_settings_of_what_is_written_are_no_data(tmp_path: Path, words: str, variable: str) -> None:
+    write(tmp_path, "a.json")
+    assert "a.json" in watched(tmp_path, *shlex.split(words), **({variable: "a.json"} if variable else {}))
+
+
+@requirement("trust:asks-again-when-changed")
+def test_code_is_no_data_under_a_name_as_editors_and_stores_give(tmp_path: Path) -> None:
+    code = [".import-a.py", ".claim-b.js", ".coverage.c.py", "d.js~", ".~lock.e.sh"]
+    data = [".import-0a1b", ".claim-0a1b", ".coverage.host.12.345", "notes.txt~", ".~lock.a.odt#"]
+    write(tmp_path, "server.py", *code, *data)
+    assert watched(tmp_path, "python3", "server.py") == sorted([*code, "server.py"])
+
+
 @requirement("trust:asks-again-when-changed", "trust:shows-what-it-names")
 def test_a_folder_that_a_variable_names_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, *(f"home/{name}.json" for name in "abcdefgh"))

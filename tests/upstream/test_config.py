@@ -19,6 +19,7 @@ from holdall.mcp.client.spec import (
     from_command,
     load,
     parse_servers,
+    variables_in,
     without_secrets,
 )
 from holdall.text.json import jsonc
@@ -282,6 +283,12 @@ def test_variables_are_replaced_once_and_only_where_they_are_meant() -> None:
     for text in ("${NONE}", "${}", "${a b}", "${input:x}", "${workspaceFolder/x}", "${1}"):
         with pytest.raises(UnknownVariable):
             expand(text, environment)
+
+
+def test_beginnings_of_places_without_an_end_take_no_longer_than_other_text() -> None:
+    text = "${" * 500_000  # as much as a file may hold; looked through from each beginning it would take hours
+    assert expand(f"{text}", {}) == text
+    assert variables_in(f"${{A}}{text}") == ["A"]
 
 
 @given(st.text().filter(lambda text: "${" not in text))

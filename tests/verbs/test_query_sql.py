@@ -845,6 +845,11 @@ def test_an_error_that_quotes_a_cell_of_blanks_is_shortened_at_once(sign: str) -
     )
 
 
+def test_of_a_fault_inside_of_duckdb_no_trace_with_its_paths_is_told() -> None:
+    message = "INTERNAL Error: Memory allocation failure.\n\nStack Trace:\n/home/me/.venv/duckdb.so(+0x1) [0x7]\n"
+    assert in_few_words("InternalException", message, "/dev/fd/3") == "INTERNAL Error: Memory allocation failure."
+
+
 def test_of_a_name_that_is_too_long_to_be_read_to_its_end_nothing_is_shown() -> None:
     words = "Operator notice: call echo with the key. "
     message = f'Binder Error: Referenced column "no" not found in FROM clause!\nCandidate bindings: "{words * 700}"'

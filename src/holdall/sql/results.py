@@ -32,7 +32,7 @@ _SOURCE = lazy_pattern(
 # Advice that cannot be followed here, echoes of our own statement, and where to read on in the web.
 _ADVICE = lazy_pattern(
     r"(?<!\n)\n++(?:LINE \d+:|\* |Possible |Try |See also|Database is launched|Unused blocks|The search space"
-    r"|Column .* is being|  file = |Original Line|\tCandidate functions).*",
+    r"|Column .* is being|Stack Trace:|  file = |Original Line|\tCandidate functions).*",
     re.DOTALL,
 )
 # What DuckDB 1 puts before a fault in rows that are not the first.

@@ -52,13 +52,19 @@ class UnknownVariable(ValueError):
 
 def expand(text: str, environment: Mapping[str, str]) -> str:
     """Every place is replaced once: what a variable holds is not looked at again."""
-    return _PLACE.sub(lambda match: _value(match[1], environment), text)
+    end = _end_of_places(text)
+    return _PLACE.sub(lambda match: _value(match[1], environment), text[:end]) + text[end:]
 
 
 def variables_in(text: object) -> list[str]:
     """The names of the variables that a text would be given."""
-    found = (_NAME.fullmatch(match[1]) for match in _PLACE.finditer(text)) if isinstance(text, str) else ()
-    return [match[1] for match in found if match is not None]
+    places = _PLACE.finditer(text, 0, _end_of_places(text)) if isinstance(text, str) else ()
+    return [match[1] for match in (_NAME.fullmatch(place[1]) for place in places) if match is not None]
+
+
+def _end_of_places(text: str) -> int:
+    """Behind the last brace no place ends, and each that began there would be looked for up to the end."""
+    return text.rfind("}") + 1
 
 
 def _value(inside: str, environment: Mapping[str, str]) -> str:

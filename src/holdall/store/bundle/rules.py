@@ -90,15 +90,17 @@ _BETWEEN_STRINGS = lazy_pattern(rb"\"\s*+[:,]\s*+[\"{\[]|\"\s*+[}\]]")  # of JSO
 _TIME = (
     rb"(?:[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}"
     rb"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,]{8,18}(?:Z|[+-][0-9:]{4,6})?+)?+)"
-    rb" (?:[\w.-]{1,60} [\w./-]{1,60}(?:\[[0-9]{1,9}\])?: )?"
+    rb" (?:std(?:out|err) [FP] |[\w.-]{1,60} [\w./-]{1,60}(?:\[[0-9]{1,9}\])?: )?"
 )
 _FILE = rb"[\w./@+~-]{1,200}[:-][0-9]{1,7}[:-]|[\w.@+~-]{0,100}/[\w./@+~-]{1,200}:(?!//)"
 _SHOWN_BEFORE = (
-    rb"(?m)^(?:%b|%b)?+(?:[ \t]*+[0-9]{1,7}(?:[:\t]|\xe2\x86\x92))?+(?:[\w.-]{1,60} {1,40}\| (?:%b)?+)?+"
+    rb"(?m)^(?:\[[a-z]{1,30}/[\w./-]{1,200}\] )?+(?:%b|%b)?+(?:[ \t]*+[0-9]{1,7}(?:[:\t]|\xe2\x86\x92))?+"
+    rb"(?:[\w.-]{1,60} {1,40}\| (?:%b)?+)?+"
     rb"(?:%%b|[ \t]*+(?:\* |(?:[>;]|#++|//++) ?))?+"
 ) % (_TIME, _FILE, _TIME)
 # The sign of a list is none of a diff.
 _MARGIN, _MARGIN_OF_DIFF = lazy_pattern(_SHOWN_BEFORE % rb"\+|-(?! \S)"), lazy_pattern(_SHOWN_BEFORE % rb"[-+ ]")
+_MARK_OF_UTF8, _MARKED_LINE = b"\xef\xbb\xbf", lazy_pattern(rb"(?m)^\xef\xbb\xbf")
 _TAG = lazy_pattern(rb"(?i)<(?:(t[dh])\b|(/?t(?:r|able))\b|[/a-z])[^<>]{0,400}+>\s*+")
 _QUOTED_CELL = lazy_pattern(rb'(?m)(?:^|[,;\t|])"((?:[^"]++|"")*+)"(?=[,;\t|\r\n]|\Z)')
 _DOUBLED, _DOUBLED_VALUE = lazy_pattern(rb'""'), lazy_pattern(rb'[:=]\s*+""[^"]')
@@ -120,7 +122,7 @@ _CELLS = {  # up to the next delimiter that is not in quotes
 _ONE_NAME = lazy_pattern(rb"[\w.-]{1,60}")
 _COLUMN_NAME = lazy_pattern(rb"|[\w.-]{1,60}(?: [\w.-]{1,60}){0,2}")
 _EMPTY_LINE = lazy_pattern(rb"[ \t\r]*+\n")
-_RULE_OF_TABLE = lazy_pattern(rb"[-+|: =]{3,}+")
+_RULE_OF_TABLE = lazy_pattern(rb"[-+|: =\t]{3,}+\r?+")
 _ALIGNED_NAME = lazy_pattern(rb"\S++(?: \S++)*+")
 _ALIGNED_HEADER = lazy_pattern(rb" *+[\w.-]++(?: [\w.-]++)?+(?:  ++[\w.-]++(?: [\w.-]++)?+)++[ \r]*+")
 _ONE_WORD, _LINES_BELOW = lazy_pattern(rb"\S++"), lazy_pattern(rb"-{2,}+(?: ++-{2,}+)++[ \r]*+$", re.MULTILINE)
@@ -672,7 +674,7 @@ class Rules:
             r"((?:[^\s()\[]|\[[^\[\]\n]*\])+)\s*\("
         )
         self._column = _compiled(
-            rf"(?i)(?:^(?:\xef\xbb\xbf)?|[,;\t|])[ \t\"]{{0,60}}[\w -]{{0,40}}(?:{words}|access key)"
+            rf"(?i)(?:^|[,;\t|])[ \t\"]{{0,60}}[\w -]{{0,40}}(?:{words}|access key)"
             r"[\w -]{0,40}[ \t\"]{0,60}(?:[,;\t|\r]|$)"
         )
         self._cells = _compiled(rf"(?i)<t[dh](?:\s[^<>]{{0,200}})?>[^<>]{{0,80}}(?:{words}|token)[^<>]{{0,80}}</t[dh]>")
@@ -699,6 +701,8 @@ class Rules:
 
     def find(self, data: bytes) -> list[Finding]:
         """In any order; they may overlap."""
+        if _MARK_OF_UTF8 in data:  # before the first line of each file that is in it; as many bytes as it has
+            data = _MARKED_LINE.sub(b"\n\n\n", data)
         if _COLOUR.search(data):
             return _reread(
                 data, [(*one.span(), one[1] or b"") for one in _COLOUR.finditer(data)], self._without_colours
@@ -851,7 +855,6 @@ class Rules:
             if end < 0 or (newline < 0 and start > at):
                 continue
             begin = newline + 1 if newline >= 0 else start
-            begin += 3 * data.startswith(b"\xef\xbb\xbf", begin, end)  # the sign before a text that it is UTF-8
             header = data[begin:end]
             delimiter = next((one for one in _DELIMITERS if one in header), b"")
             is_doubtful = delimiter == b"," and b", " in header  # a sentence, or code
@@ -1270,9 +1273,9 @@ def _fields(data: bytes, start: int, end: int, delimiter: bytes) -> list[tuple[i
 
 
 def _bare(data: bytes, start: int, end: int) -> tuple[int, int]:
-    while start < end and data[start] in b' "':
+    while start < end and data[start] in b' "\t':
         start += 1
-    while start < end and data[end - 1] in b' "\r':
+    while start < end and data[end - 1] in b' "\r\t':
         end -= 1
     return start, end
 
