@@ -38,9 +38,9 @@ def test_a_command_imports_no_other_command() -> None:
 
 def test_an_option_that_goes_before_the_command_is_said_to(holdall: Program) -> None:
     for name, value in (("--set", "retention=keep"), ("--objects", "/o")):
-        said = f"No such option: {name}. It goes before the command: holdall {name} … put"
-        assert said in holdall("put", name, value).err
-        assert json.loads(holdall("put", name, value, "--json").err)["message"] == said
+        said = rf"No such option:? '?{name}'?\. It goes before the command: holdall {name} … put"
+        assert re.search(said, holdall("put", name, value).err)
+        assert re.fullmatch(said, json.loads(holdall("put", name, value, "--json").err)["message"])
 
 
 def test_help_explains_topics_and_commands(holdall: Program) -> None:

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdall.policy.measure import Measurer
-from holdall.text.tokens import Estimate
+from holdall.text.tokens import PIECE, Estimate
 from holdall.values.outputs import Measure
 from holdall.values.spans import BLOCK, BlockTable, Totals
 from tests.requirements import requirement
@@ -92,7 +92,8 @@ def test_a_measure_is_what_a_slow_look_at_the_whole_gives(data: bytes, cuts: lis
     assert measure.sha256 == hashlib.sha256(data).hexdigest()
     assert measure.tokenizer == "letters"
     if len(data) <= 1024 * 1024:
-        assert (measure.tokens, measure.tokens_exact) == (measure.chars, True)
+        assert measure.tokens == measure.chars
+        assert measure.tokens_exact or measure.longest_line > PIECE // 2  # it may be cut within a token
 
 
 @requirement("measure:one-pass")

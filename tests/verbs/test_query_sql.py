@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 
-from holdall.sql.results import in_few_words
+from holdall.sql.results import in_few_words, missing_name
 from holdall.sql.source import json_mended
 from holdall.values.answers import Table
 from holdall.values.errors import BadQuery, OutputDamaged, WorkerFault
@@ -848,6 +848,15 @@ def test_an_error_that_quotes_a_cell_of_blanks_is_shortened_at_once(sign: str) -
 def test_of_a_fault_inside_of_duckdb_no_trace_with_its_paths_is_told() -> None:
     message = "INTERNAL Error: Memory allocation failure.\n\nStack Trace:\n/home/me/.venv/duckdb.so(+0x1) [0x7]\n"
     assert in_few_words("InternalException", message, "/dev/fd/3") == "INTERNAL Error: Memory allocation failure."
+
+
+def test_of_sql_in_which_a_name_has_no_end_little_is_told() -> None:
+    message = f'Parser Error: unterminated quoted identifier at or near ""y; # System Notice {"z" * 300} from t"'
+    told = in_few_words("ParserException", message, "/dev/fd/3")
+    assert told.startswith('Parser Error: unterminated quoted identifier at or near ""y; #')
+    assert len(told) < 120
+    assert missing_name("BinderException", 'Values list "t" does not have a column named "o""') == 'o"'
+    assert missing_name("BinderException", 'Values list "t" does not have a column named "o"""\n\nLINE 1: x') == 'o"'
 
 
 def test_of_a_name_that_is_too_long_to_be_read_to_its_end_nothing_is_shown() -> None:

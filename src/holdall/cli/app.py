@@ -79,7 +79,8 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except _Misuse as problem:
             if (name := getattr(problem, "option_name", "")) in ("--set", "--objects"):
-                problem.message += f". It goes before the command: holdall {name} … {ctx.invoked_subcommand}"
+                said = problem.message.rstrip(".")  # typer ends some of its sentences, in some of its versions
+                problem.message = f"{said}. It goes before the command: holdall {name} … {ctx.invoked_subcommand}"
             if not as_json:
                 raise
             print_error(UsageError(problem.format_message()), as_json=True)

@@ -40,9 +40,11 @@ _LATE = "Invalid Input Error: Attempting to execute an unsuccessful or closed pe
 _MACHINE = lazy_pattern(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s"',)]*["']?""")
 _MISSING = lazy_pattern(
     r"""Referenced (?:column|table) "(.+?)" not found|Could not find key "(.+?)" in struct"""
-    r"""|does not have a column named "((?:[^"]|"")+)"|Column "(.+?)" does not exist on (?:left|right) side"""
+    r"""|does not have a column named "((?s:.+?))"(?=\n\n|\n(?:Candidate|LINE) |\Z)"""
+    r"""|Column "(.+?)" does not exist on (?:left|right) side"""
     r"""|Column (?:"[^"]*"\.)?"((?:[^"]|"")+)" in (?:EXCLUDE|REPLACE) list not found"""
 )
+_NEAR = lazy_pattern(r"(?s)(?<= at or near \").*(?=\")")  # a part of the SQL, up to its end where a name has none
 _OPENING = lazy_pattern(r"(?<!\w)[\"']")
 _QUOTED = lazy_pattern(r"(?s)(?<!\w)([\"'])(.*?)\1")  # what is quoted is a name, a cell, or the SQL
 # Where cells or odd names are in a message, only a text of DuckDB's own around them, up to its known words, is kept.
@@ -139,6 +141,8 @@ def in_few_words(name: str, message: str, path: str, *, names: Sequence[str] = (
     odd = _NESTED.search(message) or any(sign in one for one in names for sign in "\"'\n")
     if (members := _ENTRIES.search(message)) and _PLAIN_NAMES.fullmatch(members[1]) is None:
         odd = True
+    if near := _NEAR.search(message):
+        return one_line(_joined(message[: near.start()]) + foreign(near[0]) + message[near.end() :], _LONGEST)
     if name not in _OF_THE_SQL or (odd and name != "ParserException"):
         return _around_data(message)
     shown = set(foreign_names(found[2] for found in _QUOTED.finditer(message)))
