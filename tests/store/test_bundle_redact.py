@@ -1322,8 +1322,9 @@ def test_a_column_is_followed_over_the_border_of_a_window(form: str, before: int
     }[form]()  # fmt: skip
     data = (noise + text).encode()
     hidden = b"".join(Masker(RULES.find).stream(data[at : at + 65_536] for at in range(0, len(data), 65_536)))
-    assert [n for n, one in enumerate(secrets) if one.encode() in hidden] == []
     assert hidden.startswith(noise.encode())
+    after = hidden[len(noise) :]  # to look through all of it nine thousand times takes longer than to mask it
+    assert [n for n, one in enumerate(secrets) if one.encode() in after] == []
 
 
 @pytest.mark.parametrize("pattern", [r"Xk9!mQ2\$pL7\+wZ4", "Xk9!mQ2[$]pL7[+]wZ4"])
