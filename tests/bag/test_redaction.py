@@ -225,7 +225,7 @@ def pieces() -> Iterator[str]:
     for at in range(1, len(SECRET)):
         yield f"DB_PASSWORD={SECRET[:at]}"
         yield f"{SECRET[at:]}\nand {SECRET} once more\n"
-        yield "an ordinary line of a log\n" * 4000
+        yield "an ordinary line of a log\n" * 1000
 
 
 async def later() -> AsyncIterator[str]:
