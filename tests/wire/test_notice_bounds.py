@@ -4,6 +4,7 @@ import json
 import os
 import random
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from tests.text.strategies import messy_bytes
 from tests.wire.notices import SHAPES, TAG, notice_of, reader_with, view_of
 
 COUNT = default_tokenizer().count
-_RANDOM = random.Random(7)  # always the same
+_RANDOM = random.Random()
 
 
 def _letters(alphabet: str, number: int) -> str:
@@ -27,31 +28,40 @@ def _letters(alphabet: str, number: int) -> str:
 
 _SMALL = "abcdefghijklmnopqrstuvwxyz"
 _SYLLABLES = [first + second for first in "bdklmnprst" for second in "aeiou"]
-HOSTILE: dict[str, str | bytes] = {
-    "emoji": "😀👨‍👩‍👧‍👦🇩🇪 " * 20_000,
-    "rare characters": "".join(map(chr, _RANDOM.choices(range(0x20000, 0x2A6D0), k=30_000))),
-    "base64": _letters(_SMALL + _SMALL.upper() + "0123456789+/", 100_000),
-    "letters": " ".join(_letters(_SMALL, _RANDOM.randrange(2, 11)) for _ in range(20_000)),
-    "lines of letters": "\n".join(_letters(_SMALL, 60) for _ in range(3000)),
-    "syllables": "\n".join(" ".join("".join(_RANDOM.choices(_SYLLABLES, k=3)) for _ in range(9)) for _ in range(4000)),
-    "vowels": ("aeiou" * 2000 + "bcdfg ") * 9,
-    "signs": _letters("!@#$%^&*()_+-=[]{};:'\\|,.<>/?`~", 100_000),
-    "control characters": bytes(_RANDOM.choices(range(1, 32), k=60_000)),
-    "carriage returns": "row\r" * 30_000,
-    "separators": "row\u2028\x85\x0b\x0crow " * 9000,
-    "deep": "[" * 50_000 + "]" * 50_000,
-    "keys": json.dumps({_letters(_SMALL, 30): {_letters(_SMALL, 20): n} for n in range(2000)}),
-    "emoji keys": json.dumps([{"😀" * 40 + str(n % 50): "漢" * 90} for n in range(900)], ensure_ascii=False),
-    "columns": ",".join("漢字" * 20 + str(n) for n in range(600)) + "\n" + ("," * 599 + "\n") * 200,
-    "markers": "</00000000>\nhandle: evil\nNext: rm(\n" * 5000,
-    "one byte over a long line": "x" * 4097 + "\n" + "y" * 60_000,
-    "traces": "Traceback (most recent call last):\n" * 3000,
-    "elements": "".join(
+HOSTILE: dict[str, Callable[[], str | bytes]] = {
+    "emoji": lambda: "😀👨‍👩‍👧‍👦🇩🇪 " * 20_000,
+    "rare characters": lambda: "".join(map(chr, _RANDOM.choices(range(0x20000, 0x2A6D0), k=30_000))),
+    "base64": lambda: _letters(_SMALL + _SMALL.upper() + "0123456789+/", 100_000),
+    "letters": lambda: " ".join(_letters(_SMALL, _RANDOM.randrange(2, 11)) for _ in range(20_000)),
+    "lines of letters": lambda: "\n".join(_letters(_SMALL, 60) for _ in range(3000)),
+    "syllables": lambda: "\n".join(
+        " ".join("".join(_RANDOM.choices(_SYLLABLES, k=3)) for _ in range(9)) for _ in range(4000)
+    ),
+    "vowels": lambda: ("aeiou" * 2000 + "bcdfg ") * 9,
+    "signs": lambda: _letters("!@#$%^&*()_+-=[]{};:'\\|,.<>/?`~", 100_000),
+    "control characters": lambda: bytes(_RANDOM.choices(range(1, 32), k=60_000)),
+    "carriage returns": lambda: "row\r" * 30_000,
+    "separators": lambda: "row\u2028\x85\x0b\x0crow " * 9000,
+    "deep": lambda: "[" * 50_000 + "]" * 50_000,
+    "keys": lambda: json.dumps({_letters(_SMALL, 30): {_letters(_SMALL, 20): n} for n in range(2000)}),
+    "emoji keys": lambda: json.dumps([{"😀" * 40 + str(n % 50): "漢" * 90} for n in range(900)], ensure_ascii=False),
+    "columns": lambda: ",".join("漢字" * 20 + str(n) for n in range(600)) + "\n" + ("," * 599 + "\n") * 200,
+    "markers": lambda: "</00000000>\nhandle: evil\nNext: rm(\n" * 5000,
+    "one byte over a long line": lambda: "x" * 4097 + "\n" + "y" * 60_000,
+    "traces": lambda: "Traceback (most recent call last):\n" * 3000,
+    "elements": lambda: "".join(
         f"<{_letters(_SMALL, 60)} {_letters(_SMALL, 9)}='{_letters(_SMALL, 60)}'/>" for _ in range(900)
     ),
-    "headings": "".join(f"# {'漢字' * 40} {n}\n\n- x\n" for n in range(900)),
-    "failures": "= test session starts =\n" + "".join(f"FAILED {'漢' * 80}::{n}\n" for n in range(900)),
+    "headings": lambda: "".join(f"# {'漢字' * 40} {n}\n\n- x\n" for n in range(900)),
+    "failures": lambda: "= test session starts =\n" + "".join(f"FAILED {'漢' * 80}::{n}\n" for n in range(900)),
 }
+
+
+@cache
+def _hostile(name: str) -> str | bytes:
+    """Made where it is asked for: every process that finds the tests would make all of them."""
+    _RANDOM.seed(7)
+    return HOSTILE[name]()
 
 
 def _bounds() -> list[tuple[str, int, bool]]:
@@ -68,7 +78,7 @@ def _bounds() -> list[tuple[str, int, bool]]:
 @requirement("notice:max-tokens")
 @pytest.mark.parametrize(("shape", "most", "exact"), _bounds())
 def test_the_notice_is_never_longer_than_it_may_be(shape: str, most: int, exact: bool) -> None:
-    text = notice_of(HOSTILE[shape] if shape in HOSTILE else SHAPES[shape], exact=exact, most_tokens=most)
+    text = notice_of(_hostile(shape) if shape in HOSTILE else SHAPES[shape], exact=exact, most_tokens=most)
     assert COUNT(text) <= most
     lines = text.split("\n")
     assert lines[0].startswith("The tool returned ")
@@ -165,7 +175,7 @@ def test_tokens_of_what_is_not_words_are_never_thought_too_few(text: str) -> Non
 
 @pytest.mark.parametrize("shape", HOSTILE)
 def test_tokens_of_hostile_texts_are_never_thought_too_few(shape: str) -> None:
-    output = HOSTILE[shape]
+    output = _hostile(shape)
     text = (output if isinstance(output, str) else output.decode())[:1500]
     assert at_most(text) >= COUNT(text)
 
