@@ -15,7 +15,7 @@ from tests.requirements import requirement
 from tests.support import in_effort
 
 _LONG = 500  # as often; three runs that can trade places with each other take seconds then, two a tenth of one
-_FEW_SECONDS, _MOST = 0.05, 25  # of the processor, for most of them; and of the effort for the others
+_FEW_SECONDS, _MOST = 0.2, 25  # of the processor, for nearly all of them; and of the effort for the others
 _UNITS = (
     " ", "\n", "\t", "a", "A", "0", "\\", '"', "'", "`", "*", "_", "-", "=", "/", ".", ",", ":", "(", "[", "{", "<", "|",
     "#", ">", "%", "a ", "0 ", "a.", "a,", "a=", '\\"', "a/", "<a", "a\n", "\n ", "- ", "1.", "0:", "a-", "a_", "a:", "A_",
