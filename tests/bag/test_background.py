@@ -1182,6 +1182,7 @@ async def _writes_and_hangs(writer: Writer) -> None:
     await asyncio.Event().wait()
 
 
+@pytest.mark.in_full(one_in=3)
 @requirement("async:timeout")
 @pytest.mark.parametrize("policy", ["oversized", "never"])
 @pytest.mark.parametrize("dialect", ["async", "clamp", "extract", "holdall", "legacy", "refs"])

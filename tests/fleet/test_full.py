@@ -179,6 +179,7 @@ TOLD: dict[Mode, tuple[type[StoreFault], str]] = {
 }
 
 
+@pytest.mark.in_full(one_in=2)
 @pytest.mark.parametrize("mode", list(TOLD))
 @requirement("fleet:refusals-told")
 def test_a_bucket_that_is_full_or_wants_fewer_requests_says_so(

@@ -79,6 +79,7 @@ async def test_tools_are_listed_and_called_and_results_come_as_they_are(one: Con
     assert odd.result["structuredContent"] == {"number": "not a number"}, "nobody checks it on the way"
 
 
+@pytest.mark.in_full(one_in=2)
 async def test_a_result_of_thirty_megabytes_on_one_line_comes_whole_and_in_time(one: Connection) -> None:
     reply = await one.call("big", {"bytes": 30_000_000}, timeout=60)
     assert text_of(reply) == "x" * 30_000_000

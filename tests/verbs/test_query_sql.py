@@ -1049,6 +1049,7 @@ def test_late_long_whole_numbers_are_noted(ask: Ask, late: float) -> None:
     )
 
 
+@pytest.mark.in_full(one_in=3)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -1089,6 +1090,7 @@ def test_a_late_member_is_found_however_its_name_is_written(ask: Ask, written: s
     assert rows(ask(data, f'select count("{name}"), max("{name}") from t')) == [[1000, 7]]
 
 
+@pytest.mark.in_full(one_in=2)
 @requirement("query:sql-json")
 @pytest.mark.parametrize(
     "sql",

@@ -125,6 +125,7 @@ def test_a_tab_whose_viewer_does_not_answer_says_so_and_asks_no_more(home: Path,
     assert [url.rpartition("/")[2] for url in asked] == ["done"]
 
 
+@pytest.mark.in_full(one_in=2)
 @requirement("viewer:ended")
 @pytest.mark.parametrize("size", [(1280, 800), (375, 700)])
 def test_an_output_that_was_followed_says_that_it_is_not_and_still_fits_its_window(
@@ -150,6 +151,7 @@ def test_an_output_that_was_followed_says_that_it_is_not_and_still_fits_its_wind
         writer.finish("ready")
 
 
+@pytest.mark.in_full(one_in=2)
 @requirement("viewer:ended")
 @pytest.mark.parametrize("event", ["visibilitychange", "focus"])
 @pytest.mark.parametrize("has_neighbour", [True, False])
