@@ -280,6 +280,7 @@ class Scene:
                 HOLDALL, *options, "gateway", "--home", str(self._home), "--session", SESSION, "--config", config,
                 "--trust", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log,
                 limit=256 * 1024 * 1024, env=surroundings(),
+                cwd=self._folder,  # not the checkout: all of its code would be hashed for each server, at each start
             )  # fmt: skip
         self.client = Wire(process)
         try:
