@@ -1,10 +1,11 @@
 """From an agent's file to an agent: functions, servers over stdio and HTTP, other agents, models, and whose settings."""
 
+import contextlib
 import functools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,13 @@ def context_read(text: str) -> str:
     """This one too."""
     return text
 '''
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _outside_of_the_checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Of a folder that a server is started in all code is hashed, for each server."""
+    with contextlib.chdir(tmp_path_factory.mktemp("started")):
+        yield
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ DISK = "size=256m"
 QUOTA = 64_000_000  # in place of a disk that fills, where none can be mounted
 PATIENCE = 300.0  # seconds: what has not ended by then never does
 EXPIRES = 300.0  # seconds: what `gc --older-than 5m` may take
-_CALLS = (1, 40)  # of a caller: in the first epoch, in each later one
+_CALLS = (4, 40)  # of a caller: in the first epoch, in each later one
 _MARGIN = 60.0  # an output ends before its end is heard of, on a busy machine long before
 
 CONTENT = {"echo": 12, "later": 5}

@@ -1,7 +1,9 @@
 """`mcp.json` in its usual forms, and what is said of one that is wrong."""
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,13 @@ from holdall.values.errors import BadServer, UsageError
 from tests.support import in_effort
 
 ENVIRONMENT = {"TOKEN": "t0ken", "HOME": "/home/me", "EMPTY": ""}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _outside_of_the_checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Of a folder that a server is started in all code is hashed, for each server."""
+    with contextlib.chdir(tmp_path_factory.mktemp("started")):
+        yield
 
 
 def read(document: Any, **more: Any) -> Configured:
