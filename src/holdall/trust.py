@@ -668,7 +668,7 @@ class _Watch:
     def _in_strings(self, text: bytes, folder: str) -> list[str]:
         """The files that settings name, by their own folder or that of the command."""
         said = _SIGN.sub(_unescaped, text.decode("utf-8", "replace"))
-        named = [one for one in _parts(said) if _plain(os.path.basename(one)) in self._names]
+        named = [one for one in _parts(said) if _plain(one.rpartition(os.sep)[2]) in self._names]
         return [os.path.join(place, one) for one in named for place in (folder, self._start) if self._is_here(one)]
 
     def _of_name(self, tokens: Iterable[str]) -> list[str]:
@@ -835,8 +835,8 @@ def _is_database(path: str) -> bool:
 
 def _parts(text: str) -> list[str]:
     """What may be a path in it: itself, each word, what is between signs as `=` and `:`, and is glued to an option."""
-    words = [text, *(one.strip(_PUNCTUATION) for one in text.split())]
-    parts = dict.fromkeys(words) | dict.fromkeys(inner for one in words for inner in _SEPARATOR.split(one))
+    words = dict.fromkeys([text, *(one.strip(_PUNCTUATION) for one in dict.fromkeys(text.split()))])
+    parts = words | dict.fromkeys(inner for one in words for inner in _SEPARATOR.split(one))
     parts |= dict.fromkeys([one[2:] for one in parts if one.startswith("-")])
     return [one for one in parts if one and len(one) <= _LONGEST_PATH and "\0" not in one]
 
