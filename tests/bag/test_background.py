@@ -4,6 +4,7 @@ import asyncio
 import functools
 import gc
 import json
+import sqlite3
 import sys
 import threading
 import weakref
@@ -291,6 +292,63 @@ async def test_a_command_is_kept_as_it_comes_and_its_exit_code_is_its_end(tmp_pa
         large = await bag.run(Command([sys.executable, "-c", "print('x' * 200_000)"]), tool="py")
         assert isinstance(large, Kept)
         assert large.artifact.measure.bytes == 200_001
+
+
+def _breaks(first: str | bytes) -> Iterator[str | bytes]:
+    yield first
+    raise OSError("gone")
+
+
+@requirement("way:policy-always-stored", "measure:bytes-as-they-came")
+@pytest.mark.parametrize(
+    ("call", "own", "ends", "code"),
+    [
+        (Command(["sh", "-c", "printf '\\377\\000\\001PNG'; exit 2"]), b"\xff\0\1PNG", "exit code 2", 2),
+        (Command(["sh", "-c", "printf '{}'; exit 4"]), b"{}", "exit code 4", 4),
+        (Command(["sh", "-c", "echo hi; kill -9 $$"]), b"hi\n", "killed by SIGKILL", -9),
+        (Command(["false"]), b"", "exit code 1", 1),
+        (functools.partial(_breaks, "row 1\n"), b"row 1\n", "OSError: gone", None),
+        (functools.partial(_breaks, b"\xff\0"), b"\xff\0", "OSError: gone", None),
+    ],
+)
+async def test_how_a_call_failed_stands_behind_what_is_shown_and_in_no_stored_byte(
+    tmp_path: Path, call: Any, own: bytes, ends: str, code: int | None
+) -> None:
+    async with opened(tmp_path, tools={"t": ToolPolicy(store="always")}) as bag:
+        taken = [await bag.run(call, tool="t")]
+        taken += [] if isinstance(call, Command) else [await bag.take(call(), tool="t")]
+        for one in taken:
+            assert isinstance(one, Kept)
+            assert one.is_error
+            assert ends in one.text
+            facts = await bag.fetch.recorded(one.handle)
+            assert (await whole(bag, one.handle), facts.state, facts.error, facts.exit_code) == (
+                own,
+                "failed",
+                ends,
+                code,
+            )
+
+
+async def test_what_is_shown_of_a_call_that_failed_in_the_background_ends_as_it_would_at_once(tmp_path: Path) -> None:
+    async with fast_clock(tmp_path) as bag:
+        for script, told in (
+            ("echo building; sleep 0.3; exit 3", "building\n\n[exit code 3]"),
+            ("sleep 0.3; exit 3", "[exit code 3]"),
+        ):
+            running = await bag.run(Command(["sh", "-c", script]), tool="make")
+            await bag.wait(_handle(running))
+            shown = await bag.fetch.shown(_handle(running))
+            assert (shown.text, shown.is_error) == (told, True)
+
+
+async def test_rows_of_sqlite_that_a_plain_function_returns_are_read_where_they_may_be(tmp_path: Path) -> None:
+    def rows(limit: int) -> Iterator[dict[str, int]]:
+        base = sqlite3.connect(":memory:")
+        return ({"n": n} for (n,) in base.execute("select 1 union select ?", (limit,)))
+
+    async with opened(tmp_path) as bag:
+        assert (await bag.run(rows, tool="rows", arguments={"limit": 2})).text.splitlines() == ['{"n": 1}', '{"n": 2}']
 
 
 @requirement("async:abort")

@@ -669,7 +669,7 @@ def test_a_home_that_others_can_write_to_is_refused(holdall: Program, tmp_path: 
         foreign = holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared / "below")})
         assert foreign.code == 3
         assert foreign.err.endswith(
-            "It belongs to user 1234. Choose another data folder with --home or HOLDALL_HOME.\n"
+            "It belongs to user 1234. Choose another data folder: --home, HOLDALL_HOME or Holdall.open(home=…).\n"
         )
         os.chown(shared, 0, -1)
     safe = tmp_path / "safe"

@@ -17,7 +17,7 @@ from holdall.values.errors import StoreFault, StoreFull, StoreGone, StoreUnsafe
 from tests.requirements import requirement
 from tests.store.support import held
 
-OTHER_HOME = "Choose another data folder with --home or HOLDALL_HOME."
+OTHER_HOME = "Choose another data folder: --home, HOLDALL_HOME or Holdall.open(home=…)."
 OR_OTHER_HOME = f"Or: c{OTHER_HOME[1:]}"
 SOMEBODY = 12_345
 

@@ -872,7 +872,7 @@ def test_a_data_folder_that_cannot_be_made_is_not_said_to_have_gone() -> None:
     with pytest.raises(StoreFault) as raised:
         DirectoryStore("/proc/holdall")
     assert str(raised.value) == (
-        "the data folder /proc/holdall cannot be made there. Choose another data folder with --home or HOLDALL_HOME."
+        "the data folder /proc/holdall cannot be made there. Choose another data folder: --home, HOLDALL_HOME or Holdall.open(home=…)."
     )
 
 

@@ -258,14 +258,14 @@ class Fetch:
             yield chunk
             at += len(chunk)
 
-    async def shown(self, handle: str) -> Taken:
+    async def shown(self, handle: str, *, ending: bool = True) -> Taken:
         """A kept output as the model would get it: whole where it fits, else its notice; while its call runs, the
-        notice of that. This is an event.
+        notice of that. With `ending` what is whole ends with how its call failed, as `[exit code 1]`. This is an event.
         """
         facts = await self._core.on(handle, lambda reader: reader.facts)
         if facts.state == "running":
             return shown_running(self._core, facts)
-        return await settle(self._core, await kept_earlier(self._core, facts))
+        return await settle(self._core, await kept_earlier(self._core, facts, ending=ending))
 
     async def original_text(self, handle: str) -> str:
         """The whole text as the tool returned it, also the lone surrogates that UTF-8 cannot hold."""

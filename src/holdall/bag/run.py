@@ -677,8 +677,18 @@ async def _called(call: object, arguments: object, sink: Sink) -> object:
         return await _streamed(await cast("Awaitable[object]", function(**keywords)), sink)
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         return await _streamed(function(**keywords), sink)
-    found = await in_thread(function, keywords, is_tool=True)
+    given = {"function": function, "arguments": keywords, "sink": sink}
+    found = await in_thread(_called_and_read, given, is_tool=True)
     return await _streamed(await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found, sink)
+
+
+def _called_and_read(function: Callable[..., object], arguments: Mapping[str, Any], sink: Sink) -> object:
+    """An iterator that it returns is read in the same thread: rows of SQLite may be read in no other."""
+    value = function(**arguments)
+    if not streams.is_stream(value) or streams.asynchronous(value) is not None:
+        return value
+    _stream_now(streams.parts_of(value), sink)
+    return STREAMED
 
 
 def read_call(call: object, tool: str, arguments: Any) -> tuple[object, Any]:
@@ -1054,9 +1064,10 @@ class Dispatch:
         if isinstance(outcome, CommandFailed) or (isinstance(outcome, BaseException) and not sink.is_empty):
             # What it wrote before it failed is its output; how it failed is told after it.
             wrote = sink.joined()
-            said = after_written(wrote, f"\n[{_more_than_reason(outcome) or _reason(outcome)}]")
+            failed = f"[{_more_than_reason(outcome) or _reason(outcome)}]"
+            said = after_written(wrote, f"\n{failed}" if wrote else failed)
             prepared = await prepare(self._core, said, replace(one.origin, is_error=True))
-            keep_failed = partial(self._kept_failed, one) if wrote and not isinstance(wrote, list) else None
+            keep_failed = partial(self._kept_failed, one) if not isinstance(wrote, list) else None
             return replace(prepared, ended=self._reason(one, outcome), keep_failed=keep_failed)
         if not sink.is_empty:
             output = after_written(sink.joined(), outcome, ends_a_line=sink.ends_with_value)

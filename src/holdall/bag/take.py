@@ -52,7 +52,19 @@ from holdall.values.errors import (
     StoreFault,
     ToolRaised,
 )
-from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, RawResult, Running, State, Taken, Unkept
+from holdall.values.outputs import (
+    FAILED,
+    Facts,
+    Inline,
+    Kept,
+    LargeJson,
+    Origin,
+    RawResult,
+    Running,
+    State,
+    Taken,
+    Unkept,
+)
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -433,6 +445,7 @@ _MAX_HELD = 1024 * 1024  # of a stream whose limits do not bound its bytes
 _BYTES = (bytes, bytearray, memoryview)
 _PNG = "image/png"
 _SCALARS = (bool, int, float, type(None))
+_OF_AN_ERROR = ("failed", "timed out", "cancelled")  # an interrupted one may lack only what the store refused
 
 
 @record
@@ -561,11 +574,14 @@ def shown_running(core: Core, facts: Facts) -> Running:
     return running
 
 
-async def kept_earlier(core: Core, facts: Facts) -> Prepared:
-    """An output that somebody wants to see as the model would get it: what `holdall put` prints."""
+async def kept_earlier(core: Core, facts: Facts, *, ending: bool) -> Prepared:
+    """An output that somebody wants to see as the model would get it; `ending`: with how its call failed behind it."""
     origin, limits = facts.origin, core.limits_for(facts.origin.tool)
     text = await core.on(facts.handle, lambda reader: whole_text(reader, limits, core.tokenizer))
     decision = Keep("bytes") if text is None else Fits()
+    if ending and text is not None and facts.state in FAILED and facts.error != TOOL_SAID_FAILED:
+        failed = f"[{without_mark(facts.error or facts.state, core.marks)}]"
+        text = f"{text}\n{failed}" if text else failed
     return Prepared(text or "", origin, limits, decision, text or "", b"", stored=facts, at_rest=True)
 
 
@@ -1531,14 +1547,14 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, ch
     is_binary = prepared.text is None and _is_kept_for_text(core, prepared)
     if prepared.at_rest or is_binary or core.policy_of(origin.tool).store == "always":
         try:
-            facts = prepared.stored or await keep(core, prepared.source, origin, notes=prepared.notes)
+            facts = prepared.stored or await _as_it_came(core, prepared)
         except (StoreFault, OSError) as problem:
             core.journal.record("unkept", tool=origin.tool, call_id=origin.call_id, why=str(problem), shown_whole=True)
         else:
             whole = [] if is_binary else [[0, facts.measure.bytes]]  # nobody knows which of the two is sent
             reason = "binary" if is_binary else "always"
             _record_kept(core, prepared, facts, reason=reason, content_tokens=0, replaced=False, shown=whole)
-            failed = origin.is_error or facts.state == "failed"
+            failed = origin.is_error or facts.state in _OF_AN_ERROR
             return Kept(
                 prepared.output,
                 facts,
@@ -1560,6 +1576,16 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, ch
             chars=len(prepared.text or ""), is_error=origin.is_error, **asked_with(core, origin),
         )  # fmt: skip
     return Inline(prepared.output, origin.is_error, origin.traceback)
+
+
+async def _as_it_came(core: Core, prepared: Prepared) -> Facts:
+    """What is shown may end with how its call failed: that is no part of what it wrote."""
+    if prepared.keep_failed is not None and (facts := await asyncio.to_thread(prepared.keep_failed)) is not None:
+        return facts
+    source, origin = prepared.source, prepared.origin
+    if prepared.broken is not None:
+        source, origin = prepared.broken.parts, replace(origin, is_error=False)
+    return await keep(core, source, origin, notes=prepared.notes)
 
 
 async def _binary_text(core: Core, prepared: Prepared, facts: Facts) -> str:
@@ -1604,7 +1630,7 @@ async def _noticed(
         parts, more = await keep_beside(core, prepared, parts, changed=True, twin=facts)
         content, aside = parts.whole, (*aside, *more)
     if told:
-        return Kept(content, facts, aside, prepared.origin.is_error or facts.state in ("failed", "timed out"))
+        return Kept(content, facts, aside, prepared.origin.is_error or facts.state in _OF_AN_ERROR)
     spans = [[0, facts.measure.bytes]] if prepared.read else [span.as_list() for span in shown]
     _record_kept(
         core, prepared, facts, reason=decision.reason, content_tokens=core.count(text), replaced=True, shown=spans
@@ -1612,7 +1638,7 @@ async def _noticed(
     note_down(core, facts, text, view, shown if view is None else ())
     for other in aside:
         _record_kept(core, prepared, other, reason="attachment", content_tokens=0, replaced=True)
-    return Kept(content, facts, aside, prepared.origin.is_error or facts.state in ("failed", "timed out"))
+    return Kept(content, facts, aside, prepared.origin.is_error or facts.state in _OF_AN_ERROR)
 
 
 def _with_ended(prepared: Prepared, content: object) -> object:

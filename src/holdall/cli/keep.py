@@ -400,7 +400,7 @@ def _what_is_kept(facts: Facts) -> str:
 
 async def _told(bag: Holdall, facts: Facts) -> dict[str, Any]:
     fits = await bag.preview.fits(facts.handle)
-    content = str((await bag.fetch.shown(facts.handle)).content)
+    content = str((await bag.fetch.shown(facts.handle, ending=False)).content)
     kept = _kept(bag, facts) + (f" · {facts.error}" if facts.error else "")
     return {
         "handle": facts.handle,
@@ -422,7 +422,7 @@ async def _show(options: Options, bag: Holdall, facts: Facts, name: str, passed:
         print(f"{begun}, {told[1:]}" if begun else told, flush=True)
         return
     fits = await bag.preview.fits(facts.handle)
-    content = str((await bag.fetch.shown(facts.handle)).content)
+    content = str((await bag.fetch.shown(facts.handle, ending=False)).content)
     kept = _kept(bag, facts) + (f" · {one_line(name, 200)}" if name else "")
     kept += "".join(
         f" · {note}" for note in facts.measure.notes if says_masked(note)

@@ -19,7 +19,7 @@ from holdall.text.numbers import size
 from holdall.values.errors import MAKE_ROOM, StoreFault, StoreFull, StoreGone, StoreUnsafe
 
 INCOMING = ".incoming-"  # how every unfinished file is named; gc removes the ones that nobody writes any more
-_OTHER_HOME_HINT = "Choose another data folder with --home or HOLDALL_HOME."
+_OTHER_HOME_HINT = "Choose another data folder: --home, HOLDALL_HOME or Holdall.open(home=…)."
 _TOO_MANY = (
     f" Each output of more than {size(SMALL)} holds one: raise the limit (`ulimit -n`), or keep outputs in a folder."
 )
