@@ -20,7 +20,10 @@ def main() -> None:
     # Importing makes many objects and no rubbish: looking for it took a tenth of a short command, and what stays for as
     # long as the process is never looked at again.
     gc.set_threshold(50_000, 10, 10)
-    from holdall.cli.app import app
+    try:
+        from holdall.cli.app import app
+    except KeyboardInterrupt:  # nothing is begun
+        raise SystemExit(130) from None
 
     gc.freeze()
     app()

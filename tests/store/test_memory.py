@@ -428,7 +428,7 @@ def test_a_quota_refuses_aloud_and_leaves_nothing(clock: Clock, quota: Quota, wh
     first = keep(memory, session, fill(6000))
     said = (
         f"the quota of this {what} is 10.0 kB and 6.0 kB of it are used: an output with "
-        "at least 4.0 kB has no room and is not kept. "
+        "at least 4.0 kB has no room. "
         f"Raise {setting}, or make room with `holdall rm` or `holdall gc --older-than 7d`."
     )
     with pytest.raises(QuotaReached) as refused:

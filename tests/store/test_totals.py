@@ -106,12 +106,12 @@ def test_a_quota_is_full_when_nothing_is_left_of_it() -> None:
     with pytest.raises(QuotaReached) as refused:
         room_for(Quota(session_bytes=10), 6, 99)(5)
     assert str(refused.value) == snapshot(
-        "the quota of this session is 10 B and 6 B of it are used: an output with at least 5 B has no room and is not kept. Raise session_quota_bytes, or make room with `holdall rm` or `holdall gc --older-than 7d`."
+        "the quota of this session is 10 B and 6 B of it are used: an output with at least 5 B has no room. Raise session_quota_bytes, or make room with `holdall rm` or `holdall gc --older-than 7d`."
     )
     with pytest.raises(QuotaReached) as refused:
         room_for(Quota(store_bytes=20), 99, 16, what="a bundle")(5)
     assert str(refused.value) == snapshot(
-        "the quota of this store is 20 B and 16 B of it are used: a bundle with at least 5 B has no room and is not kept. Raise quota_bytes, or make room with `holdall rm` or `holdall gc --older-than 7d`."
+        "the quota of this store is 20 B and 16 B of it are used: a bundle with at least 5 B has no room. Raise quota_bytes, or make room with `holdall rm` or `holdall gc --older-than 7d`."
     )
     room_for(Quota(), 99, 99)(99)
 

@@ -569,7 +569,7 @@ def test_a_quota_refuses_aloud_and_leaves_nothing(home: Path, quota: Quota, what
         keep(store, session, b"y" * 4001)
     assert str(refused.value) == (
         f"the quota of this {what} is 10.0 kB and 6.0 kB of it are used: an output with "
-        "at least 4.0 kB has no room and is not kept. "
+        "at least 4.0 kB has no room. "
         f"Raise {setting}, or make room with `holdall rm` or `holdall gc --older-than 7d`."
     )
     assert tree(folder_of(home, session)) == before

@@ -316,6 +316,25 @@ async def test_what_outputs_hold_is_searched_in_all_sessions_where_a_person_asks
     assert "JSON that is all ASCII has other characters as escapes" in other
 
 
+async def test_a_search_in_all_outputs_names_what_is_damaged(home: Path) -> None:
+    """What stands there in place of the right bytes is not what was searched for, and no proof that it was not there."""
+    async with Holdall.open(home=str(home), session="one") as bag:
+        kept = [(await bag.keep(text * 9_000, tool=f"t{at}")).handle for at, text in enumerate(("needle\n", "other\n"))]
+        for handle in kept:
+            facts = await bag.show(handle)
+            file = home / f"session-{bag.session.id}" / facts.file
+            data = bytearray(file.read_bytes())
+            data[5] ^= 1
+            file.write_bytes(data)
+    with client(home) as browser:
+        page = browser.get("/inside?q=needle").text
+    assert ">9,000 matches<" not in page
+    assert page.count("could not be searched: output") == 1, "a match is in what is damaged"
+    assert page.count("Damaged, so that matches may be missing: bytes 0 to ") == 1
+    assert ">0 matches<" in page
+    assert "what was found, damaged or not to be searched, if anything, is above" in page
+
+
 async def test_a_search_in_outputs_continues_where_it_stopped_and_says_what_it_could_not_search(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,7 +110,7 @@ def check_room(quota: Quota, used_here: int, used_in_all: int, taken: int, what:
         if limit is not None and used + taken > limit:
             raise QuotaReached(
                 f"the quota of this {where} is {size(limit)} and {size(used)} of it are used: {what} with "
-                f"at least {size(taken)} has no room and is not kept. Raise {setting}, or {MAKE_ROOM}."
+                f"at least {size(taken)} has no room. Raise {setting}, or {MAKE_ROOM}."
             )
 
 

@@ -468,7 +468,7 @@ def _asked_about(found: Mention, text: str) -> Hit | None:
 @record
 class Inside:
     """An output that has what was searched for: how often, and the text around the first; or why it could not be
-    searched.
+    searched; or what of it is damaged, so that more may have been there.
     """
 
     session: Summary
@@ -477,6 +477,7 @@ class Inside:
     total: int = 0
     around: tuple[str, ...] = ()
     problem: str = ""
+    damage: str = ""
 
 
 async def inside(request: Request) -> Response:
@@ -532,13 +533,14 @@ async def _inside_one(bag: Holdall, one: Summary, facts: Facts, text: str) -> In
         raise
     except HoldallError as problem:
         return Inside(one, facts.handle, facts.origin.tool, problem=str(problem))
+    damage = found["damage"]
     if not found["matches"]:
-        return None
+        return Inside(one, facts.handle, facts.origin.tool, damage=damage) if damage else None
     first = found["matches"][0]
     around = ["".join(run if isinstance(run, str) else run[0] for run in part) for part in first["t"]]
     if first.get("cut"):
         around[0] = f"… {around[0]}"
-    return Inside(one, facts.handle, facts.origin.tool, found["total"], tuple(around))
+    return Inside(one, facts.handle, facts.origin.tool, found["total"], tuple(around), damage=damage)
 
 
 def _asked(request: Request) -> tuple[str, str, int | None]:
