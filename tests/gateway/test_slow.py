@@ -50,7 +50,7 @@ async def test_a_call_that_its_server_refuses_in_the_background_fails_in_the_wor
         waited = text_of(await client.call("wait_for_tool_output", handle=handle))
         words = 'MCP server "python" refused "refuse": not today (code -32123), with the data {"extra": [1, 2]}.'
         for answer in (waited, text_of(await client.call("context_read", handle=handle))):
-            assert 'failed: MCP server "python" refused "refuse": not today (code -3212' in answer
+            assert 'failed: MCP server "python" refused "refuse": not today (code …' in answer
             assert f">\nerror: {words}\n</" in answer
         large = handle_in(text_of(await client.call("refuse", seconds=1, bytes=100, data=100_000)))
         assert "failed" in text_of(await client.call("wait_for_tool_output", handle=large))
