@@ -279,6 +279,11 @@ _INTERPRETERS = _words(
     "ts-node nodemon vite-node pm2 Rscript dart awk gawk tclsh swift julia elixir groovy scala expect pwsh osascript "
     "crystal raku"
 )
+_BUILDERS = _words(  # and what else runs code of the project by a name that stands in its settings
+    "make gmake just task cargo go npm npx pnpm pnpx yarn uv uvx poetry pdm pipx hatch tox nox invoke docker-compose "
+    "compose dotnet mvn gradle ant rake bundle composer mix sbt meson ninja cmake gulp grunt cdk pytest"
+)
+_SHELL_LINES = _words("-c --call")  # what npx and npm exec are given behind them
 _WORD = rb"(?:\"([^\"\n]{1,300})\"|'([^'\n]{1,300})'|((?:\\[^\n]|[^\s\"';&|<>(),\[\]`\\]){1,300}))"
 # Each starts with signs that are soon found: a checkout may hold megabytes of text.
 _RUN = lazy_pattern(  # in a text: an interpreter, and the first word after it that is no option, in a list of words too
@@ -558,7 +563,9 @@ class _Watch:
         deciding = [value for name, value in self._environment.items() if decides_code(name)]
         of_package = [word for word in self._words[1:] if word not in (*subcommands, "run")]
         given = _tokens("\n".join([*of_package, *deciding]))
-        self._all_code = self._all_code or any(one.rstrip("0123456789.") in _INTERPRETERS for one in given)
+        runs = _INTERPRETERS | _BUILDERS
+        self._all_code = self._all_code or any(one.rstrip("0123456789.") in runs for one in given)
+        self._all_code = self._all_code or (settings is _OF_NODE and not _SHELL_LINES.isdisjoint(self._words))
         self._waiting += [one for one in self._of_name(given) if self._is_code(one)]
         of_runner = self._words if settings is _OF_NOTHING else self._given(subcommands)
         folders = [path for word in of_runner for path in self._paths(word) if os.path.isdir(path)]

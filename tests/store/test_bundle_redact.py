@@ -971,11 +971,30 @@ def test_ends_of_lines_of_a_terminal_tabs_before_lines_and_the_mark_of_utf_8_hid
 
 
 @pytest.mark.parametrize(
-    "before", ["\ufeff", "first\n\ufeff", "2026-01-01T10:00:00.123456789Z stdout F ", "[pod/web-0/app] "]
+    "before",
+    [
+        "\ufeff",
+        "\ufeff\ufeff",
+        "first\n\ufeff",
+        "redis.conf:1:\ufeff",
+        "web-1  | \ufeff",
+        "2026-01-01T10:00:00.123456789Z stdout F ",
+        "[pod/web-0/app] ",
+    ],
 )
 @requirement("bundle:redaction-recall")
 def test_what_stands_before_a_line_hides_no_secret_in_it(before: str) -> None:
     assert PASSWORD not in _masked(f"{before}requirepass {PASSWORD}\n")
+
+
+@pytest.mark.parametrize("before", ["", "2026-01-01T10:00:00Z ", "Jan  1 10:00:00 ", "[pod/a/b] 2026-01-01T10:00:00Z "])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@requirement("bundle:redaction-recall")
+def test_lines_of_yaml_with_times_and_empty_lines_hide_no_secret(before: str, end: str) -> None:
+    entry, block = ("- name: DB_PASSWORD", "  value: {}"), ("- password: |", "    a b", "", "    {}")
+    for lines in (entry, block, ("password: |", "", "  {}")):
+        text = "".join(f"{before}{line}{end}" for line in lines).format("Hq7vTz92LmXp4Rk")
+        assert "Hq7vTz92LmXp4Rk" not in _masked(text)
 
 
 @pytest.mark.in_full(one_in=5)

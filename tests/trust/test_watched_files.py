@@ -209,6 +209,19 @@ def test_settings_of_what_is_written_are_no_data(tmp_path: Path, words: str, var
 
 
 @requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize(
+    "words",
+    ["npx -c 'make -s serve'", "npx --call 'anything at all'", "npm exec -c 'x'", "uvx mcp-proxy cargo run",
+     "npx -y supergateway --stdio 'docker compose up'", "uvx --from thing make", "npx -c 'npm --silent start'"],
+)  # fmt: skip
+def test_what_is_fetched_and_runs_something_of_the_project_is_watched_with_all_of_it(
+    tmp_path: Path, words: str
+) -> None:
+    write(tmp_path, "Makefile", "server.js", "src/main.rs")
+    assert {"Makefile", "server.js", "src/main.rs"} <= {*watched(tmp_path, *shlex.split(words))}
+
+
+@requirement("trust:asks-again-when-changed")
 def test_code_is_no_data_under_a_name_as_editors_and_stores_give(tmp_path: Path) -> None:
     code = [".import-a.py", ".claim-b.js", ".coverage.c.py", "d.js~", ".~lock.e.sh"]
     data = [".import-0a1b", ".claim-0a1b", ".coverage.host.12.345", "notes.txt~", ".~lock.a.odt#"]

@@ -107,7 +107,7 @@ def blame(name: str, message: str, path: str) -> Blame:
 
 def missing_name(name: str, message: str) -> str:
     """The column or member that the SQL names and the table does not have; empty if the fault is another."""
-    match = _MISSING.search(message) if name == "BinderException" else None
+    match = _MISSING.search(message[:_LONGEST_READ]) if name == "BinderException" else None
     plain, *escaped = match.groups("") if match else ("",)
     return plain or "".join(escaped).replace('""', '"')
 

@@ -90,7 +90,7 @@ _BETWEEN_STRINGS = lazy_pattern(rb"\"\s*+[:,]\s*+[\"{\[]|\"\s*+[}\]]")  # of JSO
 _TIME = (
     rb"(?:[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}"
     rb"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,]{8,18}(?:Z|[+-][0-9:]{4,6})?+)?+)"
-    rb" (?:std(?:out|err) [FP] |[\w.-]{1,60} [\w./-]{1,60}(?:\[[0-9]{1,9}\])?: )?"
+    rb" (?:std(?:out|err) [FP] |\w[\w.-]{0,59} [\w./-]{1,60}(?:\[[0-9]{1,9}\])?: )?"
 )
 _FILE = rb"[\w./@+~-]{1,200}[:-][0-9]{1,7}[:-]|[\w.@+~-]{0,100}/[\w./@+~-]{1,200}:(?!//)"
 _SHOWN_BEFORE = (
@@ -100,7 +100,7 @@ _SHOWN_BEFORE = (
 ) % (_TIME, _FILE, _TIME)
 # The sign of a list is none of a diff.
 _MARGIN, _MARGIN_OF_DIFF = lazy_pattern(_SHOWN_BEFORE % rb"\+|-(?! \S)"), lazy_pattern(_SHOWN_BEFORE % rb"[-+ ]")
-_MARK_OF_UTF8, _MARKED_LINE = b"\xef\xbb\xbf", lazy_pattern(rb"(?m)^\xef\xbb\xbf")
+_MARK_OF_UTF8, _MARKED_LINE = b"\xef\xbb\xbf", lazy_pattern(rb"(?m)^(?:\xef\xbb\xbf)+")
 _TAG = lazy_pattern(rb"(?i)<(?:(t[dh])\b|(/?t(?:r|able))\b|[/a-z])[^<>]{0,400}+>\s*+")
 _QUOTED_CELL = lazy_pattern(rb'(?m)(?:^|[,;\t|])"((?:[^"]++|"")*+)"(?=[,;\t|\r\n]|\Z)')
 _DOUBLED, _DOUBLED_VALUE = lazy_pattern(rb'""'), lazy_pattern(rb'[:=]\s*+""[^"]')
@@ -701,8 +701,7 @@ class Rules:
 
     def find(self, data: bytes) -> list[Finding]:
         """In any order; they may overlap."""
-        if _MARK_OF_UTF8 in data:  # before the first line of each file that is in it; as many bytes as it has
-            data = _MARKED_LINE.sub(b"\n\n\n", data)
+        data = _without_marks(data)
         if _COLOUR.search(data):
             return _reread(
                 data, [(*one.span(), one[1] or b"") for one in _COLOUR.finditer(data)], self._without_colours
@@ -715,8 +714,11 @@ class Rules:
         found = [*_whole_characters(data, self._of_bytes(data, self.find)), *wide, *self._in_words(data)]
         found += self._otherwise(data)
         if margins := _margins(data):
-            found += _reread(data, margins, lambda lines: [*self._as_it_is(lines), *self._in_words(lines)])
+            found += _reread(data, margins, lambda lines: self._without_margins(_without_marks(lines)))
         return found
+
+    def _without_margins(self, lines: bytes) -> list[Finding]:
+        return [*self._as_it_is(lines), *self._in_words(lines)]
 
     def _otherwise(self, data: bytes) -> list[Finding]:
         """What is found only where markup, strings and cells are read as what they stand for."""
@@ -917,7 +919,7 @@ class Rules:
                 start = at + inner
                 value = data[start:end].rstrip()
                 is_item = block[0] < 0 and value[:2] == b"- "  # it may be in the same column as the name
-                if start < end and inner + is_item <= indent:
+                if value and inner + is_item <= indent:
                     break
                 if is_item:
                     if _QUOTED.fullmatch(value[2:].strip()) or _is_bare_secret(value[2:].strip()):
@@ -1002,6 +1004,11 @@ class Rules:
                     self.left_out.append(one.__name__)
                     continue
                 yield str(one.secret_type), text
+
+
+def _without_marks(data: bytes) -> bytes:
+    """Without the sign before a text that it is UTF-8, wherever a file begins in it; as many bytes."""
+    return _MARKED_LINE.sub(lambda one: b"\n" * len(one[0]), data) if _MARK_OF_UTF8 in data else data
 
 
 def _and_tokens(data: bytes, find: Find) -> Iterator[Finding]:
