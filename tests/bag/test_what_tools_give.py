@@ -861,3 +861,31 @@ async def test_a_writer_for_a_tool_that_is_not_to_be_stored_is_refused(tmp_path:
         with pytest.raises(NeverStored):
             await bag.jobs.begin(tool="vault")
         assert await bag.outputs() == []
+
+
+@requirement("measure:bytes-as-they-came")
+async def test_a_model_of_pydantic_that_it_cannot_write_itself_keeps_every_field(tmp_path: Path) -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    class Page(pydantic.BaseModel):
+        model_config = pydantic.ConfigDict(arbitrary_types_allowed=True, extra="allow")
+        url: str
+        body: bytes
+        meta: dict[str, int] = pydantic.Field(repr=False)
+        left_out: str = pydantic.Field("left out", exclude=True)
+        connection: Any = None
+
+    pages = [Page(url=f"u{at}", body=b"\xff" if at else b"ok", meta={"important": at}, more=at) for at in range(3)]
+    pages[2].connection = object()
+    async with opened(tmp_path) as bag:
+        kept = await bag.keep(pages)
+        rows = json.loads((await bag.read(kept.handle)).text)
+        notes = (await bag.show(kept.handle)).measure.notes
+    assert [(one["url"], one["body"], one["meta"], one["more"]) for one in rows] == [
+        ("u0", "ok", {"important": 0}, 0),
+        ("u1", "/w==", {"important": 1}, 1),
+        ("u2", "/w==", {"important": 2}, 2),
+    ]
+    assert all("left_out" not in one for one in rows)
+    assert len(notes) == 1
+    assert "could not be read" in notes[0]

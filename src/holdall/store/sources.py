@@ -735,7 +735,7 @@ def _data_of(value: object) -> object:
     if (type(value).__module__, type(value).__name__) == ("sqlite3", "Row"):
         return dict(zip(_distinct(foreign.keys()), foreign, strict=True))
     if callable(getattr(type(value), "model_dump", None)):
-        return foreign.model_dump(mode="json")
+        return _of_model(foreign)
     with contextlib.suppress(Exception):
         if callable(getattr(type(value), "reset_index", None)):  # of pandas
             return _rows(foreign)
@@ -744,6 +744,19 @@ def _data_of(value: object) -> object:
             if callable(getattr(type(value), name, None)) and _is_json(found := getattr(foreign, name)()):
                 return _present(cast("object", found)) if _is_of_pandas(value) else found
     return _items(cast("Sequence[object]", value)) if isinstance(value, Sequence) else _FOREIGN
+
+
+def _of_model(model: Any) -> object:
+    """What a model of pydantic says of itself. It says nothing where one field has no JSON: then all that it holds,
+    without what it would leave out.
+    """
+    try:
+        return model.model_dump(mode="json")
+    except Exception:
+        declared: Mapping[str, Any] = getattr(cast("object", type(model)), "model_fields", {})
+        more: dict[str, object] = getattr(model, "__pydantic_extra__", None) or {}
+        held: dict[str, object] = {**vars(model), **more}
+        return {name: one for name, one in held.items() if not getattr(declared.get(name), "exclude", None)}
 
 
 def _rows(frame: Any) -> object:
