@@ -12,7 +12,7 @@ import pytest
 
 from holdall import Holdall, Inline, Kept, Unkept
 from holdall.bag.streams import value_text
-from holdall.values.errors import NeverStored
+from holdall.values.errors import AmbiguousCallId, NeverStored
 from holdall.values.outputs import Taken
 from tests.bag.shapes import LOG, opened
 from tests.requirements import requirement
@@ -498,3 +498,18 @@ async def test_a_block_that_holds_itself_is_told_and_not_shown(tmp_path: Path) -
     async with opened(tmp_path) as bag:
         taken = kept(await bag.take({"content": [text("a"), around], "isError": False}))
         assert taken.content["content"][1]["text"].startswith("[block, 143,")
+
+
+@requirement("store:call-id-as-handle", "store:call-id-reused")
+async def test_the_id_of_a_call_leads_to_what_is_kept_of_it(tmp_path: Path) -> None:
+    image = {"type": "image", "data": base64.b64encode(bytes(3_000_000)).decode(), "mimeType": "image/png"}
+    table = json.dumps([{"n": at} for at in range(60_000)])
+    async with opened(tmp_path) as bag:
+        one = kept(await bag.take([image, {"type": "text", "text": "a chart"}], tool="chart", call_id="one"))
+        assert (await bag.fetch.recorded("one")).handle == one.handle
+        await bag.take([image, image], tool="chart", call_id="two")
+        with pytest.raises(AmbiguousCallId):
+            await bag.fetch.recorded("two")
+        text = kept(await bag.take([image, {"type": "text", "text": table}], tool="chart", call_id="text"))
+        assert (await bag.fetch.recorded("text")).handle == text.handle, "the text, where that is kept"
+        assert (await bag.fetch.recorded("text")).measure.kind == "json"

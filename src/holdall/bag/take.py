@@ -828,9 +828,11 @@ class _FieldsShown:
 
 
 async def keep_large_parts(
-    core: Core, parts: Parts, origin: Origin, limits: Limits, *, joined: bool
+    core: Core, parts: Parts, origin: Origin, limits: Limits, *, joined: bool, called: bool
 ) -> tuple[Parts, tuple[Facts, ...], str]:
     """The parts with notes in place of what is too large, what was stored, and why something could not be.
+
+    `called`: the id of the call leads to them, since its text is not kept.
 
     The notes are not text yet, so that they outlast whatever becomes of the text: see `keep_beside`. `joined`: there
     will be one text for all text blocks, and their fields are kept together then.
@@ -846,7 +848,7 @@ async def keep_large_parts(
         told = shown.of(block) if is_payload else ""
         if told is None:  # too much to show: then it is kept with them
             what, data, told = "block", _json(block), ""
-        facts, why = await _stored(core, data, origin, (part_note(what),))
+        facts, why = await _stored(core, data, origin, (part_note(what),), called=called)
         kept.extend([facts] if facts else [])
         lost = lost or why
         note = blob_note(what, len(data), handle=core.handle_of(facts) if facts else "", why=why)
@@ -1190,14 +1192,17 @@ async def _kept_apart(core: Core, origin: Origin, media: str, data: str | bytes)
     return part_kept_note(media, size, handle=core.handle_of(facts) if facts else "", why=why)
 
 
-async def _stored(core: Core, data: object, origin: Origin, notes: Sequence[str]) -> tuple[Facts | None, str]:
-    """The facts, or why there are none. The call's id leads to its text: what is set aside has none."""
+async def _stored(
+    core: Core, data: object, origin: Origin, notes: Sequence[str], *, called: bool = False
+) -> tuple[Facts | None, str]:
+    """The facts, or why there are none. Where it is kept, the call's id leads to its text: what is set aside has none."""
     if not core.may_store(origin.tool):
         return None, str(NeverStored(origin.tool, by_dialect=not core.dialect.stores))
     call = encode(origin.call_id)[0]
     part_of = hashlib.sha256(call).hexdigest()[:16] if call else ""
     try:
-        return await keep(core, data, replace(origin, call_id="", part_of=part_of), notes=notes), ""
+        origin = origin if called else replace(origin, call_id="", part_of=part_of)
+        return await keep(core, data, origin, notes=notes), ""
     except (StoreFault, OSError) as fault:
         return None, str(fault)
 
@@ -1337,7 +1342,7 @@ async def _settled(
         joined = isinstance(decision, Keep) and core.dialect.shorten is None
         joined = joined and have_own_fields(prepared.parts.blocks or ())
         parts, aside, lost = await keep_large_parts(
-            core, prepared.parts, prepared.origin, prepared.limits, joined=joined
+            core, prepared.parts, prepared.origin, prepared.limits, joined=joined, called=isinstance(decision, Fits)
         )
         if changed := parts is not prepared.parts:
             prepared = replace(prepared, parts=parts, output=parts.whole)
