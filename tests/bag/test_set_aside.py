@@ -507,7 +507,8 @@ async def test_the_id_of_a_call_leads_to_what_is_kept_of_it(tmp_path: Path) -> N
     async with opened(tmp_path) as bag:
         one = kept(await bag.take([image, {"type": "text", "text": "a chart"}], tool="chart", call_id="one"))
         assert (await bag.fetch.recorded("one")).handle == one.handle
-        await bag.take([image, image], tool="chart", call_id="two")
+        other = {**image, "data": base64.b64encode(b"x" * 3_000_000).decode()}
+        await bag.take([image, other], tool="chart", call_id="two")
         with pytest.raises(AmbiguousCallId):
             await bag.fetch.recorded("two")
         text = kept(await bag.take([image, {"type": "text", "text": table}], tool="chart", call_id="text"))

@@ -1195,7 +1195,7 @@ async def _kept_apart(core: Core, origin: Origin, media: str, data: str | bytes)
 async def _stored(
     core: Core, data: object, origin: Origin, notes: Sequence[str], *, called: bool = False
 ) -> tuple[Facts | None, str]:
-    """The facts, or why there are none. Where it is kept, the call's id leads to its text: what is set aside has none."""
+    """The facts, or why there are none. The call's id leads to its text where that is kept; else it is `called` so."""
     if not core.may_store(origin.tool):
         return None, str(NeverStored(origin.tool, by_dialect=not core.dialect.stores))
     call = encode(origin.call_id)[0]
