@@ -292,8 +292,11 @@ async def start_fault(spec: StdioServer) -> str:
 @pytest.mark.parametrize("revision", ["handshake", "auto"])
 async def test_a_server_that_never_answers_the_greeting_is_given_up_and_ended(revision: Any, tmp_path: Path) -> None:
     journal = tmp_path / "pids"
-    fault = await start_fault(bad("never greets", str(journal), revision=revision, start_seconds=0.8))
-    assert fault.startswith('MCP server "bad" did not answer the greeting within 0.8 s.')
+    for seconds in (0.8, 5.0, 60.0):  # on a busy machine it has not begun by then
+        fault = await start_fault(bad("never greets", str(journal), revision=revision, start_seconds=seconds))
+        assert fault.startswith(f'MCP server "bad" did not answer the greeting within {seconds:g} s.')
+        if lines_of(journal):
+            break
     assert not lives(int(lines_of(journal)[0]))
 
 

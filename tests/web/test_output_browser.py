@@ -342,6 +342,7 @@ def test_the_strip_marks_all_matches_although_the_list_has_the_first_only(site: 
 def test_all_matches_in_sight_are_marked(site: Site, watched: Watched) -> None:
     page, marks = watched.page, watched.page.locator("[data-part=text] mark")
     watched.visit(site.address("odd names", "?q=de&line=1"))
+    page.locator("[data-part=text] mark.hit").nth(2).wait_for()
     assert marks.all_inner_texts() == [
         '{"plain": [1, {"x": 7}], "\\u202eoverrid',
         "de",
@@ -353,10 +354,12 @@ def test_all_matches_in_sight_are_marked(site: Site, watched: Watched) -> None:
     ]
     assert page.locator("[data-part=text] mark.hit").all_inner_texts() == ["de"] * 3
     page.click("#tab-tree")
+    page.locator("[data-part=tree] .tree-hit").first.wait_for()
     assert page.locator("[data-part=tree] .tree-hit").count() == 1
     watched.visit(site.address("log", "?q=worker&line=1500"))  # the list has the first two hundred
     page.locator("[data-part=text] .row", has_text="worker 1500").locator("mark.hit", has_text="worker").wait_for()
     watched.visit(site.address("small", "?q=i"))
+    marks.last.wait_for()
     assert marks.count() == page.locator("[data-part=text] .row .text").count()
     watched.visit(site.address("csv", "?q=n%2C+1&view=table"))
     page.locator("[data-part=table] .row-hit").nth(9).wait_for()
