@@ -123,7 +123,7 @@ L10  9 hit hit
 <7d1a7d1a>
 L10  9 hit hit
 </7d1a7d1a>
-Next: the same call with start=71\
+Next: same call, start=71\
 """)
 
 
@@ -145,7 +145,7 @@ async def test_grep_tail_and_query_in_the_words_that_a_model_reads(tmp_path: Pat
 L4  2026-01-01 00:00:03 ERROR job 3
 L504  2026-01-01 00:00:23 ERROR job 503
 </7d1a7d1a>
-Next: the same call with start=33014\
+Next: same call, start=33014\
 """)
         assert await answers(bag, "context_grep", handle="h2bb", pattern="ERROR", limit=1, context=1) == snapshot("""\
 10 matches on 10 of 5,000 lines · 1 shown
@@ -154,7 +154,7 @@ Next: the same call with start=33014\
 L4  2026-01-01 00:00:03 ERROR job 3
     2026-01-01 00:00:04 INFO job 4
 </7d1a7d1a>
-Next: the same call with start=16510\
+Next: same call, start=16510\
 """)
         assert await answers(bag, "context_grep", handle="h2bb", pattern="ERROR", count=True) == snapshot(
             "10 matches on 10 of 5,000 lines"
@@ -175,7 +175,7 @@ Next: the same call with start=16510\
 <7d1a7d1a>
 1 × 4987
 </7d1a7d1a>
-Next: the same call with start=499\
+Next: same call, start=499\
 """)
         assert await answers(bag, "context_grep", **values, start=499) == snapshot("""\
 500 matches on 500 of 5,000 lines · 500 different values, 1 shown after the first 499
@@ -211,7 +211,7 @@ line_no | text
 $.items[0].name  "a|b\\n"
 $.items[1].name  "a|b\\n"
 </7d1a7d1a>
-Next: the same call with skip=2\
+Next: same call, skip=2\
 """)
         assert await answers(bag, "context_query", handle="h2bc", at="$.items", sql="select * from t") == snapshot("""\
 3 rows
@@ -455,7 +455,7 @@ async def test_the_calls_that_an_answer_names_lead_to_every_value(tmp_path: Path
         while True:
             text = await answers(bag, "context_grep", **asked)
             seen += re.findall(r"^\d+ × (\d+)$", text, re.MULTILINE)
-            following = re.search(r"\nNext: the same call with start=(\d+)$", text)
+            following = re.search(r"\nNext: same call, start=(\d+)$", text)
             if following is None:
                 break
             asked["start"] = int(following[1])
@@ -500,7 +500,7 @@ async def test_the_list_of_what_is_kept_goes_on(tmp_path: Path) -> None:
         for _ in range(3):
             text = await answers(bag, "context_read", **asked)
             found += re.findall(r"^(\w+)  a tool · ", text, re.MULTILINE)
-            following = re.search(r"\n… and [\d,]+ older ones\.\nNext: the same call with lines=(.+)$", text)
+            following = re.search(r"\n… and [\d,]+ older ones\.\nNext: same call, lines=(.+)$", text)
             asked = {"lines": following[1]} if following else {}
         assert not asked
         assert found == kept[::-1]
@@ -708,7 +708,7 @@ async def test_refs_has_the_same_verbs_under_its_own_names(tmp_path: Path, fixed
 <7d1a7d1a>
 L4  2026-01-01 00:00:03 ERROR job 3
 </7d1a7d1a>
-Next: the same call with start=16510\
+Next: same call, start=16510\
 """)
         assert "lines 4801–5000 of 5000" in await answers(bag, "context_tail", refId="h2bb", lines=200)
         assert bag.owns("context.read")

@@ -65,7 +65,7 @@ L101 byte 4,790 → L101 byte 4,790
 - 100 of a long log, with a few words in each line
 + changed
 </7d1a7d1a>
-Next: the same call with skip=1\
+Next: same call, skip=1\
 """)
         await bag.keep("\n".join(LINES), tool="other")
         assert await answers(bag, "context_diff", handle="h2bb", other="h2bd") == snapshot("the same bytes as h2bb")

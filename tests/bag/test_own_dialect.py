@@ -50,7 +50,7 @@ async def test_an_answer_names_the_tools_of_the_dialect_that_continue_it(tmp_pat
         assert re.fullmatch(rf'Next: look\(handle="{handle}", lines="\d+:"\)', look.text.splitlines()[-1])
         assert re.fullmatch(rf'Next: cut\(handle="{handle}", start=\d+, length=\d+\)', cut.text.splitlines()[-1])
         found = await bag.call("find", {"handle": handle, "pattern": "row"})
-        assert re.fullmatch(r"Next: the same call with start=\d+", found.text.splitlines()[-1])
+        assert re.fullmatch(r"Next: same call, start=\d+", found.text.splitlines()[-1])
     async with opened(tmp_path, tools=tools[:1]) as bag:
         found = await bag.call("peek", {"handle": handle, "pattern": "row"})
         assert "50,000 matches" in found.text

@@ -104,4 +104,4 @@ async def test_bytes_of_every_type_are_read_as_text(tmp_path: Path, make: Any) -
         assert taken.content is given
         assert taken.text == "some text"
         kept = await bag.take(make(b"\x89PNG\0\xff"), tool="t")
-        assert kept.text.startswith("t returned 6 bytes · 1 line · 4 tokens (binary). Kept whole.\n")
+        assert kept.text.startswith("t returned 6 bytes · 1 line · 4 tokens (binary)\n")

@@ -532,4 +532,4 @@ async def test_an_error_that_a_slow_tool_gives_is_whole(tmp_path: Path) -> None:
         running = await bag.run(call, tool="fetch")
         assert isinstance(running, Running)
         said = (await bag.call("wait_for_tool_output", {"handle": running.handle})).text
-        assert "\nfetch failed with 108,000 bytes · 9,000 lines · 27,000 tokens (text). Kept whole.\n" in said
+        assert "\nfetch failed with 108,000 bytes · 9,000 lines · 27,000 tokens (text)\n" in said

@@ -167,7 +167,7 @@ def test_a_question_is_read_by_its_words() -> None:
 
 
 _NOTICE = """\
-fetch returned 9 bytes · 9 lines · 9 tokens (json). Kept whole.
+fetch returned 9 bytes · 9 lines · 9 tokens (json)
 handle: k3f9
 
 <000000>

@@ -178,6 +178,16 @@ def test_what_has_ended_between_two_waits_is_told_once(holdall: Program, tmp_pat
 
 
 @requirement("cli:wait")
+def test_what_was_told_is_not_told_again_once_another_output_is_removed(holdall: Program) -> None:
+    old = _started(holdall, "exit 4")
+    assert holdall("wait", old).code == 4
+    assert holdall("rm", holdall.put(b"another\n")).code == 0
+    new = _started(holdall, "sleep 0.3")
+    waited = holdall("wait")
+    assert (waited.code, old in waited.text, new in waited.text) == (0, False, True)
+
+
+@requirement("cli:wait")
 def test_the_bound_of_what_a_model_waits_is_not_a_persons(holdall: Program) -> None:
     handle = _started(holdall, "sleep 0.5; exit 5")
     ran = holdall("--set", "wait_max_seconds=0.01", "wait", handle)

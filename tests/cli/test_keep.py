@@ -66,7 +66,7 @@ def test_put_of_a_large_output_prints_the_notice_on_standard_output(holdall: Pro
     ran = holdall("put", "--tool", "fetch_logs", stdin=LOG)
     lines = ran.text.split("\n")
     assert lines[0].startswith(f"fetch_logs returned {len(LOG):,} bytes · 4,000 lines · ")
-    assert lines[0].endswith("tokens (log). Kept whole.")
+    assert lines[0].endswith("tokens (log)")
     handle = lines[1].removeprefix("handle: ")
     assert holdall("cat", handle).out == LOG
     # The exact texts of notices are snapshots beside the code that words them.

@@ -607,11 +607,24 @@ def _bomb(bundle: bytes, megabytes: int) -> bytes:
 def test_what_unpacks_to_200_times_its_size_is_refused_unless_that_is_allowed(bundle: bytes, home: Path) -> None:
     bomb = _bomb(bundle, 17)
     before = tree(home.parent)
-    for of_file in (None, len(bomb)):  # a stream, a file
-        with pytest.raises(BundleRefused, match=r"17\.\d MB or more, over 200 times its .* kB\. .* max_ratio"):
-            imported(home, bomb, packed=of_file)
+    with pytest.raises(BundleRefused, match=r"17\.\d MB or more, over 200 times its [\d.]+ kB\. .* max_ratio"):
+        imported(home, bomb, packed=len(bomb))
+    with pytest.raises(BundleRefused, match=r"16\.8 MB or more, over 200 times its [\d.]+ kB read so far\. .* max_ratio"):
+        imported(home, bomb, packed=None)  # a stream
     assert tree(home.parent) == before
     imported(home, bomb, packed=len(bomb), max_ratio=100_000)
+
+
+@requirement("bundle:ratio")
+def test_a_stream_is_compared_with_what_was_read_of_it_and_not_with_its_beginning(home: Path) -> None:
+    """A log of 17 MB packs to a sixth: of a stream, nobody has read that much when the log is announced."""
+    log = b"".join(b"line %d value %d user-%d\n" % (n, n * 7919 % 100_003, n % 97) for n in range(650_000))
+    with closing(DirectoryStore(str(home.parent / "other"))) as store:
+        session = store.open_session("large")
+        keep(store, session, log)
+        bundle = exported(store, session)
+    assert len(log) > 17 * 10**6 > 3 * len(bundle)
+    imported(home, bundle, packed=None)
 
 
 @requirement("bundle:ratio")

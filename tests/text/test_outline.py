@@ -144,7 +144,7 @@ def test_a_table_has_its_columns_with_types_and_ranges() -> None:
     rows = "".join(f'{n},"name, {n}",{n / 4},{"yes" if n % 2 else ""},2024-01-0{n + 1}\n' for n in range(8))
     assert text_of("id,name,share,ok,day\n" + rows) == snapshot("""\
 csv
-8 rows × 5 columns (comma-separated)
+8 rows × 5 columns
 id: int 0…7
 name: str, all distinct, e.g. "name, 0", "name, 1", "name, 2"
 share: float 0…1.75
@@ -159,7 +159,7 @@ def test_the_values_of_a_table_are_told_as_sql_finds_them() -> None:
     )
     assert text_of("id,ms,name,share,wide,far\n" + rows) == snapshot("""\
 csv
-8 rows × 6 columns (comma-separated)
+8 rows × 6 columns
 id: int 1234567890123456789…1234567890123456796
 ms: int 1794939134467…1794939134474
 name: " x0" ×4|" x1" ×4
@@ -177,7 +177,7 @@ def test_columns_side_by_side_with_like_names_are_told_once() -> None:
     rows = [f"{name}," + ",".join(str(base + day) for day in range(30)) for name, base in (("Fiji", 0), ("Togo", 50))]
     assert text_of("\n".join([header, *rows])) == snapshot("""\
 csv
-2 rows × 31 columns (comma-separated)
+2 rows × 31 columns
 country: "Fiji" ×1|"Togo" ×1
 30 columns 1/1/20 … 1/30/20: int 0…79\
 """)
@@ -195,7 +195,7 @@ def test_a_log_has_its_times_programs_frequent_shapes_and_rare_lines() -> None:
 syslog
 Nov 15 02:00:00 → Nov 15 02:00:23 · 1 program: sshd 25
 24 × sshd: Failed password for <*> from <ip> port <n>
-… 1 more shape, 1 of them rare (≤ 2 lines):
+… 1 more shape, 1 rare (≤2 lines):
 L2 × 1  sshd: error: maximum attempts exceeded for bob\
 """)
     assert outlined(log).errors == snapshot(
@@ -239,7 +239,7 @@ FAILED test_a.py::test_two - assert 1 == 2
 pytest
 1 failed, 2 passed in 0.03s
 FAILED test_a.py::test_two - assert 1 == 2 · L15 · its details: L7–13
-… 6 more shapes, 6 of them rare (≤ 2 lines):\
+… 6 more shapes, 6 rare (≤2 lines):\
 """)
     assert found.errors == snapshot(((518, "FAILED test_a.py::test_two - assert 1 == 2"),))
     assert [report.encode()[start:end].split(b"\n")[0] for start, end, _ in found.ranges] == snapshot(
@@ -302,7 +302,7 @@ def test_the_last_result_of_a_build_is_told_whatever_wraps_it() -> None:
                 "jenkins",
                 "Tests run: 9, Failures: 1 · BUILD FAILURE · Finished: UNSTABLE · 1 line with WARN",
                 "FAILED a.FooTest.bar:12 no · L5",
-                "… 9 more shapes, 9 of them rare (≤ 2 lines):",
+                "… 9 more shapes, 9 rare (≤2 lines):",
             ),
             (
                 "gradle",
@@ -314,9 +314,9 @@ def test_the_last_result_of_a_build_is_told_whatever_wraps_it() -> None:
                 "pytest",
                 "1 failed, 2 passed in 0.1s",
                 "FAILED a.py::test_x - no · L2",
-                "… 2 more shapes, 2 of them rare (≤ 2 lines)",
+                "… 2 more shapes, 2 rare (≤2 lines)",
             ),
-            ("pytest", "1 failed in 0.1s", "FAILED a.py::b - no · L2", "… 2 more shapes, 2 of them rare (≤ 2 lines):"),
+            ("pytest", "1 failed in 0.1s", "FAILED a.py::b - no · L2", "… 2 more shapes, 2 rare (≤2 lines):"),
         ]
     )
 
@@ -328,7 +328,7 @@ compiler output
 2 errors, 1 warning
 L3 a.c:9:1: error: expected ';' before '}'
 L4 b.c:1:10: fatal error: no.h: No such file
-… 3 more shapes, 3 of them rare (≤ 2 lines):
+… 3 more shapes, 3 rare (≤2 lines):
 L5 × 1  make: *** [a.o] Error 1
 L2 × 1  a.c:3:5: warning: unused 'x'\
 """)

@@ -140,6 +140,8 @@ def _has_other_levels(output: Output) -> bool:
 
 def _span(part: str, output: Output, *, exact: bool) -> None:
     first, _, last = part.partition(" → ")
+    if last and (day := re.match(r".+?[ T:](?=\d\d:\d\d:\d\d)", first)) and re.match(r"\d\d:\d\d:\d\d", last):
+        last = day[0] + last  # of the same day
     times = [key for key in output.once(_times) if key]
     said = [_key(text + "]" if re.fullmatch(r"[\d.]+s?", text) else text) for text in (first, last or first)]
     if not times or None in said:

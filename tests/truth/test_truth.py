@@ -72,9 +72,9 @@ def test_a_false_claim_is_found(right: str, wrong: str) -> None:
         for each in ((1, b"INFO a"), (3, b"INFO a"), (2, b"INFO a"), (1, b"WARN b"))
     )
     text = (
-        "The tool returned 108 bytes · 4 lines · ~64 tokens (log). Kept whole.\nhandle: k3f9\n\n"
+        "The tool returned 108 bytes · 4 lines · ~64 tokens (log)\nhandle: k3f9\n\n"
         "<7d1a7d1a>\n2026-01-01 00:00:01 → 2026-01-01 00:00:03 · INFO 3, WARN 1\n3 × INFO a\n"
-        "… 1 more shape, 1 of them rare (≤ 2 lines):\nL4 × 1  WARN b\nL1  2026-01-01 00:00:01 INFO a\n</7d1a7d1a>\n"
+        "… 1 more shape, 1 rare (≤2 lines):\nL4 × 1  WARN b\nL1  2026-01-01 00:00:01 INFO a\n</7d1a7d1a>\n"
     )
     assert check_notice(text, data) == 3 + 5
     assert right in text

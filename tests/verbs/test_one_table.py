@@ -61,7 +61,7 @@ def test_a_quote_that_is_never_closed_takes_no_row_away_and_is_told(worker: SqlW
     lines[at] = f'{at},"5 pipe "" x,{at}'
     reader = reader_of("\r\n".join(["id,what,z", *lines, ""]).encode())
     told = f"a quote opens in L{at + 2:,} and is never closed: read as part of its cell"
-    assert outlined(reader)[:2] == [f"{rows:,} rows × 3 columns (comma-separated)", told]
+    assert outlined(reader)[:2] == [f"{rows:,} rows × 3 columns", told]
     found = query_sql(reader, "select count(*), sum(z) from t", worker=worker)
     assert (found.rows, found.notes) == (((rows, rows * (rows - 1) // 2),), (f"In the output, {told}.",))
     cell = query_sql(reader, f"select what from t where id = {at}", worker=worker)
@@ -73,7 +73,7 @@ def test_a_cell_that_was_cut_is_one_cell_and_is_told(worker: SqlWorker) -> None:
     rows = "".join(f'{n},"one\ntwo, {n}"\n' for n in range(50))
     told = "a quote opens in L102 and is never closed: all after it is one cell"
     reader = reader_of(f'id,what\n{rows}50,"one\nand then\nit was'.encode())
-    assert outlined(reader)[:2] == ["51 rows × 2 columns (comma-separated)", told]
+    assert outlined(reader)[:2] == ["51 rows × 2 columns", told]
     found = query_sql(reader, "select what from t where id = 50", worker=worker)
     assert (found.rows, found.notes) == ((("one\nand then\nit was",),), (f"In the output, {told}.",))
 

@@ -521,7 +521,7 @@ async def test_how_long_a_killed_command_took_is_said_to_be_unknown(home: Path) 
         session = f"/s/{bag.session.id}"
     with client(home) as browser:
         pages = [browser.get(f"{session}{of}").text for of in ("", "/calls", f"/o/{writer.handle}")]
-        assert '<span class="pill is-bad">1 output failed or cut short</span>' in browser.get("/sessions/rows").text
+        assert '<span class="pill is-bad">1 call failed or cut short</span>' in browser.get("/sessions/rows").text
     assert ['class="num">unknown: killed</td>' in page for page in pages] == [True, True, False]
     assert "<dt>took</dt><dd>unknown: killed</dd>" in pages[2]
 
@@ -556,8 +556,13 @@ async def test_a_call_whose_process_was_killed_while_it_was_waited_for_is_in_the
             with client(home) as browser:
                 (row,) = _rows(browser.get(f"/s/{session}/calls?q=PAY-417").text)
                 assert ">running<" in row
+                assert "<dt>tool calls</dt><dd>1</dd>" in browser.get(f"/s/{session}").text
                 process.kill()
                 await process.wait()
+                # The list, the totals, the tree and the first page tell the same.
+                assert "<dt>tool calls</dt><dd>1, 1 failed or cut short</dd>" in browser.get(f"/s/{session}").text
+                assert "1 call failed or cut short" in browser.get("/sessions/rows").text
+                assert bag.records.tree().to_json(with_outputs=True)["totals"]["failed"] == 1
                 (row,) = _rows(browser.get(f"/s/{session}/calls?verdict=no+answer").text)
                 assert ">running<" not in row
                 assert ">no answer<" in row

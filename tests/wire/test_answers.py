@@ -75,7 +75,7 @@ def test_a_match_has_its_byte_where_its_line_is_cut() -> None:
     found = Found("k3f9", (whole, part), 9, ALL, lines=8, next=7000)
     assert found_answer(found, FRAME, None, asked={"pattern": "err", "limit": 2}) == (
         "9 matches on 8 of 4,210 lines · 2 shown\n<402913>\nL1200  an error\nL1300 (byte 6000)  …an error\n"
-        "</402913>\nNext: the same call with start=7000"
+        "</402913>\nNext: same call, start=7000"
     )
 
 

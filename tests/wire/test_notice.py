@@ -30,13 +30,13 @@ def data_of(text: str) -> str:
 )
 def test_the_notice_of_a_log_tells_what_is_frequent_and_what_is_rare() -> None:
     assert notice_of(SHAPES["log"], tool="fetch_logs") == snapshot("""\
-fetch_logs returned 210,258 bytes · 2,400 lines · ~85.6k tokens (syslog). Kept whole.
+fetch_logs returned 210,258 bytes · 2,400 lines · ~85.6k tokens (syslog)
 handle: k3f9
 
 <7d1a7d1a>
 Nov 15 00:00:00 → Nov 17 15:59:39 · 1 program: sshd 2,400
 600 × sshd: Connection closed by <ip> port <n> [preauth]
-… 4 more shapes, 1 of them rare (≤ 2 lines)
+… 4 more shapes, 1 rare (≤2 lines)
 L1,701  Nov 17 04:20:48 host sshd[2700]: fatal: no matching cipher found for 10.9.9.9
 </7d1a7d1a>
 Next: context_grep(handle="k3f9", pattern="Failed password for (\\\\S+)", group=true, limit=10)\
@@ -46,7 +46,7 @@ Next: context_grep(handle="k3f9", pattern="Failed password for (\\\\S+)", group=
 @requirement("notice:outline-json")
 def test_the_notice_of_json_tells_its_shape() -> None:
     assert notice_of(SHAPES["json, one line"]) == snapshot("""\
-The tool returned 198,417 bytes · 1 line · ~96.7k tokens (json). Kept whole.
+The tool returned 198,417 bytes · 1 line · ~96.7k tokens (json)
 handle: k3f9
 
 <7d1a7d1a>
@@ -59,7 +59,7 @@ Next: context_query(handle="k3f9", at="$.items", sql="select id, name, status fr
 
 def test_the_notice_of_a_map_names_a_key_of_it() -> None:
     assert notice_of(SHAPES["json, a member a line"]) == snapshot("""\
-The tool returned 55,055 bytes · 3,208 lines · ~18.3k tokens (openapi). Kept whole.
+The tool returned 55,055 bytes · 3,208 lines · ~18.3k tokens (openapi)
 handle: k3f9
 
 <7d1a7d1a>
@@ -73,7 +73,7 @@ Next: context_query(handle="k3f9", at="$.paths", sql="select key from t where ke
 @requirement("notice:outline-ndjson")
 def test_the_notice_of_ndjson_tells_its_columns_and_rows() -> None:
     assert notice_of(SHAPES["ndjson"]) == snapshot("""\
-The tool returned 196,380 bytes · 2,000 lines · ~96.7k tokens (ndjson). Kept whole.
+The tool returned 196,380 bytes · 2,000 lines · ~96.7k tokens (ndjson)
 handle: k3f9
 
 <7d1a7d1a>
@@ -86,11 +86,11 @@ Next: context_query(handle="k3f9", sql="select id, name, status from t limit 5")
 @requirement("notice:outline-csv")
 def test_the_notice_of_csv_tells_its_columns_and_rows() -> None:
     assert notice_of(SHAPES["csv"]) == snapshot("""\
-The tool returned 126,074 bytes · 3,001 lines · ~66.8k tokens (csv). Kept whole.
+The tool returned 126,074 bytes · 3,001 lines · ~66.8k tokens (csv)
 handle: k3f9
 
 <7d1a7d1a>
-3,000 rows × 5 columns (comma-separated)
+3,000 rows × 5 columns
 id: int 0…2999
 Country/Region: "Bern" ×615|"Doha" ×608|"Oslo" ×598|"Riga" ×591|"Lima" ×588
 order: str, all distinct, e.g. "first, 0"
@@ -104,13 +104,13 @@ Next: context_query(handle="k3f9", sql="select \\"Country/Region\\", count(*), m
 @requirement("notice:outline-failures")
 def test_the_notice_of_tests_tells_the_failures_and_where_their_details_are() -> None:
     assert notice_of(SHAPES["pytest"], tool="run_tests") == snapshot("""\
-run_tests returned 70,792 bytes · 2,512 lines · ~33k tokens (pytest). Kept whole.
+run_tests returned 70,792 bytes · 2,512 lines · ~33k tokens (pytest)
 handle: k3f9
 
 <7d1a7d1a>
 1 failed, 2500 passed in 3.20s
 FAILED a.py::test_two · L2,511 · its details: L2,503–2,509: assert 1 == 2
-… 5 more shapes, 4 of them rare (≤ 2 lines)
+… 5 more shapes, 4 rare (≤2 lines)
 </7d1a7d1a>
 Next: context_read(handle="k3f9", lines="2503:2509")\
 """)
@@ -119,7 +119,7 @@ Next: context_read(handle="k3f9", lines="2503:2509")\
 @requirement("notice:outline-diff")
 def test_the_notice_of_a_diff_tells_its_files() -> None:
     assert notice_of(SHAPES["diff"]) == snapshot("""\
-The tool returned 119,260 bytes · 8,970 lines · ~60.6k tokens (diff). Kept whole.
+The tool returned 119,260 bytes · 8,970 lines · ~60.6k tokens (diff)
 handle: k3f9
 
 <7d1a7d1a>
@@ -151,7 +151,7 @@ def test_the_notices_of_pages_tell_their_headings() -> None:
 @requirement("notice:outline-binary")
 def test_the_notice_of_binary_data_tells_its_type() -> None:
     assert notice_of(SHAPES["binary"]) == snapshot("""\
-The tool returned 102,926 bytes · 403 lines · ~15.4k tokens (PNG image). Kept whole.
+The tool returned 102,926 bytes · 403 lines · ~15.4k tokens (PNG image)
 handle: k3f9
 
 <7d1a7d1a>

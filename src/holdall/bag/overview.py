@@ -16,11 +16,12 @@ from itertools import islice
 from typing import Any, cast
 
 from holdall.bag.journal import logged_events
-from holdall.policy.folds import PERSON, Counters, Runs, Tasks
+from holdall.bag.records import is_alive
+from holdall.policy.folds import MOST_OPERATIONS, PERSON, Counters, Runs, Tasks
 from holdall.store.opening import open_store
 from holdall.store.protocol import Log, OutputStore, SavedSummary, SessionInfo, Stamp
 from holdall.text.escape import as_written
-from holdall.text.numbers import number
+from holdall.text.numbers import number, whole
 from holdall.values.errors import StoreFault, StoreGone
 from holdall.values.outputs import FAILED, Facts
 from holdall.values.record import record
@@ -45,7 +46,7 @@ class Summary:
     is_known: bool = False
     outputs: int = 0
     bytes: int = 0
-    failed: int = 0  # outputs that are errors, or whose call ended badly
+    failed: int = 0  # outputs that are errors, or whose call ended badly, and calls that were killed before they had one
     gone: int = 0  # outputs that were removed or have expired
     tokens_kept_out: int = 0
     model_tokens: int = 0
@@ -59,7 +60,7 @@ class Summary:
     more_tools: int = 0  # that are not among them
     last: float = 0.0  # when something happened last
     status: str = ""  # of its report; empty if there is none
-    running: int = 0  # outputs that are being written
+    running: int = 0  # outputs that are being written, and calls that are waited for
     is_open: bool = False  # an agent ran, and has not reported since
     is_led: bool = False  # an agent runs
     task: str = ""  # what its agent was asked last, the beginning
@@ -373,6 +374,7 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     outputs = [facts for facts in every if facts.state != "expired"]
     counters, people, runs = Counters(), Counters(), Runs()
     status, model, is_open, first, last = "", "", False, math.inf, -math.inf
+    unanswered: dict[tuple[str, int], tuple[int, str]] = {}  # by whose process
     for event in logged_events(store, info):
         if counters.turns and event.data.get("reader") == PERSON:
             with contextlib.suppress(ValueError, OverflowError):
@@ -383,6 +385,11 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
         if math.isfinite(event.at) and event.kind != "removed":
             first, last = min(first, event.at - max(0.0, event.seconds)), max(last, event.at)
             runs.add(event)
+        of = event.by, whole(event.data.get("number"))
+        if event.kind == "begun" and len(unanswered) < MOST_OPERATIONS:
+            unanswered[of] = whole(event.data.get("process")), str(event.data.get("process_mark") or "")
+        elif event.kind == "over":
+            unanswered.pop(of, None)
         if event.kind == "asked" and event.data.get("purpose") == "turn":
             model = str(event.data.get("model") or "")[:100]
         # How the last run reported, and whether one has begun since and has not.
@@ -391,6 +398,8 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
         elif event.kind == "reported":
             status, is_open = str(event.data.get("status", "")), False
     running = sum(facts.state == "running" for facts in outputs)
+    waiting = 0 if counters.turns else sum(is_alive(*process) for process in unanswered.values())
+    killed = 0 if counters.turns else len(unanswered) - waiting  # a resumed agent says itself what was interrupted
     cost, of_people = (one.model_cost if math.isfinite(one.model_cost) else 0.0 for one in (counters, people))
     seconds = runs.seconds if runs.all else last - first if math.isfinite(last - first) else 0.0
     tasks = _tasks(store, info, is_continued=len(runs.all) > 1)
@@ -398,10 +407,10 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     return Summary(
         info.id, info.name, info.created, info.parent, is_known=True,
         outputs=len(outputs), bytes=sum(facts.measure.bytes for facts in outputs),
-        failed=sum(facts.origin.is_error or facts.state in FAILED for facts in outputs),
+        failed=killed + sum(facts.origin.is_error or facts.state in FAILED for facts in outputs),
         gone=len(every) - len(outputs), tokens_kept_out=counters.tokens_kept_out, model_tokens=counters.model_tokens,
         cost=cost, unpriced=counters.unpriced_calls, people_cost=of_people, people_unpriced=people.unpriced_calls,
-        turns=counters.turns, agents=counters.agents, running=running,
+        turns=counters.turns, agents=counters.agents, running=running + waiting,
         tools=tools[:_MAX_TOOLS], more_tools=len(tools[_MAX_TOOLS:]),
         last=last if math.isfinite(last) else info.created,
         status=status, is_open=is_open, model=model, task=tasks[-1] if tasks else "", tasks=len(tasks),

@@ -664,7 +664,7 @@ def _report(handle: str, report_to: int) -> None:
     os.dup2(null, 2)
 
 
-_TOLD = "70" * 32  # in place of a content: that a wait has told of its end
+_TOLD = "70" * 16  # the key of a note about one output: that a wait has told of its end
 
 
 @command(app, WAIT, several=True)
@@ -751,7 +751,7 @@ async def _note_told(bag: Holdall, ended: Sequence[Facts]) -> None:
 
 
 def _told_key(facts: Facts) -> tuple[str, str]:
-    return _TOLD, facts.id.replace("-", "")
+    return facts.id.replace("-", ""), _TOLD
 
 
 async def _waited(bag: Holdall, handle: str, pattern: str, timeout: float | None) -> Waited:  # noqa: ASYNC109

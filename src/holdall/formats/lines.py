@@ -138,9 +138,9 @@ def _more(hidden: int, rare: int, mined: Shapes, *, told: bool) -> str:
         return ""
     end = ":" if told else ""
     if not mined.exact:  # in all of it they may be others, and not as many
-        return f"… rare in the sample (≤ {_RARE} lines){end}" if rare else ""
+        return f"… rare in the sample (≤{_RARE} lines){end}" if rare else ""
     more = f"… {plural(hidden, 'more shape')}"
-    return f"{more}, {rare:,} of them rare (≤ {_RARE} lines){end}" if rare else more
+    return f"{more}, {rare:,} rare (≤{_RARE} lines){end}" if rare else more
 
 
 def _rare(rare: list[Shape], mined: Shapes, lines: Lines, sample: Sample, room: Room, most_chars: int) -> list[str]:
@@ -195,7 +195,7 @@ def summary(tally: Tally) -> list[str]:
     exact = tally.exact
     about = "" if exact else "at least "
     if tally.first:
-        told.append(about + (tally.first if tally.first == tally.last else f"{tally.first} → {tally.last}"))
+        told.append(about + (tally.first if tally.first == tally.last else f"{tally.first} → {_until(tally)}"))
     if tally.programs:
         told.append(f"{about}{plural(len(tally.programs), 'program')}")
         told[-1] += f": {_counted(tally.programs, tally, exact)}" if exact else ""
@@ -207,6 +207,13 @@ def summary(tally: Tally) -> list[str]:
     return [" · ".join(told)] if told else []
 
 
+def _until(tally: Tally) -> str:
+    """The last time, without its day where that is the day of the first."""
+    day = _DAY.match(tally.last)
+    return tally.last[day.end() :] if day and tally.first.startswith(day[0]) else tally.last
+
+
+_DAY = lazy_pattern(r".+?[ T:](?=\d\d:\d\d:\d\d)")
 _NAMED, _PROGRAMS = 6, 4  # levels or statuses; programs
 
 

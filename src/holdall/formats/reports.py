@@ -4,7 +4,8 @@ are known are in one table.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from itertools import islice
 
@@ -420,31 +421,35 @@ def _matches(pattern: re.Pattern[bytes], data: bytes, *, first: bool) -> Iterato
 
 
 def _told(found: _Found, sample: Sample, room: Room) -> Outline:
-    failures: dict[tuple[bytes, int], tuple[int, bytes]] = {}
+    first: dict[bytes, tuple[int, bytes]] = {}
+    times = Counter[bytes]()  # where each counts, one that is there again is told once, with how often it is there
     for place, name in found.failures:
-        failures.setdefault((name.split(b" - ")[0].strip(), place if found.each else 0), (place, name))
-    ordered = [(key, told) for (key, _), told in failures.items()]
+        key = name.split(b" - ")[0].strip()
+        first.setdefault(key, (place, name))
+        times[key] = times[key] + 1 if found.each else 1
+    ordered = list(first.items())
     lines = [" · ".join(found.totals)] if found.totals else []
     ranges: list[tuple[int, int, str]] = []
     for number, (key, (place, name)) in enumerate(ordered[:_SHOWN]):
         details = _details(sample, key, found.header) if found.header and number < _DETAILED else None
         if details:
             ranges.append((*details, f"details of {cut(_text(key), 80)}"))
-        lines.append(_failure(found, sample, place, name, details))
+        lines.append(_failure(found, sample, place, name, details) + _again(times[key], found, sample))
     more = "… at least 12,345 more failures"
     kept = list(fitted(lines, room.after([more]))) if lines else []
     if len(kept) <= bool(found.totals) and len(lines) > len(kept):  # one failure is told, however little room there is
         kept.append(room.after([*kept, more]).cut(lines[len(kept)], _FAILURE))
     for at in range(len(kept) - bool(found.totals), min(len(ordered), _NAMED)):  # a few more by their names alone
-        place, name = ordered[at][1]
-        kept.append(_failure(found, sample, place, cut(_text(name).split(" - ")[0], _NAME_CHARS).encode(), None))
-    left = len(failures) + bool(found.totals) - len(kept)
+        key, (place, name) = ordered[at]
+        brief = _failure(found, sample, place, cut(_text(name).split(" - ")[0], _NAME_CHARS).encode(), None)
+        kept.append(brief + _again(times[key], found, sample))
+    left = times.total() - sum(times[key] for key, _ in ordered[: len(kept) - bool(found.totals)])
     if left > 0:
         kept.append(f"… {'' if found.complete and sample.whole else 'at least '}{plural(left, f'more {found.noun}')}")
     errors = [(place, cut_bytes(_line_at(sample, place))) for place, _ in found.failures[:MAX_ERRORS]]
     lines_in = split(sample)
     mined = mine(lines_in, _unwrapped)
-    kept += _by_status(sample)
+    kept += _by_status(sample, found.totals)
     known = [(place, place + 1) for place, _ in found.failures] + [(start, end) for start, end, _ in ranges]
     kept += _rest(known, mined, lines_in, sample, room.after(kept))
     reasons = _why_it_failed(sample, *ranges[0][:2]) if ranges else ()
@@ -473,6 +478,10 @@ def _failure(found: _Found, sample: Sample, place: int, name: bytes, details: tu
         reason = _REASON.search(_part(sample, *details))
         note += f": {cut(_text(reason['reason']).strip(), 120)}" if reason else ""
     return f"FAILED {text} · {sample.place(place)}{note}"
+
+
+def _again(times: int, found: _Found, sample: Sample) -> str:
+    return f" · {'' if found.complete and sample.whole else 'at least '}{times:,} times" if times > 1 else ""
 
 
 def _rest(known: list[tuple[int, int]], mined: Shapes, lines: Lines, sample: Sample, room: Room) -> list[str]:
@@ -506,15 +515,22 @@ def _leads(found: _Found, failed: list[str]) -> tuple[Lead, ...]:
     return tuple(leads)
 
 
-def _by_status(sample: Sample) -> list[str]:
-    """How many lines begin with each of the words that say what became of a test, and a space: tests write others."""
+_TOTALLED = lazy_pattern(r"\b(\d+) (passed|failed|error|skipped|xfail|xpass|warning)", re.IGNORECASE)
+
+
+def _by_status(sample: Sample, totals: Sequence[str]) -> list[str]:
+    """How many lines begin with each of the words that say what became of a test, and a space: tests write others.
+    Nothing where the totals say the same.
+    """
     words = {word: sample.count(b"\n" + word + b" ") + sample.head.startswith(word + b" ") for word in STATUSES}
     told = [
         f"{word.decode()} {figure(times, sample.whole)}"
         for word, times in sorted(words.items(), key=lambda each: -each[1])
         if times
     ]
-    return [f"lines that begin with {', '.join(told)}, then a space"] if len(told) > 1 else []
+    totalled = {word.upper().encode(): int(number) for number, word in _TOTALLED.findall(" ".join(totals))}
+    is_told = sample.whole and all(totalled.get(word) == times for word, times in words.items() if times)
+    return [f"lines that begin with {', '.join(told)}, then a space"] if len(told) > 1 and not is_told else []
 
 
 def _details(sample: Sample, key: bytes, header: bytes) -> tuple[int, int] | None:

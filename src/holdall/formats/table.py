@@ -97,9 +97,10 @@ def _first_row(sample: Sample, table: Table) -> str:
 
 
 def _size(sample: Sample, table: Table) -> str:
+    usual = table.separator == "," and table.header  # what CSV is, if nothing else is said
     parted = f"{SEPARATORS[table.separator]}-separated" if table.separator else "aligned"
     header = "" if table.header else ", no header"
-    columns = f"{plural(len(table.columns), 'column')} ({parted}{header})"
+    columns = plural(len(table.columns), "column") + ("" if usual else f" ({parted}{header})")
     if table.exact:
         return f"{plural(table.rows, 'row')} × {columns}"
     rows = plural(sample.lines, "line") if table.all_rows is None else plural(table.all_rows, "row")

@@ -518,6 +518,7 @@ class Tree:
     _outputs_left_out: int = 0
     _totals_of_outputs: dict[str, Any] = field(default_factory=lambda: dict(_NOTHING))  # of those
     _running: dict[str, Operation] = field(default_factory=dict[str, Operation])  # by handle, of these
+    _unanswered: dict[tuple[str, int], Operation] = field(default_factory=dict[tuple[str, int], Operation])  # likewise
 
     @staticmethod
     def of(name: str, events: Iterable[Event]) -> "Tree":
@@ -611,8 +612,11 @@ class Tree:
                 self._end_call(handle)
         for turn, call in self._waited_for.values():
             self._place_under(turn.children, call)
+        for call in self._unanswered.values():
+            self._list_output(call)
         self._begun.clear()
         self._waited_for.clear()
+        self._unanswered.clear()
 
     def add_unlogged(self, kept: Iterable[Facts]) -> None:
         """Where nobody recorded a call: the outputs of which no event tells, whose writer was killed or logs none."""
@@ -677,12 +681,24 @@ class Tree:
         if outputs is None:
             return
         data: dict[str, Any] = {"call_id": event.call_id, "handle": event.handle}
+        number = event.by, whole(event.data.get("number"))
         for name in ("bytes", "chars", "tokens", "is_error", "state", "at_least"):
             data[name] = event.data.get(name) or None
         match event.kind:
             case "inline" | "kept" | "unkept" | "running" if event.tool:
                 data["outcome"] = event.kind
                 name = event.tool
+            case "begun" if event.tool and len(self._unanswered) < MOST_OPERATIONS:
+                data["outcome"] = event.kind
+                self._unanswered[number] = Operation("tool", event.tool, event.at - event.seconds, event.seconds, data)
+                return
+            case "over" if (call := self._unanswered.get(number)) is not None:
+                if not data["state"]:  # it was answered, and has an event of its own
+                    del self._unanswered[number]
+                else:
+                    call.data |= {"state": data["state"], "is_error": True, "at_least": True}
+                    call.seconds = max(call.seconds, event.seconds)
+                return
             case "ended":
                 if (call := self._running.get(event.handle)) is not None:
                     call.data |= data
@@ -697,13 +713,18 @@ class Tree:
             case _:
                 return
         operation = Operation("tool", name, event.at - event.seconds, event.seconds, data)
-        if len(outputs) >= MOST_OPERATIONS:
+        self._list_output(operation)
+        if event.kind == "running":
+            self._running[event.handle] = operation
+
+    def _list_output(self, operation: Operation) -> None:
+        if self._outputs is None:
+            return
+        if len(self._outputs) >= MOST_OPERATIONS:
             self._outputs_left_out += 1
             operation.add_to(self._totals_of_outputs)
-            return
-        outputs.append(operation)
-        if event.kind == "running":
-            self._running[event.handle] = outputs[-1]
+        else:
+            self._outputs.append(operation)
 
     def _place_in(self, operation: Operation) -> bool:
         """Under the question that it is part of, where it is: a call of its model, or of Read or Grep."""

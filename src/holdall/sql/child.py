@@ -199,7 +199,7 @@ def members_select(duck: Any, values: str, whole: str, notes: list[str]) -> str:
         are, but = "is" if others == 1 else "are", f" but {whole}" if whole else ""
         notes.append(f"{plural(others, 'row')} of t {are} no object: null in all columns{but}.")
     if rounded:
-        notes.append(_rounded_note(rounded))
+        notes.append(_columns_note(_rounded, rounded))
     if len(found) > _MOST:
         notes.append(f"Members with more than {_MOST:,} names: only the first ones are columns.")
     return f"select {', '.join(columns)} from ({values})"  # noqa: S608
@@ -505,30 +505,39 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
     if key not in known:
         known[key] = columns = _exact(duck, shape, sample, columns, rounded, more)
     if rounded:
-        notes.append(_rounded_note(VALUE if more else name for name, _ in rounded))
+        notes.append(_columns_note(_rounded, (VALUE if more else name for name, _ in rounded)))
     untyped = [name for name, kind in columns if len(kind) > _LONGEST_TYPE]
     if untyped:
-        notes.append(
-            f"Too varied to be typed, so of type JSON: {told_names(untyped)}. "
-            "Reach in with column->'$.name' and ->>, or make a table of it with at."
-        )
+        notes.append(_columns_note(_untyped, untyped))
     listed = ", ".join(f"{quoted(name)}: {quoted(_bounded_type(kind))}" for name, kind in columns)
     select = f"from {_read_json(shape, sample, f', columns={{{listed}}}{more}')}"
     return f"{select} select json as {VALUE}" if more else select
 
 
-class _RoundedNote(str):
-    """It matters to those who read one of these columns."""
+class _ColumnsNote(str):
+    """It matters to those who read one of these columns; `words` writes it for some of them."""
 
-    __slots__ = ("names",)
+    __slots__ = ("names", "words")
     names: tuple[str, ...]
+    words: Callable[[Sequence[str]], str]
 
 
-def _rounded_note(names: Iterable[str]) -> _RoundedNote:
+def _columns_note(words: Callable[[Sequence[str]], str], names: Iterable[str]) -> _ColumnsNote:
     names = tuple(names)
-    note = _RoundedNote(f"Whole numbers of 16 digits or more may be rounded in {told_names(names)}.")
-    note.names = names
+    note = _ColumnsNote(words(names))
+    note.names, note.words = names, words
     return note
+
+
+def _rounded(names: Sequence[str]) -> str:
+    return f"Whole numbers of 16 digits or more may be rounded in {told_names(names)}."
+
+
+def _untyped(names: Sequence[str]) -> str:
+    return (
+        f"Too varied to be typed, so of type JSON: {told_names(names)}. "
+        "Reach in with column->'$.name' and ->>, or make a table of it with at."
+    )
 
 
 _DATE = r"(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])-\d\d-\d\d"  # the year 0000 is 1 BC for DuckDB
@@ -704,7 +713,7 @@ def _numbers(duck: Any, shape: Shape, known: Known, notes: list[str]) -> str:
         return _one_column(shape)
     rounded, kind = known[key][0]
     if rounded and kind == "DOUBLE":
-        notes.append(_rounded_note([VALUE]))
+        notes.append(_columns_note(_rounded, [VALUE]))
     return f"select nullif({VALUE}::varchar, 'null')::{kind} as {VALUE} from {values}"  # noqa: S608 - our own parts
 
 
@@ -1210,11 +1219,11 @@ class Table:
 
     def _as_read(self, note: str) -> str:
         """A note of columns is of those that the SQL reads; empty where it reads none."""
-        if not isinstance(note, _RoundedNote) or self.uses.whole_rows:
+        if not isinstance(note, _ColumnsNote) or self.uses.whole_rows or self.uses.describes:
             return note
         read = {name.casefold() for name in self.uses.names}
         names = [name for name in note.names if name.casefold() in read]
-        return _rounded_note(names) if names else ""
+        return note.words(names) if names else ""
 
     def _has_more(self) -> bool:
         """Than the records that DuckDB looked at: few of them may be many bytes."""

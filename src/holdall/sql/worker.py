@@ -429,7 +429,8 @@ class SqlRequest:
                 continue
             names_lines = kind == "json" and _LINES.search(self._request["sql"]) is not None
             if answer.get("missing") in ("line_no", "text") or (is_refused and names_lines):
-                why = "t is read as lines: line_no, text."
+                # Who names line_no knows it already.
+                why = "" if "line_no" in self._request["sql"] else "t is read as lines: line_no, text."
             elif is_refused and not part.reading and kind in ("csv", "tsv"):
                 part.reading = "rewritten"  # row by row, as the notice has it
                 return part

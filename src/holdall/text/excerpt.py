@@ -5,6 +5,8 @@ told as an exact range: of bytes for stored data, which are never cut inside a c
 that is not stored, which is never cut inside a grapheme cluster.
 """
 
+from collections.abc import Sequence
+
 from holdall.text.borders import cluster_end, grapheme_border_before
 from holdall.text.utf8 import pending_bytes
 from holdall.values.record import record
@@ -59,6 +61,35 @@ def around(data: bytes, start: int, end: int, *, reach: int, limit: int) -> Exce
     if right < len(data):
         right -= pending_bytes(data[max(left, right - 3) : right])
     return Excerpt(data[left:right], left, right, len(data))
+
+
+def folded(parts: Sequence[tuple[int, int]], end: int, limit: int, *, least: int) -> list[tuple[int, int]]:
+    """The ranges of a container that are shown, in at most about `limit` bytes.
+
+    `parts` are where its values begin and end, one after the other, and it ends at `end`. Of those that are longer than
+    `least` only the brackets or quotes stay; the shortest are opened again as long as they fit, and where all of that is
+    too much, what is behind the last part that fits is left out too.
+    """
+    inner = [(start + 1, stop - 1) if stop - start > least else None for start, stop in parts]
+    used, last = 1, len(parts)
+    for number, ((_, stop), hole) in enumerate(zip(parts, inner, strict=True)):
+        begun = parts[number - 1][1] if number else 0
+        used += stop - begun - (hole[1] - hole[0] if hole else 0)
+        if used > limit and number:
+            last = number
+            break
+    room = limit - used
+    for number in sorted(range(last), key=lambda at: parts[at][1] - parts[at][0]):
+        if (hole := inner[number]) is not None:
+            room -= hole[1] - hole[0]
+            if room < 0:
+                break
+            inner[number] = None
+    holes = [hole for hole in inner[:last] if hole is not None]
+    if last < len(parts):
+        holes.append((parts[last - 1][1], end - 1))
+    borders = [0, *(at for hole in holes for at in hole), end]
+    return list(zip(borders[::2], borders[1::2], strict=True))
 
 
 def _char_start(data: bytes, at: int) -> int:

@@ -199,6 +199,7 @@ class Node:
     lines: Span | None
     text: str
     cut: bool = False  # the value is longer than `text`; read the rest by its bytes
+    parts: tuple[Span, ...] = ()  # of a long container, for a model: the bytes in `text`, which has … between them
 
     def to_json(self) -> dict[str, Any]:
         lines = self.lines.as_list() if self.lines else None
@@ -340,7 +341,7 @@ def shown_by(answer: Fetched) -> tuple[Span, ...]:
             texts = [Span(match.text_byte, match.text_end) for match in answer.matches]
             return (*texts, *(span for match in answer.matches for span in match.context))
         case Nodes():
-            return tuple(Span(node.bytes.start, node.bytes.start + _length(node)) for node in answer.nodes)
+            return tuple(span for node in answer.nodes for span in node.parts or (_beginning(node),))
         case Table():
             return ()
         case Difference():
@@ -394,5 +395,6 @@ def scanned_by(answer: Fetched) -> tuple[Span, ...]:
             return (Span(0, answer.totals.bytes),)
 
 
-def _length(node: Node) -> int:
-    return min(node.bytes.end - node.bytes.start, len(node.text.encode("utf-8", "replace")))
+def _beginning(node: Node) -> Span:
+    start, end = node.bytes.start, node.bytes.end
+    return Span(start, min(end, start + len(node.text.encode("utf-8", "replace"))))

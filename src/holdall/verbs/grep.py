@@ -52,6 +52,7 @@ from holdall.verbs.read import Bounds
 from holdall.wire.verbs import MAX_CONTEXT, MAX_SHOWN
 
 DEFAULT_SHOWN = 100
+GROUPS_SHOWN = 20  # to a model that gives no limit: what is most frequent says most, and each value costs tokens
 _SMALLEST_ROOM = 200  # bytes: less cannot hold one match with anything around it
 
 
@@ -133,6 +134,8 @@ def grep_bounded(reader: OutputReader, *, bounds: Bounds, **options: Any) -> Fou
     total = bounds.most_bytes if bounds.counted_later else None
     most = bounds.share(reader.facts.measure)
     options = {"total_bytes": total, "seconds": seconds, "each": bounds.each, "whole": bounds.whole, **options}
+    if bounds.counted_later and options.get("group") and options.get("limit") is None:
+        options["limit"] = GROUPS_SHOWN
     return grep(reader, max_bytes=most, **options)
 
 

@@ -19,11 +19,11 @@ from holdall.store.deadline import renew, within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import line_of_byte, lines_of
 from holdall.text.escape import ended_as
-from holdall.text.excerpt import beginning
+from holdall.text.excerpt import beginning, folded
 from holdall.text.json.filters import find_filtered, is_plain, with_wildcard
 from holdall.text.json.find import Finding, Hit, explain_no_match, find
 from holdall.text.json.path import parse_path
-from holdall.text.json.reader import JsonFault
+from holdall.text.json.reader import CLOSE_ARRAY, CLOSE_OBJECT, COMMA, OPEN_OBJECT, Cursor, JsonFault
 from holdall.text.numbers import plural, size
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode
@@ -44,6 +44,8 @@ _OTHER = " What also names is reached into with unnest, or is t itself where the
 _NO_TABLE = lazy_pattern(r"there is no table ([\w.-]+) here;")
 _AT_ONCE = 256  # values that are passed on together
 _WINDOW = 1 << 20  # bytes that are read at once for values near each other
+_FOLDED_OVER, _FOLDED, _FOLDABLE = 2000, 600, 256 * 1024  # bytes: longer ones are folded to so many, the longest cut
+_OPEN = 40  # bytes of a value inside of a folded one that is never left out
 _MIN_TEXT = 200  # bytes of a value that are worth showing; where they do not fit, the value is left for the next page
 
 
@@ -71,8 +73,10 @@ def query(  # noqa: PLR0913 - what the declaration has
             raise BadQuery("also names further tables for sql; a path names values of one output.")
         if kind is not None:
             raise BadQuery("kind says how sql reads the output; a path reads JSON.")
-        seconds = settings.query_seconds
-        return query_path(reader, path, limit=rows, skip=skip, max_bytes=most, seconds=seconds, each=bounds.each)
+        return query_path(
+            reader, path, limit=rows, skip=skip, max_bytes=most, seconds=settings.query_seconds, each=bounds.each,
+            folds=bounds.counted_later,
+        )  # fmt: skip
     if skip:
         raise BadQuery(f"skip leaves out values of a path; in SQL write OFFSET {skip}.")
     with contextlib.ExitStack() as opened:
@@ -256,16 +260,18 @@ def query_path(
     max_bytes: int | None = 16384,
     seconds: float = 60.0,
     each: Callable[[Nodes], object] | None = None,
+    folds: bool = False,
 ) -> Nodes:
     """The values that a JSONPath (the part of RFC 9535 that streams) or a JSON Pointer names, in their order.
 
     NDJSON counts as an array of its records: `$[3].name`, `$[*].name`, `/3/name`. `each` gets all of
-    them, in parts; the answer then has none.
+    them, in parts; the answer then has none. With `folds` long objects and arrays are shown by their names and short
+    values: what a model wants of them it asks for by a longer path.
     """
     passed = _Passed(reader, each) if each is not None else None
     with within(seconds):
         try:
-            page = _query_path(reader, path, limit, skip, max_bytes, passed)
+            page = _query_path(reader, path, limit, skip, max_bytes, passed, folds=folds)
             while passed is not None and page.next is not None:  # one pass does, but for values inside of one another
                 page = _query_path(reader, path, limit, page.next, max_bytes, passed)
         except OutOfTime as late:
@@ -302,7 +308,7 @@ class _Passed:
 
 def _query_path(
     reader: OutputReader, path: str, limit: int, skip: int, max_bytes: int | None,
-    passed: _Passed | None,
+    passed: _Passed | None, *, folds: bool = False,
 ) -> Nodes:  # fmt: skip
     whole_number(limit, name="limit", least=1)
     whole_number(skip, name="skip")
@@ -320,7 +326,7 @@ def _query_path(
         raise BadQuery(f"{what}: {found.fault}. No value of the path stands before that.")
     nodes: Sequence[Node] = ()
     if passed is None:
-        nodes = _nodes(reader, found.hits, max_bytes)
+        nodes = _nodes(reader, found.hits, max_bytes, folds=folds)
     else:
         passed.pass_on()
     running = [still_written(reader)] if reader.facts.state == "running" else []
@@ -362,9 +368,13 @@ def _described(reader: OutputReader, kind: str, fault: JsonFault) -> str:
     return "the output is JSON that was cut off" if is_cut else f"the output is {kind}, not JSON"
 
 
-def _nodes(reader: OutputReader, hits: Sequence[Hit], max_bytes: int | None) -> tuple[Node, ...]:
+def _nodes(
+    reader: OutputReader, hits: Sequence[Hit], max_bytes: int | None, *, folds: bool = False
+) -> tuple[Node, ...]:
     """Every value whole where that fits; otherwise the long ones cut to a fair share, the last ones left out."""
     sizes = [hit.end - hit.start for hit in hits]
+    folded_over = _FOLDED_OVER if folds else sys.maxsize
+    sizes = [_FOLDED if folded_over < size <= _FOLDABLE else size for size in sizes]
     if max_bytes is None:
         return tuple(_whole_nodes(reader, hits))
     room, shown = max_bytes, 0
@@ -376,7 +386,7 @@ def _nodes(reader: OutputReader, hits: Sequence[Hit], max_bytes: int | None) -> 
         shown += 1
     room += sum(min(length, _MIN_TEXT) for length in sizes[:shown])
     cap = fair_cap(sizes[:shown], max(_MIN_TEXT // 4, room))
-    return tuple(_node(reader, hit, cap) for hit in hits[:shown])
+    return tuple(_node(reader, hit, cap, folded_over) for hit in hits[:shown])
 
 
 def _whole_nodes(reader: OutputReader, hits: Sequence[Hit]) -> Iterator[Node]:
@@ -392,11 +402,39 @@ def _whole_nodes(reader: OutputReader, hits: Sequence[Hit]) -> Iterator[Node]:
         yield Node(hit.path, span, Span(line, line + value.count(b"\n", 0, -1)), decode(value)[0], cut=False)
 
 
-def _node(reader: OutputReader, hit: Hit, cap: int) -> Node:
+def _node(reader: OutputReader, hit: Hit, cap: int, folded_over: int) -> Node:
+    span, size = Span(hit.start, hit.end), hit.end - hit.start
+    if folded_over < sys.maxsize and min(cap, folded_over) < size <= _FOLDABLE:
+        data = reader.read(hit.start, hit.end)
+        if data[:1] in (b"{", b"["):
+            return _folded_node(hit, data, min(cap, _FOLDED), lines_of(reader, span))
     data = reader.read(hit.start, min(hit.end, hit.start + cap + 1))  # one byte more tells whether it is cut
     kept = beginning(data, cap).data
-    span = Span(hit.start, hit.end)
     return Node(hit.path, span, lines_of(reader, span), decode(kept)[0], cut=len(kept) < hit.end - hit.start)
+
+
+def _folded_node(hit: Hit, data: bytes, limit: int, lines: Span | None) -> Node:
+    parts = folded(_values_in(data), len(data), limit, least=_OPEN)
+    text = "…".join(decode(data[start:end])[0] for start, end in parts)
+    spans = tuple(Span(hit.start + start, hit.start + end) for start, end in parts)
+    return Node(hit.path, Span(hit.start, hit.end), lines, text, cut=len(parts) > 1, parts=spans)
+
+
+def _values_in(data: bytes) -> list[tuple[int, int]]:
+    """Where the values of a container begin and end."""
+    cursor = Cursor(lambda start, end: data[start:end], len(data))
+    is_object = cursor.peek() == OPEN_OBJECT
+    cursor.advance(1)
+    found: list[tuple[int, int]] = []
+    while cursor.peek() not in (CLOSE_OBJECT, CLOSE_ARRAY):
+        if is_object:
+            cursor.key(longest=0)
+        start = cursor.place
+        cursor.pass_value()
+        found.append((start, cursor.place))
+        if cursor.peek() == COMMA:
+            cursor.advance(1)
+    return found
 
 
 def _ended(reader: OutputReader) -> list[str]:

@@ -362,7 +362,7 @@ class Frame:
         """The call that continues: `arguments` beside those of the call that was made, which are not repeated."""
         call = self.go_on(verb, self.handle, {**(asked or {}), **arguments}) if arguments else ""
         if call and asked is not None:
-            call = f"the same call with {', '.join(f'{name}={value}' for name, value in arguments.items())}"
+            call = f"same call, {', '.join(f'{name}={value}' for name, value in arguments.items())}"
         return f"Next: {call}" if call else at_end
 
 
@@ -689,7 +689,7 @@ def listing(
         lines.append(f"{line_of(facts, handle_of(facts))}{seen}")
     if (older := len(outputs) - first - len(some)) > 0:
         lines.append(f"… and {older:,} older ones.")
-        lines.append(f"Next: the same call with lines={first + len(some) + 1}:")
+        lines.append(f"Next: same call, lines={first + len(some) + 1}:")
     return "\n".join(lines)
 
 

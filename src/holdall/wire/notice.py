@@ -296,6 +296,8 @@ def next_calls(view: View) -> list[str]:
 
 def _call(view: View, verb: str, arguments: Mapping[str, str | int | bool], member: str = "") -> str:
     if view.shell is None:
+        if arguments.get("group"):  # the tool shows few values unless it is asked for more; a pipe in a shell gets all
+            arguments = {name: value for name, value in arguments.items() if name != "limit"}
         return as_a_call(verb, view.handle + member, arguments)
     return as_a_command(view.shell, verb, view.handle + member, arguments)
 
@@ -545,7 +547,7 @@ def _written(view: View, chosen: list[_Part]) -> str:
     failed = facts.origin.is_error or facts.error == TOOL_SAID_FAILED
     returned = FAILED_WITH if failed else "returned"  # not every API tells a model which it was
     lines = [
-        f"{_tool(facts, count)} {returned} {_size_and_kind(facts, label)}. {_why(view, count)}",
+        ". ".join(filter(None, (f"{_tool(facts, count)} {returned} {_size_and_kind(facts, label)}", _why(view, count)))),
         f"handle: {view.handle}",
     ]
     ordered = sorted(chosen, key=lambda part: part.place)
@@ -569,6 +571,7 @@ def _size_and_kind(facts: Facts, label: str) -> str:
 
 
 def _why(view: View, count: Callable[[str], int]) -> str:
+    """What is not as always: that all of it is kept, the instructions have said, and the handle says it."""
     facts = view.facts
     error = _bounded(facts.error, _ERROR_CHARS, _ERROR_TOKENS, count)
     if facts.is_whole:
@@ -576,7 +579,8 @@ def _why(view: View, count: Callable[[str], int]) -> str:
         if not facts.measure.bytes:
             return f"{failed}There is nothing to show."
         why = "It holds the mark of real notices. " if view.imitates else ""
-        return f"{failed}{why}{all_is_kept(facts, 'Kept whole')}."
+        kept = all_is_kept(facts, "Kept whole")
+        return f"{failed}{why}{kept}." if failed or why or kept != "Kept whole" else ""
     reason = f": {error}" if error else ""
     there = "its beginning is kept" if stopped_short(facts) else "what there was is kept"
     kept = there if facts.measure.bytes else "nothing of it is kept"

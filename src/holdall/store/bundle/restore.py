@@ -364,12 +364,16 @@ class IncomingSession:
             raise BundleRefused(f"{entry.name} of this bundle ends in the middle of a line.")
 
     def _whole(self, entry: Entry, reader: BundleReader) -> bytes:
-        self._account.add(entry, reader.packed)
-        return reader.whole(entry)
+        self._account.add(entry)
+        data = reader.whole(entry)
+        self._account.unpacked(len(data), reader.packed)
+        return data
 
     def _chunks(self, entry: Entry, reader: BundleReader) -> Iterator[bytes]:
-        self._account.add(entry, reader.packed)
-        return reader.chunks(entry)
+        self._account.add(entry)
+        for chunk in reader.chunks(entry):
+            self._account.unpacked(len(chunk), reader.packed)
+            yield chunk
 
     def _count(self, name: str, number: int, entry: Entry) -> None:
         """More than was told is refused as soon as it comes: what was told is what there is room for."""
@@ -432,30 +436,42 @@ class Account:
         self._packed = packed
         self._max_ratio = max_ratio
         self._came: Counter[int] = Counter()  # bytes, by the place of their session
+        self._unpacked = 0
         self._told = {place: one.told_bytes for place, one in enumerate(bundle.sessions)}
         for told in self._told.values():
             self._session_room(told)
         self._sessions = len(bundle.sessions) * _PER_SESSION
         self._check(sum(self._told.values()), bundle.entries, packed)
 
-    def add(self, entry: Entry, packed: int) -> None:
-        """`packed` bytes of the bundle were read so far: that is what there is to compare with in a stream."""
+    def add(self, entry: Entry) -> None:
+        """What an entry says that it holds."""
         self._came[entry.session] += entry.length
         self._session_room(self._came[entry.session])
-        self._check(self._came.total(), 0, packed if self._packed is None else self._packed)
+        self._check(self._came.total(), 0, self._packed)
+
+    def unpacked(self, number: int, packed: int) -> None:
+        """Of a stream, whose size nobody knows: so many further bytes, of the `packed` ones that were read so far."""
+        self._unpacked += number
+        if self._packed is None:
+            self._compare(self._unpacked + self._sessions, packed, " read so far")
 
     def _check(self, number: int, entries: int, packed: int | None) -> None:
         number += self._sessions
         self._store_room(number)
-        if packed is not None and number > max(_ALWAYS, self._max_ratio * packed):
-            raise BundleRefused(
-                f"this bundle unpacks to {size(number)} or more, over {self._max_ratio:g} times its {size(packed)}.",
-                "Nothing was restored: if you know who made it, import it with a larger max_ratio.",
-            )
+        if packed is not None:
+            self._compare(number, packed, "")
         if self._free is not None and number + entries * _PER_ENTRY + _ALWAYS > self._free:
             raise StoreFull(
                 f"this bundle unpacks to {size(number)}, and {size(self._free)} are free for {self._home}. "
                 "Nothing was restored: make room, or choose another data folder with --home or HOLDALL_HOME."
+            )
+
+    def _compare(self, number: int, packed: int, which: str) -> None:
+        if number > max(_ALWAYS, self._max_ratio * packed):
+            what = f"over {self._max_ratio:g} times its {size(packed)}{which}"
+            raise BundleRefused(
+                f"this bundle unpacks to {size(number)} or more, {what}.",
+                "Nothing was restored: if you know who made it, import it with a larger max_ratio.",
             )
 
 
