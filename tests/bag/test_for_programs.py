@@ -70,10 +70,10 @@ def test_an_image_of_a_library_is_its_file() -> None:
     with Holdall.open(store=MemoryStore()) as bag:
         shown = bag.take(small, tool="chart")
         assert shown.content is small
-        assert "(PNG image). Kept whole." in shown.text
+        assert "(PNG image)\nhandle: " in shown.text
         kept = bag.take(large, tool="chart")
         assert isinstance(kept, Kept)
-        assert "(PNG image). Kept whole." in kept.text
+        assert "(PNG image)\nhandle: " in kept.text
         assert (
             b"".join(bag.fetch.stream(kept.handle)) == b"".join(bag.fetch.stream(bag.keep(large).handle)) == large.file
         )

@@ -183,7 +183,7 @@ async def test_what_a_running_call_says_can_be_read_and_its_output_comes_with_th
         assert "\n" + "z" * 20 + "\n" in again
         await said(one, "open", name="b")
         notice = await said(one, "wait_for_tool_output", handle=large)
-        assert "Kept whole." in notice
+        assert "\nhandle: " in notice
         assert f'(handle="{large}"' in notice
         # On a busy machine `open` is slow as well, and told of once.
         assert await once(one, "No async", "wait_for_tool_output") == "No async tools running."

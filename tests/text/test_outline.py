@@ -193,7 +193,7 @@ def test_a_log_has_its_times_programs_frequent_shapes_and_rare_lines() -> None:
     log = LOG.replace("\n", "\nNov 15 02:00:00 host sshd[9]: error: maximum attempts exceeded for bob\n", 1)
     assert text_of(log) == snapshot("""\
 syslog
-Nov 15 02:00:00 → Nov 15 02:00:23 · 1 program: sshd 25
+Nov 15 02:00:00 → 02:00:23 · 1 program: sshd 25
 24 × sshd: Failed password for <*> from <ip> port <n>
 … 1 more shape, 1 rare (≤2 lines):
 L2 × 1  sshd: error: maximum attempts exceeded for bob\
@@ -209,7 +209,7 @@ def test_two_words_at_a_position_stay_apart() -> None:
     )
     assert text_of(log) == snapshot("""\
 log
-2024-01-01T00:00:00Z → 2024-01-01T00:00:29Z
+2024-01-01T00:00:00Z → 00:00:29Z
 20 × Accepted publickey for bob
 10 × Accepted password for bob\
 """)

@@ -62,7 +62,7 @@ def test_of_what_is_too_large_it_is_said_how_much_there_is_at_least() -> None:
         ("L1  2026-01-01 00:00:01 INFO a", "L2  2026-01-01 00:00:01 INFO a"),
         ("WARN 1", "WARN 1, ERROR 1"),
         ("L4 × 1  WARN b", "L3 × 1  WARN b"),
-        ("1 of them rare", "5 of them rare"),
+        ("1 rare", "5 rare"),
         ("3 × INFO a", "17 of 4"),
     ],
 )

@@ -262,7 +262,7 @@ def lines_by_status(found: re.Match[str], output: Output) -> None:
 
 @claim(
     _REPORTS,
-    rf"(?:FAILED )?(?P<name>.*?)…? · L(?P<n>{NUMBER})(?: · its details: L(?P<first>{NUMBER})–(?P<last>{NUMBER})(?:: .*)?)?",
+    rf"(?:FAILED )?(?P<name>.*?)…? · L(?P<n>{NUMBER})(?: · its details: L(?P<first>{NUMBER})–(?P<last>{NUMBER})(?:: .*)?)?(?: · (?P<times>{FIGURE}) times)?",
 )
 def a_failure_is_where_it_is_said_to_be(found: re.Match[str], output: Output) -> None:
     line = re.sub(r"\x1b\[[\d;]*m", "", output.lines[int(found["n"].replace(",", "")) - 1])
@@ -270,13 +270,24 @@ def a_failure_is_where_it_is_said_to_be(found: re.Match[str], output: Output) ->
         raise FalseClaim(f"that line is {line[:200]!r}")
     if output.label == "TAP" and "# todo" in line.lower():
         raise FalseClaim("what is to do is no failure")
+    if found["times"]:
+        _is_there_as_often(found["times"], found["name"], output)
 
 
-@claim(_REPORTS, rf"L(?P<n>{NUMBER}) (?P<text>(?!× )\S.*)")
+@claim(_REPORTS, rf"L(?P<n>{NUMBER}) (?P<text>(?!× )\S.*?)(?: · (?P<times>{FIGURE}) times)?")
 def an_error_is_where_it_is_said_to_be(found: re.Match[str], output: Output) -> None:
     line = output.lines[int(found["n"].replace(",", "")) - 1]
     if " ".join(found["text"].removesuffix("…").split()) not in " ".join(line.split()):
         raise FalseClaim(f"that line is {line[:200]!r}")
+    if found["times"]:
+        _is_there_as_often(found["times"], found["text"], output)
+
+
+def _is_there_as_often(figure: str, text: str, output: Output) -> None:
+    told = " ".join(text.removesuffix("…").split())
+    times = int(figure.removeprefix("at least ").replace(",", ""))
+    if sum(told in " ".join(line.split()) for line in output.lines) < times:
+        raise FalseClaim(f"{told[:200]!r} is there fewer than {times} times")
 
 
 @claim(_REPORTS, rf"… (?P<more>{FIGURE}) more (?:failure|error)s?")
@@ -285,7 +296,8 @@ def more_failures(found: re.Match[str], output: Output) -> None:
         raise FalseClaim("there are fewer lines")
     if output.label == "TAP":
         failed = [line for line in output.lines if line.startswith("not ok ") and "# todo" not in line.lower()]
-        shown = len(re.findall(r"^FAILED ", output.notice, re.MULTILINE))
+        told = re.findall(rf"^FAILED .*?(?: · ({NUMBER}) times)?$", output.notice, re.MULTILINE)
+        shown = sum(int(times.replace(",", "") or 1) for times in told)
         agrees(found["more"], len(failed) - shown, "failures that are not named")
 
 

@@ -432,6 +432,18 @@ def test_the_return_of_a_line_end_is_in_no_value_and_in_no_match() -> None:
     assert [(match.match, match.end - match.byte) for match in grep(reader, "one$").matches] == [("one", 3)] * 3
 
 
+def test_where_a_return_is_inside_of_lines_too_the_answer_says_what_classes_take() -> None:
+    done = b"".join(b"job %d done.\r\n" % number for number in range(9000))
+    bar = b"fetch 10%\rfetch 100%.\r\n"
+    for data in (bar + done, done + bar, done + b"\r"):
+        found = grep(reader_of(data), r"[^.]$")
+        assert "take the \\r of line ends too" in found.notes[-1]
+        assert grep(reader_of(data), r"[^.\r]$").total == 0
+        assert grep(reader_of(data), "done").notes == found.notes[:-1], "it has no class"
+    found = grep(reader_of(done), r"[^.]$")
+    assert (found.total, found.notes) == (0, ())
+
+
 def test_nor_is_it_where_only_some_lines_end_so() -> None:
     for data in (b"k=1\r\n" * 30 + b"k=1\n" * 300, b"k=1\nk=1\r\n" * 165):
         assert grep(reader_of(data), "=([^,]+)", group=True).groups == (Group("1", 330),)

@@ -223,7 +223,7 @@ def test_values_past_the_sample_are_never_rounded_or_shortened(worker: SqlWorker
     rows = WHOLE // 6
     data = b"id,n,c\n" + b"1,22,3\n" * rows + b"007,12.6,3\n5,8,4\n" + b"1,2,3\n" * 30_000
     reader = reader_of(data)
-    assert f"{rows + 30_003:,} lines × 3 columns (comma-separated); types of" in outlined(reader)[0]
+    assert f"{rows + 30_003:,} lines × 3 columns; types of" in outlined(reader)[0]
     told = query_sql(reader, "select id, n, c from t where c = 4 or id = '007'", worker=worker)
     assert told.rows == (("007", "12.6", 3), ("5", "8", 4))
     assert "id is text: 1 value is not of its usual type, such as 007." in told.notes

@@ -133,6 +133,6 @@ def test_the_next_call_is_told_as_far_as_it_is_new() -> None:
 
     frame = Frame("k3f9", "123456", go_on)
     assert frame.next("read", {"lines": "9:"}) == "Next: read k3f9 {'lines': '9:'}"
-    assert frame.next("grep", {"after": 7}, asked={"lines": "9:"}) == "Next: the same call with after=7"
+    assert frame.next("grep", {"after": 7}, asked={"lines": "9:"}) == "Next: same call, after=7"
     assert frame.next("grep", {"after": 7}, asked={}, at_end="the end") == "the end"
     assert frame.next("grep", {}, asked={"lines": "9:"}, at_end="the end") == "the end"

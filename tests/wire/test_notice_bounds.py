@@ -157,7 +157,7 @@ def test_any_output_has_a_notice_that_fits_and_shows_what_it_says(
 def test_where_there_is_no_room_the_first_sentence_and_the_handle_stay(most: int) -> None:
     lines = notice_of(SHAPES["log"], tool="fetch", most_tokens=most).split("\n")
     assert lines[0].startswith("fetch returned 210,258 bytes · 2,400 lines · ")
-    assert lines[0].endswith("Kept whole.")
+    assert lines[0].endswith(" tokens (syslog)")
     assert lines[1] == "handle: k3f9"
     assert COUNT("\n".join(lines)) <= max(most, 60)
 

@@ -208,12 +208,13 @@ def summary(tally: Tally) -> list[str]:
 
 
 def _until(tally: Tally) -> str:
-    """The last time, without its day where that is the day of the first."""
-    day = _DAY.match(tally.last)
-    return tally.last[day.end() :] if day and tally.first.startswith(day[0]) else tally.last
+    """The last time, without its day where that is the day of the first, in the same zone."""
+    first, last = _TIME.fullmatch(tally.first), _TIME.fullmatch(tally.last)
+    is_brief = first is not None and last is not None and (first["day"], first["zone"]) == (last["day"], last["zone"])
+    return tally.last[last.end("day") :] if is_brief and last else tally.last
 
 
-_DAY = lazy_pattern(r".+?[ T:](?=\d\d:\d\d:\d\d)")
+_TIME = lazy_pattern(r"(?P<day>.+?[ T:])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<zone>.*)")
 _NAMED, _PROGRAMS = 6, 4  # levels or statuses; programs
 
 

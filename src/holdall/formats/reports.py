@@ -424,7 +424,7 @@ def _told(found: _Found, sample: Sample, room: Room) -> Outline:
     first: dict[bytes, tuple[int, bytes]] = {}
     times = Counter[bytes]()  # where each counts, one that is there again is told once, with how often it is there
     for place, name in found.failures:
-        key = name.split(b" - ")[0].strip()
+        key = name.strip() if found.each else name.split(b" - ")[0].strip()
         first.setdefault(key, (place, name))
         times[key] = times[key] + 1 if found.each else 1
     ordered = list(first.items())

@@ -35,7 +35,7 @@ from holdall.search.ripgrep import (
     values_in,
     written,
 )
-from holdall.store.deadline import renew, within
+from holdall.store.deadline import check, renew, within
 from holdall.store.members import is_list
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, char_of_byte, damage_in, line_of_byte
@@ -94,7 +94,7 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     sought = read_pattern(pattern, literal=literal, ignore_case=ignore_case)
     search = _Search(
         reader,
-        sought.without_return() if _ends_in_return(reader) else sought,
+        sought,
         wanted=pattern,
         before=around if before is None else _number("before", before, 0, MAX_CONTEXT),
         after=around if after is None else _number("after", after, 0, MAX_CONTEXT),
@@ -108,24 +108,45 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
         each=each,
     )
     with within(search.seconds):
+        search.pattern, search.returns = _without_ends(sought, reader)
         if group:
             return search.groups(shown=not count)
         return search.count() if count else search.matches()
 
 
-def _ends_in_return(reader: OutputReader) -> bool:
-    """Whether some of its lines end in \\r\\n, as far as its beginning tells, and no other \\r is there: one that draws
-    a line anew is a sign of that line, which has to be found.
+def _without_ends(sought: Pattern, reader: OutputReader) -> tuple[Pattern, str]:
+    """The pattern as it is meant for lines that end in \\r\\n, where no class takes that \\r. If a \\r is inside of lines too,
+    which draws them anew, it has to be found: classes take each of them then, and the answer says so.
     """
+    without = sought.without_return()
+    if without == sought:
+        return sought, ""
     try:
         head = reader.read(0, min(reader.totals.bytes, _LOOKED_AT_FOR_RETURN))
+        if b"\r\n" not in head:
+            return sought, ""
+        return (sought, _RETURN_INSIDE) if _has_return_inside(reader) else (without, "")
     except (HoldallError, OSError):  # damaged: the search itself says so
-        return False
-    ends = head.count(b"\r\n")
-    return ends > 0 and head.count(b"\r") == ends + head.endswith(b"\r")
+        return sought, ""
 
 
-_LOOKED_AT_FOR_RETURN = 64 * 1024
+def _has_return_inside(reader: OutputReader) -> bool:
+    with reader.local_file() as descriptor:
+        at, last = 0, b""
+        while piece := os.pread(descriptor, _PIECE, at):
+            joined = last + piece
+            ended = len(joined) - joined.endswith(b"\r")  # what stands behind that one is in the next piece
+            if joined.count(b"\r", 0, ended) > joined.count(b"\r\n"):
+                return True
+            at, last = at + len(piece), joined[ended:]
+            check()
+    return bool(last)
+
+
+_LOOKED_AT_FOR_RETURN, _PIECE = 64 * 1024, 4 * 1024 * 1024
+_RETURN_INSIDE = (
+    "lines end in \\r\\n and some have \\r inside, so classes such as [^x] and \\s take the \\r of line ends too: write [^x\\r]"
+)
 
 
 def grep_bounded(reader: OutputReader, *, bounds: Bounds, **options: Any) -> Found:
@@ -167,6 +188,7 @@ class _Search:
     total_room: int | None
     seconds: float
     each: Callable[[Found], object] | None = None
+    returns: str = ""  # what has to be said of \\r in it
     damage: Sequence[Span] | None = None  # known when it was searched
 
     def matches(self) -> Found:
@@ -257,6 +279,7 @@ class _Search:
                         _packed_note(facts.measure.kind),
                         listed,
                         by_line,
+                        self.returns,
                         escaped,
                         stray if is_odd else "",
                         *notes,
