@@ -92,7 +92,7 @@ def test_ls_lists_the_newest_first_and_sorts_filters_and_limits(holdall: Program
     assert handles("--state", "kept", "-n", "1") == [large]
     assert holdall("ls", "-n", "1").err == "1 of 2 outputs; all of them without --limit\n"
     assert (missing := holdall("ls", "--kind", "csv")).code == 1
-    assert missing.err == "none of the 2 outputs is of that tool, kind and state\n"
+    assert missing.err == "none of the 2 outputs is of kind csv\n"
     assert holdall("ls", "--sort", "colour").code == 2
     unknown = holdall("ls", "--state", "stopped")
     assert unknown.code == 2

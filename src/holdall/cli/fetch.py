@@ -109,7 +109,9 @@ async def ls(
             cells = [row.cells(bag.journal.coverage(row.handle), now) for row in outputs]
             screen.columns(names, cells, right=(4, 5, 6, 7))
         elif kept:
-            screen.about(f"none of the {plural(len(kept), 'output')} is of that tool, kind and state")
+            asked = (("tool", tool), ("kind", kind), ("state", state))
+            which = " and ".join(f"{name} {one_line(value, 40)}" for name, value in asked if value)
+            screen.about(f"none of the {plural(len(kept), 'output')} is of {which}")
         else:
             way = f"some-command | holdall put{options.flags()}"
             screen.about(f'nothing is kept in session "{bag.session.name}" yet: {way}')

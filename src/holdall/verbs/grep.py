@@ -434,7 +434,7 @@ class _Answer:
     def notes(self) -> list[str]:
         notes = [] if self._context_is_whole else ["some context is cut or left out; read shows it whole"]
         if self._has_bytes or self._shows_bytes():
-            notes.append(f"bytes that are not text are shown as {REPLACEMENT}; read says where they are")
+            notes.append(f"bytes that are not text are shown as {REPLACEMENT}")
         return notes
 
     def _shows_bytes(self) -> bool:

@@ -316,6 +316,7 @@ export class Tree {
     this.stopLooking(); // only the newest question counts
     const { signal } = (this.looking = new AbortController());
     this.tell("looking …");
+    this.wrong = asked; // until it is found
     const clock = this.tellTime();
     try {
       const found = await this.api.ask("query", { sql: /^[$/]/.test(asked) ? asked : `$.${asked}` }, signal).finally(() => clearInterval(clock));
@@ -323,6 +324,7 @@ export class Tree {
         this.tell(found.notes.join(" ") || "Nothing is there.", true);
         return;
       }
+      this.wrong = null;
       const [from, to] = found.places[0];
       const why = await this.reveal(from, to, { focus: false, looking: (share) => this.tell(lookingWords(share)) });
       if (signal.aborted) return;
@@ -339,6 +341,10 @@ export class Tree {
 
   async copyPath() {
     const path = this.form.elements.path.value;
+    if (path.trim() === this.wrong) {
+      this.tell("Nothing is at that path, so it was not copied.", true);
+      return;
+    }
     try {
       await navigator.clipboard.writeText(path);
       this.tell("Copied.");
