@@ -15,8 +15,8 @@ from bench.answers.tasks import LOOKUPS
 from bench.machine import facts
 
 _FURTHER = "answers-further"
-# With the same searcher and judge, before notices were halved (commit d70c20d): seen, tokens a task, tokens a notice. The
-# further outputs were those of 2026-11-19, on which the newer version was measured too.
+# With the same searcher and judge, before notices were halved (commit d70c20d): seen, tokens a task, tokens a notice.
+# The further outputs were those of 2026-11-19, on which the newer version was measured too.
 _BEFORE = {"answers": (69, 722, 453), _FURTHER: (21, 741, 421)}
 _NOTICE_TOKENS, _MEAN_NOTICE, _SHARE = 250, 230, 0.8
 _WIDTHS = (46, 16, 12, 16, 12, 12)

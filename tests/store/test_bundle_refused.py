@@ -609,7 +609,9 @@ def test_what_unpacks_to_200_times_its_size_is_refused_unless_that_is_allowed(bu
     before = tree(home.parent)
     with pytest.raises(BundleRefused, match=r"17\.\d MB or more, over 200 times its [\d.]+ kB\. .* max_ratio"):
         imported(home, bomb, packed=len(bomb))
-    with pytest.raises(BundleRefused, match=r"16\.8 MB or more, over 200 times its [\d.]+ kB read so far\. .* max_ratio"):
+    with pytest.raises(
+        BundleRefused, match=r"16\.8 MB or more, over 200 times its [\d.]+ kB read so far\. .* max_ratio"
+    ):
         imported(home, bomb, packed=None)  # a stream
     assert tree(home.parent) == before
     imported(home, bomb, packed=len(bomb), max_ratio=100_000)

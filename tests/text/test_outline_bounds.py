@@ -163,9 +163,7 @@ def test_shares_of_a_sample_are_marked_and_the_sample_is_named() -> None:
     found = outlined(LARGE["log"]())
     assert found.sampled
     summary, share = found.lines
-    assert re.fullmatch(
-        r"at least 2024-01-01 00:00:00 → 00:00:59 · of [\d,]+ sampled lines: INFO ~100 %", summary
-    )
+    assert re.fullmatch(r"at least 2024-01-01 00:00:00 → 00:00:59 · of [\d,]+ sampled lines: INFO ~100 %", summary)
     assert share == "~100 % × INFO job <n> done in <n> ms"
 
 

@@ -14,7 +14,8 @@ NUMBER = r"\d{1,3}(?:,\d{3})*"
 FIGURE = rf"(?:at least )?{NUMBER}"
 _HEADER = re.compile(
     rf"(?P<tool>.*?) returned (?P<bytes>{NUMBER}) bytes? · (?P<lines>{NUMBER}) lines? · (?P<tokens>~?[\d.,kMG]+) tokens? "
-    r"\((?P<label>[^()]+)\)(?:\.|$)", re.MULTILINE
+    r"\((?P<label>[^()]+)\)(?:\.|$)",
+    re.MULTILINE,
 )
 _UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
 

@@ -46,7 +46,7 @@ class Summary:
     is_known: bool = False
     outputs: int = 0
     bytes: int = 0
-    failed: int = 0  # outputs that are errors, or whose call ended badly, and calls that were killed before they had one
+    failed: int = 0  # outputs that are errors, or whose call ended badly, and calls killed before they had one
     gone: int = 0  # outputs that were removed or have expired
     tokens_kept_out: int = 0
     model_tokens: int = 0

@@ -144,9 +144,7 @@ def _has_return_inside(reader: OutputReader) -> bool:
 
 
 _LOOKED_AT_FOR_RETURN, _PIECE = 64 * 1024, 4 * 1024 * 1024
-_RETURN_INSIDE = (
-    "lines end in \\r\\n and some have \\r inside, so classes such as [^x] and \\s take the \\r of line ends too: write [^x\\r]"
-)
+_RETURN_INSIDE = "lines end in \\r\\n and some have \\r inside, so classes such as [^x] and \\s take the \\r of line ends too: write [^x\\r]"
 
 
 def grep_bounded(reader: OutputReader, *, bounds: Bounds, **options: Any) -> Found:

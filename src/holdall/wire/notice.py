@@ -547,7 +547,9 @@ def _written(view: View, chosen: list[_Part]) -> str:
     failed = facts.origin.is_error or facts.error == TOOL_SAID_FAILED
     returned = FAILED_WITH if failed else "returned"  # not every API tells a model which it was
     lines = [
-        ". ".join(filter(None, (f"{_tool(facts, count)} {returned} {_size_and_kind(facts, label)}", _why(view, count)))),
+        ". ".join(
+            filter(None, (f"{_tool(facts, count)} {returned} {_size_and_kind(facts, label)}", _why(view, count)))
+        ),
         f"handle: {view.handle}",
     ]
     ordered = sorted(chosen, key=lambda part: part.place)
