@@ -681,23 +681,14 @@ class Tree:
         if outputs is None:
             return
         data: dict[str, Any] = {"call_id": event.call_id, "handle": event.handle}
-        number = event.by, whole(event.data.get("number"))
         for name in ("bytes", "chars", "tokens", "is_error", "state", "at_least"):
             data[name] = event.data.get(name) or None
         match event.kind:
             case "inline" | "kept" | "unkept" | "running" if event.tool:
                 data["outcome"] = event.kind
                 name = event.tool
-            case "begun" if event.tool and len(self._unanswered) < MOST_OPERATIONS:
-                data["outcome"] = event.kind
-                self._unanswered[number] = Operation("tool", event.tool, event.at - event.seconds, event.seconds, data)
-                return
-            case "over" if (call := self._unanswered.get(number)) is not None:
-                if not data["state"]:  # it was answered, and has an event of its own
-                    del self._unanswered[number]
-                else:
-                    call.data |= {"state": data["state"], "is_error": True, "at_least": True}
-                    call.seconds = max(call.seconds, event.seconds)
+            case "begun" | "over":
+                self._add_unanswered(event, data)
                 return
             case "ended":
                 if (call := self._running.get(event.handle)) is not None:
@@ -716,6 +707,18 @@ class Tree:
         self._list_output(operation)
         if event.kind == "running":
             self._running[event.handle] = operation
+
+    def _add_unanswered(self, event: Event, data: dict[str, Any]) -> None:
+        number = event.by, whole(event.data.get("number"))
+        if event.kind == "begun" and event.tool and len(self._unanswered) < MOST_OPERATIONS:
+            data["outcome"] = event.kind
+            self._unanswered[number] = Operation("tool", event.tool, event.at - event.seconds, event.seconds, data)
+        elif event.kind == "over" and (call := self._unanswered.get(number)) is not None:
+            if not data["state"]:  # it was answered, and has an event of its own
+                del self._unanswered[number]
+            else:
+                call.data |= {"state": data["state"], "is_error": True, "at_least": True}
+                call.seconds = max(call.seconds, event.seconds)
 
     def _list_output(self, operation: Operation) -> None:
         if self._outputs is None:

@@ -66,9 +66,9 @@ def around(data: bytes, start: int, end: int, *, reach: int, limit: int) -> Exce
 def folded(parts: Sequence[tuple[int, int]], end: int, limit: int, *, least: int) -> list[tuple[int, int]]:
     """The ranges of a container that are shown, in at most about `limit` bytes.
 
-    `parts` are where its values begin and end, one after the other, and it ends at `end`. Of those that are longer than
-    `least` only the brackets or quotes stay; the shortest are opened again as long as they fit, and where all of that is
-    too much, what is behind the last part that fits is left out too.
+    `parts` are where its values begin and end, one after the other, and it ends at `end`. Of those that are longer
+    than `least` only the brackets or quotes stay; the shortest are opened again as long as they fit, and where all of
+    that is too much, what is behind the last part that fits is left out too.
     """
     inner = [(start + 1, stop - 1) if stop - start > least else None for start, stop in parts]
     used, last = 1, len(parts)

@@ -115,8 +115,8 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
 
 
 def _without_ends(sought: Pattern, reader: OutputReader) -> tuple[Pattern, str]:
-    """The pattern as it is meant for lines that end in \\r\\n, where no class takes that \\r. If a \\r is inside of lines too,
-    which draws them anew, it has to be found: classes take each of them then, and the answer says so.
+    """The pattern as it is meant for lines that end in \\r\\n, where no class takes that \\r. If a \\r is inside of lines
+    too, which draws them anew, it has to be found: classes take each of them then, and the answer says so.
     """
     without = sought.without_return()
     if without == sought:
