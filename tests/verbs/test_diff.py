@@ -20,7 +20,7 @@ from holdall.store.deadline import Deadline, within
 from holdall.store.reader import FileReader
 from holdall.text.align import differences
 from holdall.values.answers import Difference
-from holdall.values.errors import BadQuery, UsageError
+from holdall.values.errors import BadQuery, OutOfTime, UsageError
 from holdall.values.settings import Settings
 from holdall.values.spans import Span
 from holdall.verbs import diff as module
@@ -526,6 +526,13 @@ def test_changes_that_were_shown_before_the_time_was_over_are_told_and_the_next_
     with within(Deadline(60, clock=lambda: now[0])):
         found = compared("a\nb\nc\nd\ne", "1\nb\n2\nd\n3")
     assert (found.total, len(found.changes), found.next, found.complete) == (3, 2, 2, True)
+
+
+def test_rows_are_looked_for_within_the_time_of_the_call_where_all_lines_are_blank_too() -> None:
+    looks = itertools.count()
+    with within(Deadline(1, clock=lambda: next(looks) / 1000)), pytest.raises(OutOfTime):
+        compared("\n" * 20_000, "\n" * 20_001, by="rows")
+    assert next(looks) < 2000
 
 
 def test_opening_the_other_output_is_part_of_the_time_of_the_call() -> None:

@@ -610,6 +610,7 @@ def _ndjson(text: str) -> _Rows:
     spans: list[Place] = []
     begin = 0
     while begin < len(text):
+        deadline.check()  # of nothing but blank lines there may be millions
         end = text.find("\n", begin)
         end = len(text) if end < 0 else end
         if text[begin:end].strip():

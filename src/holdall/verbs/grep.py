@@ -115,8 +115,8 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
 
 
 def _without_ends(sought: Pattern, reader: OutputReader) -> tuple[Pattern, str]:
-    """The pattern as it is meant for lines that end in \\r\\n, where no class takes that \\r. If a \\r is inside of lines
-    too, which draws them anew, it has to be found: classes take each of them then, and the answer says so.
+    """The pattern as meant where lines end in \\r\\n: no class takes that \\r. If there is one inside of lines too,
+    which draws them anew, it has to be found: classes take each of them then, and the answer says so.
     """
     without = sought.without_return()
     if without == sought:
@@ -144,7 +144,10 @@ def _has_return_inside(reader: OutputReader) -> bool:
 
 
 _LOOKED_AT_FOR_RETURN, _PIECE = 64 * 1024, 4 * 1024 * 1024
-_RETURN_INSIDE = "lines end in \\r\\n and some have \\r inside, so classes such as [^x] and \\s take the \\r of line ends too: write [^x\\r]"
+_RETURN_INSIDE = (
+    "lines end in \\r\\n and some have \\r inside, so classes such as [^x] and \\s take the \\r of line ends too: "
+    "write [^x\\r]"
+)
 
 
 def grep_bounded(reader: OutputReader, *, bounds: Bounds, **options: Any) -> Found:
