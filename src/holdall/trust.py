@@ -15,6 +15,7 @@ beside an agent's file: those that were agreed to, with the content that they ha
 
 import contextlib
 import errno
+import fnmatch
 import hashlib
 import io
 import itertools
@@ -314,6 +315,12 @@ _NO_VARIABLES_IN_TEXT = lazy_pattern(  # the same, where a script starts its Pyt
 )
 _ABOVE = lazy_pattern(rb"\.\./[^\s\"'`;&|<>()\0]{0,300}|(?<![\w./])\.\.(?![\w./])")
 _TOKEN = lazy_pattern(r"[^\s\"'`;&|()<>,=:/\\\[\]{}$!*?]{1,300}")
+_QUOTES = lazy_pattern(r"[\"'\\`]")
+_BETWEEN_NAMES = lazy_pattern(r"[\s/:;,=@&|<>()]")
+_PATTERN_SIGN = lazy_pattern(r"[*?\[{]")
+_BRACES = lazy_pattern(r"\{[^{}]*\}|[{}]")
+_MOST_PATTERNS = 20
+_SHELLS = _words("sh bash dash zsh ksh mksh ash fish busybox")
 _SEPARATOR = lazy_pattern(r"[=:,\"'`;&|()<>\[\]{}]")
 _SIGN = lazy_pattern(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([^\n]))")  # as JSON, TOML and YAML write one
 _CACHED = lazy_pattern(r"(.+?)\.(?:cpython|pypy|graalpy)[\w.-]*\.pyc")
@@ -551,6 +558,9 @@ class _Watch:
             one for one in outside if not self._is_here(one) and os.path.isfile(one) and self._is_code(one)
         ]
         self._waiting += [*paths, *(one for path in paths for one in self._elsewhere(path))]
+        of_data = {given for option, given in itertools.pairwise(self._words) if _names_data(option)}
+        of_data |= {word for word in self._words if "=" in word and _names_data(word.partition("=")[0])}
+        self._waiting += self._named_within("\n".join(one for one in self._words if one not in of_data))
         text = "\n".join([" ".join(self._words), *self._words])
         self._watch_run(text.encode("utf-8", "surrogateescape"), self._start)
         self._waiting += [one for word in self._words for one in self._installed_here(word)]
@@ -562,14 +572,40 @@ class _Watch:
         self._waiting += self._read_by(settings)
         deciding = [value for name, value in self._environment.items() if decides_code(name)]
         of_package = [word for word in self._words[1:] if word not in (*subcommands, "run")]
-        given = _tokens("\n".join([*of_package, *deciding]))
         runs = _INTERPRETERS | _BUILDERS
+        given = _tokens("\n".join([*of_package, *deciding]))
         self._all_code = self._all_code or any(one.rstrip("0123456789.") in runs for one in given)
+        # A program loads what variables of its own name, too.
+        others = _TOKEN.findall("\n".join(self._environment.values()))
+        given |= _tokens("\n".join(one for one in others if not one.casefold().endswith(_DATA_ENDS)))
         self._all_code = self._all_code or (settings is _OF_NODE and not _SHELL_LINES.isdisjoint(self._words))
         self._waiting += [one for one in self._of_name(given) if self._is_code(one)]
         of_runner = self._words if settings is _OF_NOTHING else self._given(subcommands)
         folders = [path for word in of_runner for path in self._paths(word) if os.path.isdir(path)]
         self._all_code = self._all_code or any(map(self._has_code, dict.fromkeys(folders)))
+
+    def _named_within(self, text: str) -> list[str]:
+        """The files whose name stands in it, whatever is before it: an option that it is glued to, an @, a folder. How
+        a shell would read it is not known here, so its signs count for nothing, and its patterns for all that fit.
+        """
+        plain = _plain(_QUOTES.sub("", text))
+        found: dict[str, None] = {}
+        for token in dict.fromkeys(_BETWEEN_NAMES.split(plain)):
+            self._tries -= len(token) // _TRIED_AT_ONCE
+            if self._tries <= 0:
+                break
+            found |= dict.fromkeys(
+                token[at:] for at in range(min(len(token), _LONGEST_PATH)) if token[at:] in self._names
+            )
+        for name in self._names if len(found) < len(self._names) else ():
+            if _BETWEEN_NAMES.search(name) and name in plain:
+                found[name] = None
+        patterns = {_BRACES.sub("*", one.rpartition("/")[2]) for one in plain.split() if _PATTERN_SIGN.search(one)}
+        if patterns and any(os.path.basename(one) in _SHELLS for one in self._words):
+            fits = re.compile("|".join(fnmatch.translate(one) for one in sorted(patterns)[:_MOST_PATTERNS]))
+            self._is_whole = self._is_whole and len(patterns) <= _MOST_PATTERNS
+            found |= dict.fromkeys(name for name in self._names if fits.match(name))
+        return [path for name in found for path in self._names[name]]
 
     def _given(self, subcommands: Collection[str]) -> list[str]:
         """The words for the runner, up to the name of what it fetches: what follows goes to that."""
@@ -829,6 +865,10 @@ def _is_for_data(option: str) -> bool:
     while words and words[-1] in _PLACES:
         words.pop()
     return bool(words) and words[-1] in _WRITTEN
+
+
+def _names_data(option: str) -> bool:
+    return option.startswith("--") and (_STORE.fullmatch(option) is not None or _is_for_data(option))
 
 
 def _is_database(path: str) -> bool:

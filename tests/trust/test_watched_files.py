@@ -180,6 +180,46 @@ def test_all_of_a_folder_is_watched_that_a_variable_names_which_decides_what_run
 
 
 @requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["make", "-sfserver.txt", "run"], ["server.txt"]),
+        (["sed", "-nfscript.txt"], ["script.txt"]),
+        (["java", "@args.txt"], ["args.txt"]),
+        (["sh", "-c", "gcc @flags.txt -o s main.c && exec ./s"], ["flags.txt", "main.c"]),
+        (["sh", "-c", "cd a/b && cat ../start.txt | sh"], ["a/start.txt"]),
+        (["sh", "-c", """cat x"."txt my\\ script.txt y''.txt | sh"""], ["x.txt", "my script.txt", "y.txt"]),
+        (["sh", "-c", "cat {one,two}.txt | sh"], ["one.txt", "two.txt"]),
+        (["bash", "-c", "cat *.txt | sh"], ["a/b.txt", "c.txt"]),
+        (["sh", "-c", "cat a,b.txt '(d).txt' | sh"], ["a,b.txt", "(d).txt"]),
+    ],
+)
+def test_a_file_that_a_command_names_is_watched_whatever_stands_before_its_name(
+    tmp_path: Path, words: list[str], names: list[str]
+) -> None:
+    write(tmp_path, "other.json", "data.csv", "a/b/any.json", *names)
+    found = watched(tmp_path, *words)
+    assert {*names} <= {*found}
+    assert {"other.json", "data.csv", "a/b/any.json"}.isdisjoint(found)
+
+
+@requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize(
+    ("words", "environment", "name"),
+    [
+        ("npx --offline srv", {"PLUGIN": "./plug"}, "plug.js"),
+        ("uvx flask run", {"FLASK_APP": "pkg.app:create"}, "pkg/app.py"),
+        ("uvx thing", {"DJANGO_SETTINGS_MODULE": "proj.settings"}, "proj/settings.py"),
+    ],
+)
+def test_code_that_a_variable_of_any_name_names_for_a_fetched_program_is_watched(
+    tmp_path: Path, words: str, environment: dict[str, str], name: str
+) -> None:
+    write(tmp_path, name, "data.json")
+    assert watched(tmp_path, *words.split(), **environment) == [name]
+
+
+@requirement("trust:asks-again-when-changed")
 def test_what_a_server_is_told_to_write_stays_data_but_no_code_does(tmp_path: Path) -> None:
     write(tmp_path, "memory.json", "server.log", "work/a.json", "run.sh")
     words = ["npx", "-y", "thing", "--memory-file", "memory.json", "--log=server.log", "work"]

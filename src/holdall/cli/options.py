@@ -261,8 +261,11 @@ def command(
                     raise UsageError("--session is empty: give the name of a session, or leave it out.")
                 return await work(options, **given)
 
+            if name in _LOCAL:
+                _import_asyncio_alone()
             raise typer.Exit(_exit_code(checked(), options))
 
+        name = verb.name if verb is not None else work.__name__.rstrip("_")
         declared = parameters_of(verb, several=several) if verb is not None else []
         known = {one.name for one in declared}
         own = [
@@ -273,10 +276,25 @@ def command(
         first = context.replace(name="ctx", annotation=typer.Context)
         run.__signature__ = inspect.Signature([first, *declared, *own, *added])  # type: ignore[attr-defined]
         run.__doc__ = verb.help if verb is not None else work.__doc__
-        app.command(verb.name if verb is not None else work.__name__.rstrip("_"), **settings)(run)
+        app.command(name, **settings)(run)
         return work
 
     return declare
+
+
+# Commands that call no model and no server. (The libraries of a fleet's stores bring their own TLS.)
+_LOCAL = frozenset(("cat", "diff", "grep", "ls", "put", "query", "read", "rm", "show", "slice", "tail"))
+
+
+def _import_asyncio_alone() -> None:
+    """Without `ssl`, which takes a tenth of a short command: asyncio does without it where it is missing."""
+    if "asyncio" in sys.modules or "ssl" in sys.modules:
+        return
+    sys.modules["ssl"] = None  # type: ignore[assignment]
+    try:
+        import asyncio  # noqa: F401
+    finally:
+        del sys.modules["ssl"]  # whoever needs it later finds it
 
 
 def _exit_code(work: Coroutine[Any, Any, int], options: Options) -> int:
