@@ -148,7 +148,7 @@ async def test_what_is_no_text_in_a_small_result_is_kept_and_told(tmp_path: Path
     [
         ("a\ud800b", r"a\ufffdb\n\[1 lone surrogate was replaced by U\+FFFD\]"),
         ({"k": "a\udfffb"}, r'\{"k": "a\ufffdb"\}\n\[1 lone surrogate was replaced by U\+FFFD\]'),
-        (b"\x00\xff\x01", r"(?s)give returned 3 bytes .*? Kept whole\.\nhandle: (\w+)\n.*"),
+        (b"\x00\xff\x01", r"(?s)give returned 3 bytes .*?\)\nhandle: (\w+)\n.*"),
         ("größe".encode(), "größe"),
     ],
 )
@@ -311,7 +311,7 @@ async def test_a_batch_holds_any_tool_and_each_member_is_judged_by_itself(tmp_pa
     first = json.loads(returned(model.requests[1])[0].text)
     assert [one["tool"] for one in first] == ["small", "big", "nope"]
     assert first[0]["result"] == "a small result"
-    assert "Kept whole" in first[1]["result"]
+    assert "\nhandle: " in first[1]["result"]
     assert first[2]["is_error"]
     second = json.loads(returned(model.requests[2])[-1].text)
     assert "line 19999 of the output" in second[0]["result"]

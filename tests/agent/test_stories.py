@@ -184,7 +184,7 @@ async def test_a_full_window_forces_the_final_turn_only_when_the_notice_does_not
     model = acting([("big", {})], [("small", {})], report("went on"), window=8000)
     found = await run(agent(tmp_path, model, tool("big", big), tool("small", small)))
     assert (found.text, len(model.requests)) == ("went on", 3)
-    assert "Kept whole" in returned(model.requests[1])[0].text
+    assert "\nhandle: " in returned(model.requests[1])[0].text
     assert len(model.requests[1].tools) > 1
     async with agent(tmp_path, model).open_bag("s1", "", model) as bag:
         used = next(event.data["tokens"] for event in bag.history() if event.kind == "turn")
@@ -588,7 +588,7 @@ async def test_a_report_that_is_too_large_is_kept_like_any_output(tmp_path: Path
         assert (facts.origin.tool, facts.measure.bytes) == ("child", len(BIG))
         sessions = {one.name: one for one in bag.store.sessions()}
         assert sessions["s1/child-1"].parent == bag.session.id
-    assert "Kept whole" in returned(model.requests[1])[0].text
+    assert "\nhandle: " in returned(model.requests[1])[0].text
 
 
 @requirement("store:retention-tree-stays")

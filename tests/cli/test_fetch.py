@@ -102,8 +102,9 @@ def test_tail_prints_the_last_lines(holdall: Program) -> None:
 
 def test_the_advice_of_a_note_names_the_flag(holdall: Program) -> None:
     value = {"a": 1, "wide": {"x": {f"key {number}": {"a" * (number % 7 + 1): number} for number in range(600)}}}
-    ran = holdall("query", holdall.put(json.dumps(value).encode()), "select a from t")
+    ran = holdall("query", holdall.put(json.dumps(value).encode()), "select a, wide from t")
     assert ran.err.endswith(" or make a table of it with --at.\n")
+    assert "--at" not in holdall("query", "--json", holdall.put(json.dumps(value).encode()), "select a from t").err
 
 
 @requirement("cli:grep", "cli:grep-count", "cli:grep-group", "cli:json-grep")

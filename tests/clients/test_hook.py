@@ -47,7 +47,7 @@ def plain(text: str) -> str:
 
 def is_notice(text: str, tool: str, size: int | None, session: str) -> bool:
     pattern = (
-        rf"{tool} returned {'[0-9,]+' if size is None else f'{size:,}'} bytes .*Kept whole\.\n"
+        rf"{tool} returned {'[0-9,]+' if size is None else f'{size:,}'} bytes .*\)\n"
         rf"handle: (\w+)\n.*Next: holdall \w+ \1 .*-s {session}-\w{{8}}\s*$"
     )
     return len(text) < 2000 and re.match(pattern, plain(text), re.DOTALL) is not None
@@ -84,5 +84,5 @@ def test_small_results_are_shown_as_without_the_hook(steps: dict[str, str]) -> N
 
 def test_a_command_that_fails_is_never_called_kept_where_it_is_cut(name: str, steps: dict[str, str]) -> None:
     """The hooks of Claude Code can change no result that is an error: the documentation says so."""
-    is_kept = "Kept whole." in steps["failed"]
+    is_kept = "\nhandle: " in steps["failed"]
     assert is_kept == (name != "claude"), steps["failed"][:500]

@@ -27,7 +27,7 @@ each_size = pytest.mark.parametrize(
 BADGES = {tool: [badge_of(tool)] for tool in RESULTS} | {"both": [badge_of("both"), badge_of("both, in rows")]}
 """What is in the row that the model looks for. Text and structured content that differ have a badge each."""
 _NOTICE = re.compile(
-    rf"{BEHIND}/\w+ returned [\d,]+ bytes .*Kept whole\.\n"
+    rf"{BEHIND}/\w+ returned [\d,]+ bytes .*\)\n"
     r"handle: (?P<handle>\w+)\n.*"
     r"<(?P<tag>\d{3,})>\n.*\n</(?P=tag)>\n"
     r'Next: .*context_(?:grep|query)\(handle="(?P=handle)", .*\)',

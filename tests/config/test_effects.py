@@ -21,7 +21,7 @@ def opened(load: Load, text: str, tmp_path: Path) -> Holdall:
 @pytest.mark.parametrize(
     ("dialect", "words", "tool"),
     [
-        ("holdall", "Kept whole.\nhandle: ", "context_read"),
+        ("holdall", ")\nhandle: ", "context_read"),
         ("refs", "ContextRef: {", "context.read"),
         ("extract", "Call tool_output(handle = ", "tool_output"),
         ("async", "Use get_tool_output(", "get_tool_output"),

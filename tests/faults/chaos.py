@@ -153,7 +153,7 @@ class Caller:
         found = _HANDLE.search(text)
         if found is None and answer["result"].get("isError"):
             self._judge_error(tool, "error", text)
-        elif found is not None and "Kept whole" in text:
+        elif found is not None and "\nhandle: " in text:
             self._scene.shown(found[1], content, whole=True)
             self._scene.fired(f"{tool}: kept")
         elif found is not None and (" still running" in text or " is queued" in text):

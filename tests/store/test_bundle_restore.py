@@ -213,11 +213,12 @@ def test_what_is_told_leaves_room_on_the_disk_to_the_last_byte() -> None:
 
 
 def test_so_small_a_file_holds_so_much_to_the_last_byte() -> None:
-    account(16 * MB - SESSIONS, packed=1)
-    account(20 * MB - SESSIONS, packed=2 * MB, max_ratio=10)
+    taken = SESSIONS + 4 * 4096  # its files
+    account(16 * MB - taken, packed=1)
+    account(20 * MB - taken, packed=2 * MB, max_ratio=10)
     for told, packed in ((16 * MB, 1), (20 * MB, 2 * MB)):
         with pytest.raises(BundleRefused, match="or more, over 10 times its"):
-            account(told - SESSIONS + 1, packed=packed, max_ratio=10)
+            account(told - taken + 1, packed=packed, max_ratio=10)
 
 
 def test_what_comes_counts_as_what_is_told() -> None:
@@ -225,20 +226,24 @@ def test_what_comes_counts_as_what_is_told() -> None:
         return Entry(session, "events", "events.ndjson", length)
 
     one = account(0, 0, session_bytes=100, store_bytes=1000 + 150 + 2 * SESSIONS)
-    one.add(entry(0, 60), 1)
-    one.add(entry(0, 40), 1)
+    one.add(entry(0, 60))
+    one.add(entry(0, 40))
     with pytest.raises(QuotaReached, match="session"):
-        one.add(entry(0, 1), 1)
+        one.add(entry(0, 1))
     other = account(0, 0, session_bytes=100, store_bytes=1000 + 150 + 2 * SESSIONS)
-    other.add(entry(0, 100), 1)
-    other.add(entry(1, 50), 1)
+    other.add(entry(0, 100))
+    other.add(entry(1, 50))
     with pytest.raises(QuotaReached, match="store"):
-        other.add(entry(1, 1), 1)
-    for of_file, read_so_far in ((None, 2 * MB), (2 * MB, 1)):  # a stream: as much as was read of it
-        packed = account(0, packed=of_file, max_ratio=10)
-        packed.add(entry(0, 20 * MB - SESSIONS), read_so_far)
-        with pytest.raises(BundleRefused, match="over 10 times"):
-            packed.add(entry(0, 1), read_so_far)
+        other.add(entry(1, 1))
+    packed = account(0, packed=2 * MB, max_ratio=10)
+    packed.add(entry(0, 20 * MB - SESSIONS - 4096))  # a file takes a block
+    with pytest.raises(BundleRefused, match="over 10 times"):
+        packed.add(entry(0, 1))
+    stream = account(0, packed=None, max_ratio=10)
+    stream.add(entry(0, 20 * MB))
+    stream.unpacked(20 * MB - SESSIONS - 4096, 2 * MB)  # of which as much was read
+    with pytest.raises(BundleRefused, match="over 10 times"):
+        stream.unpacked(SESSIONS, 2 * MB)
 
 
 # Names

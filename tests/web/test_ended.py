@@ -188,7 +188,9 @@ def test_what_is_opened_on_a_page_is_not_a_neighbours(home: Path, watched: Watch
             page.locator("details.op-open > summary").nth(1).click()
             page.evaluate("fetch('/done')")
             assert "FORGED" not in page.content()
-        assert [path.rpartition("/")[2].partition("?")[0] for path in heard] == ["step", "done"]
+        asked = [path.rpartition("/")[2].partition("?")[0] for path in heard]
+        # On a busy machine the page may have looked first whether its viewer is still there.
+        assert [one for one in asked if one != "icon.svg"] == ["step", "done"]
 
 
 @requirement("viewer:ended")

@@ -438,6 +438,7 @@ class Account:
         self._came: Counter[int] = Counter()  # bytes, by the place of their session
         self._unpacked = 0
         self._told = {place: one.told_bytes for place, one in enumerate(bundle.sessions)}
+        self._files = 0
         for told in self._told.values():
             self._session_room(told)
         self._sessions = len(bundle.sessions) * _PER_SESSION
@@ -446,20 +447,22 @@ class Account:
     def add(self, entry: Entry) -> None:
         """What an entry says that it holds."""
         self._came[entry.session] += entry.length
+        self._files += 1
         self._session_room(self._came[entry.session])
-        self._check(self._came.total(), 0, self._packed)
+        self._check(self._came.total(), self._files, self._packed)
 
     def unpacked(self, number: int, packed: int) -> None:
         """Of a stream, whose size nobody knows: so many further bytes, of the `packed` ones that were read so far."""
         self._unpacked += number
         if self._packed is None:
-            self._compare(self._unpacked + self._sessions, packed, " read so far")
+            began = len(self._came) * _PER_SESSION + self._files * _PER_ENTRY
+            self._compare(self._unpacked + began, packed, " read so far")
 
     def _check(self, number: int, entries: int, packed: int | None) -> None:
         number += self._sessions
         self._store_room(number)
-        if packed is not None:
-            self._compare(number, packed, "")
+        if packed is not None:  # a note of two bytes takes a block of the disk
+            self._compare(number + entries * _PER_ENTRY, packed, "")
         if self._free is not None and number + entries * _PER_ENTRY + _ALWAYS > self._free:
             raise StoreFull(
                 f"this bundle unpacks to {size(number)}, and {size(self._free)} are free for {self._home}. "
