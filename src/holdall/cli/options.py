@@ -10,6 +10,7 @@ imported inside of the functions that use it, here and in all of them.
 import contextlib
 import difflib
 import errno
+import importlib
 import inspect
 import os
 import sys
@@ -292,7 +293,7 @@ def _import_asyncio_alone() -> None:
         return
     sys.modules["ssl"] = None  # type: ignore[assignment]
     try:
-        import asyncio  # noqa: F401
+        importlib.import_module("asyncio")
     finally:
         del sys.modules["ssl"]  # whoever needs it later finds it
 

@@ -133,7 +133,7 @@ def _without_ends(sought: Pattern, reader: OutputReader) -> tuple[Pattern, str]:
 def _has_return_inside(reader: OutputReader) -> bool:
     with reader.local_file() as descriptor:
         at, last = 0, b""
-        while piece := os.pread(descriptor, _PIECE, at):
+        while piece := os.pread(descriptor, _LOOKED_THROUGH, at):
             joined = last + piece
             ended = len(joined) - joined.endswith(b"\r")  # what stands behind that one is in the next piece
             if joined.count(b"\r", 0, ended) > joined.count(b"\r\n"):
@@ -143,7 +143,7 @@ def _has_return_inside(reader: OutputReader) -> bool:
     return bool(last)
 
 
-_LOOKED_AT_FOR_RETURN, _PIECE = 64 * 1024, 4 * 1024 * 1024
+_LOOKED_AT_FOR_RETURN, _LOOKED_THROUGH = 64 * 1024, 4 * 1024 * 1024
 _RETURN_INSIDE = (
     "lines end in \\r\\n and some have \\r inside, so classes such as [^x] and \\s take the \\r of line ends too: "
     "write [^x\\r]"
