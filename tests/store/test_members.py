@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from holdall.store import members
 from holdall.store.deadline import within
-from holdall.store.members import is_list, open_member, scratch
-from holdall.store.reader import FileReader
+from holdall.store.members import open_member, scratch
+from holdall.store.reader import FileReader, is_list
 from holdall.values.errors import BadMember, OutOfTime, WorkerFault
 from holdall.values.outputs import Origin
 from holdall.values.spans import Span

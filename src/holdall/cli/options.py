@@ -8,7 +8,7 @@ imported inside of the functions that use it, here and in all of them.
 """
 
 import contextlib
-import difflib
+
 import errno
 import importlib
 import inspect

@@ -31,16 +31,14 @@ from holdall.formats.packed import (
 from holdall.policy.measure import Measurer
 from holdall.store import deadline
 from holdall.store.protocol import OutputReader
-from holdall.store.reader import FileReader
+from holdall.store.reader import LIST_COLUMNS, FileReader
 from holdall.text.escape import named, one_line
 from holdall.text.numbers import plural
 from holdall.text.tokens import Estimate
 from holdall.values.errors import BadMember, NotReady, WorkerFault
-from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
 
-_COLUMNS = ("number", "type", "bytes", "name")  # of the list of members
 MOST_DEEP = 3  # packed files that are opened inside of each other
 _IN_MEMORY = 32_000_000  # larger ones go to the disk
 Pages = Callable[[OutputReader, str], Iterator[bytes]]  # the text of a PDF: of the page that is named, or all of it
@@ -75,12 +73,6 @@ def open_member(
     if form == "pdf" and pages is not None:
         return _reader(facts, wanted, pages(packed, wanted), Span(0, packed.totals.bytes))
     raise BadMember(f"it is {form}, not a packed file: it has no members. Leave out the last ! and what follows.")
-
-
-def is_list(reader: OutputReader) -> bool:
-    """Whether it is the list of an archive's members, and not one of them."""
-    head = f"{','.join(_COLUMNS)}\n".encode()
-    return reader.facts.handle.endswith(MEMBER) and reader.read(0, min(len(head), reader.totals.bytes)) == head
 
 
 def _further(reader: FileReader, wanted: str, most: int, pages: Pages | None, deep: int) -> FileReader:
@@ -147,7 +139,7 @@ def _as_csv(listing: Listing) -> Iterator[bytes]:
     """A line for each member, whatever is in its name."""
     rows: list[str] = []
     writer = csv.writer(_Lines(rows), lineterminator="\n")
-    writer.writerow(_COLUMNS)
+    writer.writerow(LIST_COLUMNS)
     for one in listing.members:
         writer.writerow((one.number, one.kind, one.size, _name(one)))
         if len(rows) >= 10_000:

@@ -17,8 +17,18 @@ from holdall.store.protocol import OutputReader
 from holdall.text.tokens import Estimate
 from holdall.text.utf8 import char_offset_to_byte, decode, pending_bytes, straddling_bytes
 from holdall.values.errors import OutputDamaged, StoreFault
+from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK, BlockTable, Span, Totals
+
+LIST_COLUMNS = ("number", "type", "bytes", "name")  # of the list of an archive's members, which `store.members` writes
+
+
+def is_list(reader: OutputReader) -> bool:
+    """Whether it is the list of an archive's members, and not one of them."""
+    head = f"{','.join(LIST_COLUMNS)}\n".encode()
+    return reader.facts.handle.endswith(MEMBER) and reader.read(0, min(len(head), reader.totals.bytes)) == head
+
 
 # From lines and characters to bytes and back: one table look-up, then one block.
 #

@@ -36,9 +36,8 @@ from holdall.search.ripgrep import (
     written,
 )
 from holdall.store.deadline import check, renew, within
-from holdall.store.members import is_list
 from holdall.store.protocol import OutputReader
-from holdall.store.reader import byte_of_line, char_of_byte, damage_in, line_of_byte
+from holdall.store.reader import byte_of_line, char_of_byte, damage_in, is_list, line_of_byte
 from holdall.text.escape import ended_as
 from holdall.text.excerpt import around, beginning
 from holdall.text.ranges import whole_number
