@@ -8,7 +8,6 @@ imported inside of the functions that use it, here and in all of them.
 """
 
 import contextlib
-
 import errno
 import importlib
 import inspect
@@ -403,6 +402,8 @@ def find_session(found: "Configuration", wanted: str) -> Known | None:
 
 def session_named(found: "Configuration", wanted: str) -> Known:
     """Raises UsageError, which names those that it could be."""
+    import difflib
+
     known = find_session(found, wanted)
     if known is not None:
         return known
