@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.text.excerpt import Excerpt, around, beginning, ending
+from holdall.text.excerpt import Excerpt, around, beginning, ending, folded
 from tests.text.strategies import char_starts, messy_bytes
 
 limits = st.integers(min_value=0, max_value=40)
@@ -85,3 +85,25 @@ def test_a_window_shows_the_match_and_both_sides_of_it(text: str, data: st.DataO
 )
 def test_examples_of_excerpts(excerpt: Excerpt, shown: str) -> None:
     assert excerpt.text == shown
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(2, 90)), max_size=12), st.integers(20, 300))
+def test_what_is_shown_of_a_container_and_what_is_left_out_are_the_whole(
+    sizes: list[tuple[int, int]], limit: int
+) -> None:
+    """A container of values, each behind so many other signs."""
+    parts: list[tuple[int, int]] = []
+    at = 1
+    for gap, size in sizes:
+        parts.append((at + gap, at + gap + size))
+        at += gap + size
+    total = at + 1
+    shown = folded(parts, total, limit, least=40)
+    borders = [border for span in shown for border in span]
+    assert borders == sorted(borders)
+    assert (borders[0], borders[-1]) == (0, total), "its brackets are always shown"
+    holes = list(zip(borders[1:-1:2], borders[2:-1:2], strict=True))
+    inside = [(start + 1, end - 1) for start, end in parts if end - start > 40]
+    assert all(hole in inside or (hole[0] in {end for _, end in parts} and hole[1] == total - 1) for hole in holes)
+    room = limit - sum(end - start for start, end in shown)
+    assert all(end - start > room for start, end in holes if (start, end) in inside), "what fits is opened"

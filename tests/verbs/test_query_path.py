@@ -348,3 +348,72 @@ def test_a_path_with_many_indexes_costs_little_more_than_one_and_slices_are_few(
     assert query_path(reader, f"$[{','.join(['0:9'] * 16)}]").total == 9
     with pytest.raises(BadQuery, match="the path has 17 slices; at most 16 are followed"):
         query_path(reader, f"$[{','.join(['0:9'] * 17)}]")
+
+
+# A long object or array, as a model is shown it.
+
+
+def folded_text(value: object, path: str = "$", *, indent: int | None = None, **options: Any) -> str:
+    """The text of the only value; what it leaves out is not in its parts, and these are its bytes."""
+    data = json.dumps(value, indent=indent).encode()
+    (node,) = query_path(reader_of(data), path, folds=True, **options).nodes
+    pieces = [data[span.start : span.end].decode() for span in node.parts] or [
+        data[slice(*node.bytes.as_list())].decode()
+    ]
+    assert node.cut == (len(pieces) > 1)
+    assert node.text == "…".join(pieces)
+    return node.text
+
+
+@requirement("query:jsonpath")
+def test_a_long_object_is_shown_to_a_model_by_its_names_and_short_values() -> None:
+    schema = {"title": "User", "type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(200)}}
+    long = {**schema, "required": [f"p{n}" for n in range(200)], "note": "n" * 400, "additional": {"a": [1, 2, 3]}}
+    assert folded_text({"x": long}, "$.x") == (
+        '{"title": "User", "type": "object", "properties": {…}, "required": […], "note": "'
+        + "n" * 400
+        + '", "additional": {"a": [1, 2, 3]}}'
+    )
+    assert folded_text({"x": {**long, "note": "n" * 700}}, "$.x") == (
+        '{"title": "User", "type": "object", "properties": {…}, "required": […], "note": "…", '
+        '"additional": {"a": [1, 2, 3]}}'
+    )
+    assert folded_text({"x": schema}, "$.x.properties.p7") == '{"type": "string"}'
+
+
+@requirement("query:jsonpath")
+def test_of_a_long_array_the_first_elements_are_shown() -> None:
+    text = folded_text([{"id": n, "name": f"row {n}"} for n in range(500)])
+    assert text.startswith('[{"id": 0, "name": "row 0"}, {"id": 1, "name": "row 1"}, ')
+    assert text.endswith("}…]")
+    assert 500 < len(text) < 620
+    rows = [{"id": n, "text": "long " * 200} for n in range(9)]
+    assert folded_text(rows) == "[" + "{…}, " * 8 + "{…}]"
+    numbers = [n * 1000 for n in range(900)]
+    assert folded_text(numbers) == json.dumps(numbers), "they have no inside"
+    assert folded_text({"text": "word " * 900}, "$.text") == json.dumps("word " * 900)
+
+
+@pytest.mark.parametrize(
+    "value", [{"k" * 5000: 1}, {"a": {"k" * 3000: 1}, "b" * 3000: 2}, ["x" * 5000], [[[[["deep" * 900]]]]]]
+)
+def test_a_name_that_is_longer_than_what_is_shown_is_cut_as_any_text(value: object) -> None:
+    data = json.dumps(value).encode()
+    (node,) = query_path(reader_of(data), "$", folds=True).nodes
+    shown = sum(span.end - span.start for span in node.parts) if node.parts else len(node.text.encode())
+    assert shown <= 16384
+    assert node.text.replace("…", "").encode() in data or node.parts
+
+
+def test_what_looks_like_json_from_outside_only_is_cut_as_any_text() -> None:
+    data = b'{"a": {"x": [1, 2' + b", 3" * 2000 + b'], oops: {"y": 1}}, "b": 2}'
+    (node,) = query_path(reader_of(data), "$.a", folds=True, max_bytes=1000).nodes
+    assert node.cut
+    assert data[node.bytes.start :].startswith(node.text.partition("…")[0].encode())
+
+
+def test_a_person_or_a_program_gets_the_beginning_as_before() -> None:
+    data = json.dumps({"a": {f"p{n}": n for n in range(900)}}).encode()
+    (node,) = query_path(reader_of(data), "$.a", max_bytes=400).nodes
+    assert (node.parts, node.cut) == ((), True)
+    assert data[node.bytes.start :].startswith(node.text.encode())

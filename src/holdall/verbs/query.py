@@ -23,7 +23,16 @@ from holdall.text.excerpt import beginning, folded
 from holdall.text.json.filters import find_filtered, is_plain, with_wildcard
 from holdall.text.json.find import Finding, Hit, explain_no_match, find
 from holdall.text.json.path import parse_path
-from holdall.text.json.reader import CLOSE_ARRAY, CLOSE_OBJECT, COMMA, OPEN_OBJECT, Cursor, JsonFault
+from holdall.text.json.reader import (
+    CLOSE_ARRAY,
+    CLOSE_OBJECT,
+    COMMA,
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    QUOTE,
+    Cursor,
+    JsonFault,
+)
 from holdall.text.numbers import plural, size
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode
@@ -371,22 +380,26 @@ def _described(reader: OutputReader, kind: str, fault: JsonFault) -> str:
 def _nodes(
     reader: OutputReader, hits: Sequence[Hit], max_bytes: int | None, *, folds: bool = False
 ) -> tuple[Node, ...]:
-    """Every value whole where that fits; otherwise the long ones cut to a fair share, the last ones left out."""
-    sizes = [hit.end - hit.start for hit in hits]
-    folded_over = _FOLDED_OVER if folds else sys.maxsize
-    sizes = [_FOLDED if folded_over < size <= _FOLDABLE else size for size in sizes]
+    """Every value whole where that fits; otherwise the long ones cut to a fair share, the last ones left out. With
+    `folds` those that can be folded are, where they are long: there may be room for them, but nobody asked for all.
+    """
     if max_bytes is None:
         return tuple(_whole_nodes(reader, hits))
-    room, shown = max_bytes, 0
-    for hit, length in zip(hits, sizes, strict=True):
+    room, sizes, long = max_bytes, list[int](), set[int]()
+    for hit in hits:
+        length = hit.end - hit.start
+        if folds and _FOLDED_OVER < length <= _FOLDABLE and (parts := _folded(reader, hit, _FOLDED)):
+            long.add(len(sizes))
+            length = sum(end - start for start, end in parts)
         cost = _NODE_COST + len(hit.path.encode("utf-8", "replace"))
-        if shown and room < cost + min(length, _MIN_TEXT):
+        if sizes and room < cost + min(length, _MIN_TEXT):
             break
         room -= cost + min(length, _MIN_TEXT)
-        shown += 1
-    room += sum(min(length, _MIN_TEXT) for length in sizes[:shown])
-    cap = fair_cap(sizes[:shown], max(_MIN_TEXT // 4, room))
-    return tuple(_node(reader, hit, cap, folded_over) for hit in hits[:shown])
+        sizes.append(length)
+    room += sum(min(length, _MIN_TEXT) for length in sizes)
+    cap = fair_cap(sizes, max(_MIN_TEXT // 4, room))
+    is_folded = [at in long or (folds and length > cap) for at, length in enumerate(sizes)]
+    return tuple(_node(reader, hit, cap, folds=one) for hit, one in zip(hits, is_folded, strict=False))
 
 
 def _whole_nodes(reader: OutputReader, hits: Sequence[Hit]) -> Iterator[Node]:
@@ -402,26 +415,33 @@ def _whole_nodes(reader: OutputReader, hits: Sequence[Hit]) -> Iterator[Node]:
         yield Node(hit.path, span, Span(line, line + value.count(b"\n", 0, -1)), decode(value)[0], cut=False)
 
 
-def _node(reader: OutputReader, hit: Hit, cap: int, folded_over: int) -> Node:
-    span, size = Span(hit.start, hit.end), hit.end - hit.start
-    if folded_over < sys.maxsize and min(cap, folded_over) < size <= _FOLDABLE:
-        data = reader.read(hit.start, hit.end)
-        if data[:1] in (b"{", b"["):
-            return _folded_node(hit, data, min(cap, _FOLDED), lines_of(reader, span))
+def _node(reader: OutputReader, hit: Hit, cap: int, *, folds: bool) -> Node:
+    span = Span(hit.start, hit.end)
+    if folds and (parts := _folded(reader, hit, min(cap, _FOLDED))):
+        text = "…".join(decode(reader.read(hit.start + start, hit.start + end))[0] for start, end in parts)
+        spans = tuple(Span(hit.start + start, hit.start + end) for start, end in parts)
+        return Node(hit.path, span, lines_of(reader, span), text, cut=len(parts) > 1, parts=spans)
     data = reader.read(hit.start, min(hit.end, hit.start + cap + 1))  # one byte more tells whether it is cut
     kept = beginning(data, cap).data
     return Node(hit.path, span, lines_of(reader, span), decode(kept)[0], cut=len(kept) < hit.end - hit.start)
 
 
-def _folded_node(hit: Hit, data: bytes, limit: int, lines: Span | None) -> Node:
-    parts = folded(_values_in(data), len(data), limit, least=_OPEN)
-    text = "…".join(decode(data[start:end])[0] for start, end in parts)
-    spans = tuple(Span(hit.start + start, hit.start + end) for start, end in parts)
-    return Node(hit.path, Span(hit.start, hit.end), lines, text, cut=len(parts) > 1, parts=spans)
+def _folded(reader: OutputReader, hit: Hit, limit: int) -> list[tuple[int, int]]:
+    """What is shown of an object or array in about so many bytes, by its own bytes; nothing where it cannot be folded:
+    where it is too long, or no JSON, or its names or numbers alone are more than that, its beginning says more.
+    """
+    if hit.end - hit.start > _FOLDABLE or reader.read(hit.start, hit.start + 1) not in (b"{", b"["):
+        return []
+    data = reader.read(hit.start, hit.end)
+    try:
+        parts = folded(_values_in(data), len(data), limit, least=_OPEN)
+    except JsonFault:
+        return []
+    return parts if sum(end - start for start, end in parts) <= limit + 2 * _OPEN else []
 
 
 def _values_in(data: bytes) -> list[tuple[int, int]]:
-    """Where the values of a container begin and end."""
+    """Where those values of a container begin and end that have an inside: strings, objects, arrays."""
     cursor = Cursor(lambda start, end: data[start:end], len(data))
     is_object = cursor.peek() == OPEN_OBJECT
     cursor.advance(1)
@@ -429,9 +449,10 @@ def _values_in(data: bytes) -> list[tuple[int, int]]:
     while cursor.peek() not in (CLOSE_OBJECT, CLOSE_ARRAY):
         if is_object:
             cursor.key(longest=0)
-        start = cursor.place
+        start, sign = cursor.place, cursor.peek()
         cursor.pass_value()
-        found.append((start, cursor.place))
+        if sign in (QUOTE, OPEN_OBJECT, OPEN_ARRAY):
+            found.append((start, cursor.place))
         if cursor.peek() == COMMA:
             cursor.advance(1)
     return found
