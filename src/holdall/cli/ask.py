@@ -36,7 +36,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 # How an answer looks: the model's words, then each quote with its place and whether it was proved.
 #
-# Every line of a quote begins with `> `, and the line below a quote is ours. A line of an answer that begins like one
+# Every line of a quote begins with `> `, and the line below a quote is ours. A line of an answer that reads like one
 # of these is shown with a `\` before it: what a model writes cannot pass for what was proved.
 
 
@@ -126,10 +126,10 @@ def flat(found: Extraction, handle: str, question: str) -> dict[str, Any]:
 
 def answer(found: Extraction, lines: Sequence[Span | None]) -> None:
     """On standard output; `lines` are those of the quotes."""
-    from holdall.wire.extraction import model_text
+    from holdall.wire.extraction import model_text, model_text_below
 
     whole = found.answer.rstrip("\n")
-    whole = whole if found.found is False else model_text(whole)
+    whole = model_text_below(whole) if found.found is False else model_text(whole)
     if screen.is_terminal(sys.stdout):
         whole = for_people(whole)
     parts = [found.warning, whole, *(_quote(one, at) for one, at in zip(found.snippets, lines, strict=True))]

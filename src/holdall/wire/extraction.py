@@ -6,6 +6,7 @@ ours: its text is inside a fence or in JSON, and where there is neither, such li
 bounds, and says what was left out for that.
 """
 
+import functools
 import json
 import re
 import unicodedata
@@ -15,6 +16,7 @@ from dataclasses import replace
 from holdall.formats.kinds import PACKED
 from holdall.text.escape import foreign, one_line, quoted
 from holdall.text.excerpt import beginning, ending, first_bytes
+from holdall.text.marks import read_alike
 from holdall.text.numbers import plural
 from holdall.text.utf8 import decode
 from holdall.values.errors import HoldallError, ModelFault
@@ -30,12 +32,48 @@ _MAX_PATTERNS = 8
 _LONGEST_START = 200  # characters of a line that tell whether it begins like ours
 _LEAST = 64  # characters of an answer, or bytes of both ends of an output: less is not worth showing
 _MAX_THERE = 300  # characters of what a model says there is instead
-# How our own lines begin where there is no fence: with `>` or `(`, or with these words.
+_UNKNOWN = "\u00a4"  # in place of a letter that might be drawn like any sign
+_LIKE = {"i": "l1|", "l": "i1|", "o": "0"}
+
+
+def _read_as(words: str) -> str:
+    """A pattern for our words where letters may be others that look like them: no list of those is complete, so that
+    any sign will do that is not of ASCII.
+    """
+
+    def letter(found: re.Match[str]) -> str:
+        return f"[{found[0]}{_LIKE.get(found[0], '')}\u0080-\U0010ffff]"
+
+    return re.sub(r"(?<!\\)[a-z]", letter, words)
+
+
+# How our own lines begin where there is no fence: with `>` or `(`, or with these words. Of their first four signs one
+# is of ASCII: there are texts without any.
 _OUR_WORDS = lazy_pattern(
-    r"ABSTRACT FROM TOOL OUTPUT|TOOL_OUTPUT FAILED FOR|WARNING:|No content matching query|(?:un)?verified\b|bytes \d"
-    r"|lines? \d|the model wrote:|\d+ more quotes?\b|None of the quotes|The model quoted nothing|Not searched:"
-    r"|searched \d|not searched:",
-    re.IGNORECASE,
+    r"(?=[^\x00-\x7f]{0,3}[ -~])(?:"
+    + _read_as(
+        r"abstract from tool output|tooloutput failed for|warning:|no content matching query|(?:un)?verified\b|bytes \d"
+        r"|lines? \d|the model wrote:|\d+ more quotes?\b|none of the quotes|the model quoted nothing|not searched:"
+        r"|searched \d"
+    )
+    + ")"
+)
+# And how they end: with a verdict behind a place, behind a dot, or in brackets.
+_VERDICT = lazy_pattern(_read_as("verified"))
+_BEFORE_VERDICT = lazy_pattern(
+    rf"(?:\b{_read_as('(?:byte|line)s?')}\W{{0,3}}\d[^a-z]{{0,40}}(?:{_read_as('lines?')}[^a-z]{{0,40}})?"
+    rf"|(?:\(|[^\w\s!-/:-@^-~\u2010-\u201f]) ?)(?:{_read_as('un')})?\Z"
+)
+_BRACKET = lazy_pattern(r" ?[])]")
+_LONGEST_PLACE = 100  # signs of it that are looked at
+_MARKUP = str.maketrans("", "", "*_~`")  # of Markdown, inside of words
+_NUMBERED = lazy_pattern(r"\s*\d{1,3}[.)]\s")
+_SIGNS = lazy_pattern(r"[^\w\s]{1,20}(?=\s)")
+# Whose letters look like letters, syllables or words. Of others some look like brackets and arrows.
+_SCRIPTS = lazy_pattern(
+    "LATIN|GREEK|CYRILLIC|ARMENIAN|GEORGIAN|HEBREW|(?:EXTENDED )?ARABIC|DEVANAGARI|BENGALI|GURMUKHI|GUJARATI|ORIYA"
+    "|TAMIL|TELUGU|KANNADA|MALAYALAM|SINHALA|THAI|LAO|TIBETAN|MYANMAR|KHMER|ETHIOPIC|HANGUL|CJK|IDEOGRAPHIC|HIRAGANA"
+    "|KATAKANA|BOPOMOFO|MICRO SIGN|MASCULINE|FEMININE"
 )
 _DECORATION = frozenset("*_~`#+-\u2022\u2013\u2014")  # what Markdown puts before a line
 _PLAIN_STARTS = frozenset("\"'[]{}|/\\$@&%!?.,:;=<)^\u2026\u201c\u201d\u2018\u2019\u00ab")
@@ -57,30 +95,72 @@ def cut_note(text: str, keep: int) -> str:
 
 
 def model_text(text: str) -> str:
-    """What a model wrote, or an output holds, outside of a fence: a line that begins like one of ours gets a `\\`."""
+    """What a model wrote, or an output holds, outside of a fence: a line that reads like one of ours gets a `\\`."""
     text = _CONTROLS.sub(lambda found: one_line(found[0]), text.replace("\r\n", "\n"))
-    return "\n".join(f"\\{line}" if _begins_like_ours(line) else line for line in text.split("\n"))
+    return "\n".join(f"\\{line}" if _reads_like_ours(line) else line for line in text.split("\n"))
+
+
+def model_text_below(ours: str) -> str:
+    """An answer whose first line is ours, and those below are of a model: that nothing was found, and what there is."""
+    head, end, said = ours.partition("\n")
+    return f"{head}{end}{model_text(said)}"
+
+
+def _reads_like_ours(line: str) -> bool:
+    return _begins_like_ours(line) or _ends_like_ours(_alike(line))
 
 
 def _begins_like_ours(line: str) -> bool:
     """Signs that cannot be seen, and those that only look like ours, do not make another line of it: whatever begins
     with a sign that is not known to be another is taken for ours.
     """
+    numbered = _NUMBERED.match(line)
     for at, sign in enumerate(line):
-        if sign in _DECORATION or sign in _FILLERS or unicodedata.category(sign)[0] in "CMZ":
+        is_skipped = sign in _DECORATION or sign in _FILLERS or unicodedata.category(sign)[0] in "CMZ"
+        if is_skipped or (numbered is not None and at < numbered.end()):
             continue
         first = unicodedata.normalize("NFKC", sign)[:1]
         if not first.isalnum():
-            return first not in _PLAIN_STARTS
-        return (
-            _OUR_WORDS.match(unicodedata.normalize("NFKC", _without_unseen(line[at : at + _LONGEST_START]))) is not None
-        )
+            signs = _SIGNS.match(line, at)  # `=> x` is as near to `> x` as `-> x` is
+            last = unicodedata.normalize("NFKC", signs[0][-1])[:1] if signs else ""
+            return first not in _PLAIN_STARTS or not (last in _PLAIN_STARTS or last in _DECORATION or last in "()")
+        start = line[at : at + _LONGEST_START]
+        return not _is_familiar(first) or _OUR_WORDS.match(_alike(start)) is not None
     return False
 
 
-def _without_unseen(text: str) -> str:
-    """Without signs that cannot be seen inside of words."""
-    return "".join(sign for sign in text if sign not in _FILLERS and unicodedata.category(sign)[0] not in "CM")
+def _ends_like_ours(text: str) -> bool:
+    for found in _VERDICT.finditer(text):
+        if not any(sign.isascii() for sign in found[0][:4]):
+            continue
+        before, after = (
+            text[max(0, found.start() - _LONGEST_PLACE) : found.start()],
+            text[found.end() : found.end() + 2],
+        )
+        if _BEFORE_VERDICT.search(before) or (before[-2:] in (", ", "; ", ": ") and _BRACKET.match(after)):
+            return True
+    return False
+
+
+def _alike(text: str) -> str:
+    """As it looks: in the usual signs and small letters, without those of which nothing is seen and those of
+    Markdown.
+    """
+    if not text.isascii():
+        text = text.translate({ord(sign): _look_of(sign) for sign in set(text) if not sign.isascii()})
+    return text.translate(_MARKUP).lower()
+
+
+@functools.lru_cache(4096)
+def _look_of(sign: str) -> str:
+    if sign in _FILLERS or unicodedata.category(sign)[0] in "CM":
+        return ""
+    return "".join(one if _is_familiar(one) else _UNKNOWN for one in read_alike(sign))
+
+
+def _is_familiar(sign: str) -> bool:
+    """Whether it is no letter, or one of those that nobody takes for a bracket or an arrow."""
+    return sign.isascii() or not sign.isalnum() or _SCRIPTS.match(unicodedata.name(sign, "")) is not None
 
 
 def quote_lines(text: str) -> str:
@@ -239,7 +319,7 @@ def s0_answer(extraction: Extraction, tool: str, frame: Frame) -> str:
     In the abstract our own lines begin with `>` or `(`, and no line of the model's does. What is the output itself,
     and no answer about it, is inside a fence.
     """
-    said = frame.fenced if extraction.strategy == "truncate" else model_text if extraction.found else str
+    said = frame.fenced if extraction.strategy == "truncate" else model_text if extraction.found else model_text_below
     quotes = (f"{quote_lines(snippet.text)}\n  ({_where(snippet)})" for snippet in extraction.snippets)
     body = [said(extraction.answer), *quotes, *(f"({one})" for one in _after(extraction))]
     body.append(f"({coverage(extraction)}{_after_comma(_confidence(extraction))})")
