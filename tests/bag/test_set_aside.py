@@ -347,9 +347,9 @@ async def test_the_fields_of_a_few_blocks_are_shown_with_the_bytes_of_each(tmp_p
         taken = kept(await bag.take([*blocks, text("end")], tool="read"))
         notice, note = taken.content
         assert notice == text(notice["text"]), "it is about all of them, and bears the address of none"
-        prefix = "[fields of 3 text blocks: "
-        assert note["text"].startswith(prefix)
-        for told in json.loads(note["text"][len(prefix) : -1]):
+        head, tag, fields, end = note["text"].split("\n")
+        assert (head, end) == ("[fields of 3 text blocks:]", tag.replace("<", "</"))
+        for told in json.loads(fields):
             name = told["fields"]["resource"]["uri"].removeprefix("a://")
             assert (await bag.read(taken.handle, bytes=told["bytes"], bounded=False)).text == bodies[name]
         assert taken.text == f"{notice['text']}\n{note['text']}"

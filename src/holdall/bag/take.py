@@ -814,17 +814,31 @@ _MOST_BLOBS, _BLOBS_TOGETHER = 100, 10  # of one result: more of them are kept, 
 class _FieldsShown:
     """The fields of blobs that are set aside, as long as all that are shown are few."""
 
-    def __init__(self) -> None:
-        self._left = _MAX_OTHERS
+    def __init__(self, core: Core) -> None:
+        self._core, self._left = core, _MAX_OTHERS
 
     def of(self, block: object) -> str | None:
         """Empty if it has none; None if there is no room for them."""
         fields = told_fields(block)
         if not fields:
             return ""
-        told = fields_shown(value_text(fields)[0], is_text=False)
+        text = value_text(fields)[0]
+        told = fields_shown(text, is_text=False, new_tag=_tags_for(self._core, text))
         self._left -= len(told.encode("utf-8", "replace"))
         return told if self._left >= 0 else None
+
+
+def _tags_for(core: Core, text: str) -> Callable[[], str]:
+    """Of fences. Nobody who does not know the session can foretell them; yet they are the same when a call comes again,
+    since what a note stands in may be kept and is compared by its bytes then.
+    """
+    state = hashlib.sha256(f"{core.session.name}\n{core.signature}\n{text}".encode("utf-8", "replace"))
+
+    def new_tag() -> str:
+        state.update(b".")
+        return f"{int.from_bytes(state.digest()[:8]) % 1000:03}"
+
+    return new_tag
 
 
 async def keep_large_parts(
@@ -841,7 +855,7 @@ async def keep_large_parts(
     new: dict[int, tuple[object, ...]] = {}
     lost = ""
 
-    shown = _FieldsShown()
+    shown = _FieldsShown(core)
 
     async def put(at: int, block: object, what: str, data: bytes, *, is_payload: bool = False) -> None:
         nonlocal lost
@@ -1036,7 +1050,8 @@ async def _keep_fields(
         return parts, ()
     data = _json(told)
     if len(data) <= _MAX_OTHERS and not core.imitates(data.decode()):
-        return parts.with_note(core.issue(fields_shown(data.decode(), len(told)))), ()
+        shown = fields_shown(data.decode(), len(told), new_tag=_tags_for(core, data.decode()))
+        return parts.with_note(core.issue(shown)), ()
     what = fields_named(len(told))
     facts, why = await _stored(core, data, prepared.origin, (part_note(what),))
     said = blob_note(what, len(data), handle=core.handle_of(facts) if facts else "", why=why)
@@ -1122,7 +1137,7 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
     """A result as the text that its handle will hold, with a note for each thing in it that is none; those are kept."""
     said: list[str] = [] if parts.blocks is not None else [parts.text or ""]
     limits = core.limits_for(origin.tool)
-    shown = _FieldsShown()
+    shown = _FieldsShown(core)
     for block in parts.blocks or ():
         text, carried = text_of(block), _carried(core, limits, block)
         if text is not None:
@@ -1399,7 +1414,7 @@ def _is_kept_for_text(core: Core, prepared: Prepared) -> bool:
 async def _keep_for_text(core: Core, prepared: Prepared, parts: Parts, notes: dict[int, str]) -> tuple[Facts, ...]:
     """Images and other payloads that stay in the content: the handles of what only a text has to name."""
     kept: list[Facts] = []
-    shown = _FieldsShown()
+    shown = _FieldsShown(core)
     for block in (parts.blocks or ()) if _is_kept_for_text(core, prepared) else ():
         if text_of(block) is not None or payload_of(block) is None:
             continue

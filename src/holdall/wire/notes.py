@@ -25,7 +25,7 @@ from holdall.text.utf8 import REPLACED
 from holdall.values.errors import TOOL_SAID_FAILED
 from holdall.values.outputs import FAILED, Facts
 from holdall.values.patterns import lazy_pattern
-from holdall.wire.answers import tag_for
+from holdall.wire.answers import fenced, tag_for
 from holdall.wire.clamp import clamp_text
 from holdall.wire.reference import context_ref
 
@@ -80,11 +80,17 @@ def fields_named(blocks: int = 1) -> str:
     return f"fields of {'a text block' if blocks == 1 else plural(blocks, 'text block')}"
 
 
-def fields_shown(fields: str, blocks: int = 1, *, is_text: bool = True) -> str:
+def fields_shown(
+    fields: str, blocks: int = 1, *, is_text: bool = True, new_tag: Callable[[], str] | None = None
+) -> str:
     """The fields of blocks as JSON, where there is only text: before that of one block, behind that of several, and
-    behind the note of what is not text.
+    behind the note of what is not text. `new_tag` where they stand beside a notice or a handle: in a line of ours there
+    is room for few words of others, and more are in a fence.
     """
-    return f"[{fields_named(blocks) if is_text else 'fields of it'}: {on_one_line(fields)}]"
+    named = fields_named(blocks) if is_text else "fields of it"
+    if new_tag is None or foreign(fields) == fields:
+        return f"[{named}: {on_one_line(fields)}]"
+    return f"[{named}:]\n{fenced(fields, tag_for(fields, new_tag))}"
 
 
 def not_base64(media_type: str) -> str:
