@@ -44,6 +44,22 @@ def context_read(text: str) -> str:
 '''
 
 
+REFUSING = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    params, given = asked.get("params") or {}, {"tools": [{"name": "refuse", "inputSchema": {"type": "object"}}]}
+    if asked["method"] == "initialize":
+        given = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}},
+                 "serverInfo": {"name": "x", "version": "1"}}
+    answer = {"result": given}
+    if asked["method"] == "tools/call":
+        answer = {"error": {"code": -32000, "message": params["arguments"]["words"]}}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+"""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _outside_of_the_checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Of a folder that a server is started in all code is hashed, for each server."""
@@ -126,6 +142,23 @@ async def test_the_tools_of_a_server_over_stdio(write: Any, tmp_path: Path) -> N
         echo, big = answers_of(agent)
     assert echo == "over stdio"
     assert big.startswith("good/big returned 300,000 bytes")
+
+
+@requirement("way:nothing-lost-silently")
+async def test_an_error_of_a_servers_protocol_that_is_no_short_line_is_the_result_and_kept_like_any_other(
+    write: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "refusing.py").write_text(REFUSING)
+    server = {"command": sys.executable, "args": [str(tmp_path / "refusing.py")], "env": {"KEY": "sk-live-12345"}}
+    words = "argument q is wrong:\n" + "a word " * 20
+    calls = [calling(("refuse", {"words": one})) for one in ("not today", f"{words}sk-live-12345", "E" * 1_000_000)]
+    file = write(f"servers: {json.dumps({'bad': server})}", *calls, REPORT)
+    async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
+        await run(agent)
+        short, long, huge = answers_of(agent)
+    assert short == 'UpstreamRefused: MCP server "bad" refused "refuse": not today (code -32000).'
+    assert long == f"(code -32000) {words}***"
+    assert huge.startswith("bad/refuse failed with 1,000,014 bytes")
 
 
 @pytest.mark.in_full(one_in=3)

@@ -63,7 +63,7 @@ def call(number: Any, params: dict[str, Any]) -> None:  # noqa: PLR0912, PLR0915
         case "pid":
             answer(number, str(os.getpid()))
         case "die":
-            murmur("Traceback: it is all over\n")
+            murmur(str(arguments.get("words", "Traceback: it is all over")) + "\n")
             os._exit(int(arguments.get("code", 1)))
         case "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
@@ -119,6 +119,8 @@ def call(number: Any, params: dict[str, Any]) -> None:  # noqa: PLR0912, PLR0915
             raw(number, '{"content":[tru]}')
         case "deep":
             raw(number, '{"deep":' + "[" * 100_000 + "]" * 100_000 + "}")
+        case "error in words":
+            say({"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": arguments["words"]}})
         case "huge error":
             say({"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": "\x1b[2J" + "E" * 10_000_000}})
         case "as if closed":

@@ -6,6 +6,7 @@ caller passes them in.
 
 import contextlib
 import importlib
+import json
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -18,9 +19,10 @@ from holdall.bag import Holdall
 from holdall.llm.model_names import MODEL_KEY, file_of, model_named, problem_with, url_of
 from holdall.llm.protocol import Model
 from holdall.llm.scripted import may_have_patterns
-from holdall.mcp.client.spec import Configured
+from holdall.mcp.client.spec import Configured, without_secrets
+from holdall.text.escape import foreign
 from holdall.trust import MOST_EFFORT, Claims, Module, file_hash, file_stamp, named_modules, origin_of, watched_files
-from holdall.values.errors import MissingExtra, NoSuchModel, UpstreamFault, UsageError
+from holdall.values.errors import MissingExtra, NoSuchModel, UpstreamFault, UpstreamRefused, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.settings import Settings
@@ -317,11 +319,23 @@ def _check_tool_names(file: AgentFile, tools: list[AgentTool], settings: Setting
             raise UsageError(f"{file.path}: the tool {name}{where} has the name of one of Holdall's own. Rename it.")
 
 
+def _refused(said: str, data: object) -> dict[str, Any]:
+    told = [said] if data is None else [said, data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)]
+    return {"content": [{"type": "text", "text": one} for one in told], "isError": True}
+
+
 def _server_tool(connection: "Connection", described: Mapping[str, Any], *, prefix: str) -> AgentTool:
     name = str(described.get("name", ""))
 
     async def call(**arguments: Any) -> object:
-        return (await connection.call(name, arguments)).typed()
+        try:
+            return (await connection.call(name, arguments)).typed()
+        except UpstreamRefused as refusal:
+            # The message has few words of the server. All that it says is the result, and kept like any other.
+            said = without_secrets(refusal.reason, connection.spec)
+            if refusal.data is None and foreign(said) == said:
+                raise
+            return _refused(f"(code {refusal.code}) {said}", refusal.data)
 
     given = described.get("inputSchema")
     schema = cast("Mapping[str, Any]", given) if given and isinstance(given, Mapping) else {"type": "object"}

@@ -452,7 +452,7 @@ class ModelOverflow(ModelFault):
     """The request is longer than the model can take."""
 
 
-_WORDS = 120  # of a server's own, in a sentence of ours
+_WORDS = 60  # characters of a server's own, in a sentence of ours
 
 
 class UpstreamFault(StoreFault):

@@ -501,7 +501,7 @@ class HttpChannel:
             self.heard += 1
             if response.status_code >= 400 and method == "POST":  # a server need not offer the other methods
                 gone = response.status_code == 404 and _SESSION in headers
-                what = f"answered with HTTP {response.status_code} ({one_line(response.reason_phrase, 60)})"
+                what = f"answered with HTTP {response.status_code} ({foreign(response.reason_phrase)})"
                 self._note(HttpFailure(what, response.status_code, gone))
             return response
         if method == "POST":
@@ -549,7 +549,7 @@ class HttpChannel:
             call.trouble = trouble
 
     def _words(self, fault: Exception) -> str:
-        return one_line(without_secrets(str(fault), self._spec), 120).rstrip(".") or type(fault).__name__
+        return foreign(without_secrets(str(fault), self._spec)).rstrip(".") or type(fault).__name__
 
 
 def _plain(url: httpx2.URL, headers: Mapping[str, str]) -> PlainHttp | None:

@@ -15,7 +15,7 @@ from typing import cast
 from holdall.mcp.client import codec
 from holdall.mcp.client.dispatch import CLOSED_INPUT, unbroken
 from holdall.mcp.client.spec import StdioServer, without_secrets
-from holdall.text.escape import one_line
+from holdall.text.escape import foreign, one_line
 from holdall.values.errors import NotTrusted
 from holdall.values.record import record
 
@@ -395,7 +395,7 @@ class StdioChannel:
         """Standard error, or what came on standard output and was not a message, where there was no other word."""
         words = self._child.said.strip() if self._child is not None else ""
         words = words or self._lines.tail.decode("utf-8", "replace").strip()
-        return one_line(without_secrets(words, self._spec)[-_SHOWN:], _SHOWN)
+        return foreign(without_secrets(words, self._spec)[-_SHOWN:], _SHOWN)
 
     async def receive(self) -> tuple[codec.Message, None] | None:
         message = await self._inbox.get()

@@ -17,7 +17,7 @@ from holdall.mcp.client.handshake import INITIALIZED, Greeting, Identity, NoComm
 from holdall.mcp.client.protocol import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND, SUBSCRIPTION_KEY
 from holdall.mcp.client.routes import CURRENT, Call, Callbacks, Declined, HttpFailure, Mailbox
 from holdall.mcp.client.spec import HttpServer, ServerSpec, StdioServer, without_secrets
-from holdall.text.escape import one_line
+from holdall.text.escape import foreign, one_line
 from holdall.values.errors import NotTrusted, UpstreamFault, UpstreamRefused, UpstreamTimeout, UsageError
 from holdall.values.outputs import LargeJson
 
@@ -61,8 +61,8 @@ async def fault_of(session: EndedSession, call: Call, refusal: Declined) -> Upst
         advice = _UNKNOWN + (_AGAIN if session.again else "")
         return UpstreamFault(name, f'{what} while "{shown}" ran', said=said, advice=advice)
     if refusal.code == CONNECTION_CLOSED and refusal.message.startswith(_CUT) and is_http:
-        return UpstreamFault(name, f'broke off its answer to "{shown}" ({one_line(refusal.message, 80)})')
-    reason = one_line(without_secrets(refusal.message[:2000], session.spec), 300)
+        return UpstreamFault(name, f'broke off its answer to "{shown}" ({foreign(refusal.message)})')
+    reason = foreign(without_secrets(refusal.message[:2000], session.spec))
     what = f'refused "{shown}": {reason} (code {refusal.code})'
     return UpstreamRefused(name, what, code=refusal.code, reason=refusal.message, data=refusal.data)
 
@@ -109,7 +109,7 @@ def not_started(spec: ServerSpec, problem: Exception) -> UpstreamFault:
     first: BaseException = problem
     while isinstance(first, BaseExceptionGroup):  # the SDK's tasks fail together
         first = cast("BaseExceptionGroup[BaseException]", first).exceptions[0]
-    words = one_line(without_secrets(str(first), spec), 120)
+    words = foreign(without_secrets(str(first), spec))
     return UpstreamFault(spec.name, f"failed ({type(first).__name__}: {words})")
 
 
