@@ -1661,6 +1661,31 @@ def test_a_piece_of_a_secret_is_masked_in_what_was_answered() -> None:
     assert list(redactor.lines([kept + b"\n"], "transcript.ndjson", 1)) == [kept + b"\n"]
 
 
+@pytest.mark.parametrize(
+    "line", ["stripe rk_live_qmVe5Mvxrv99NcqVTSu7rtaU", "password=Tr0ub4dor-77-zebra-quagga9", "password=aaaaaaaaaaab1aaaaaaaab2a"]
+)  # fmt: skip
+def test_a_piece_of_a_secret_is_masked_though_a_part_of_it_stands_in_another_spelling(line: str) -> None:
+    """In its shape without numbers, in base64, or at another place of it."""
+    redactor, secret = redact.Redactor(RULES), re.split("[ =]", line)[1]
+    for _ in redactor.learn([f"{line}\n".encode()]):
+        pass
+    redactor.learned([])
+    for at, end in itertools.combinations(range(len(secret) + 1), 2):
+        masked = redactor.json(json.dumps({"text": f"1 x {secret[at:end]}\n"}).encode(), "answers/x")
+        may_stay = end - at < 10 or re.fullmatch("[a-z_]+", secret[at:end])  # it may be the name of a tool
+        assert may_stay or json.loads(masked)["text"] == f"1 x {'*' * (end - at)}\n", secret[at:end]
+
+
+def test_pieces_of_many_secrets_that_begin_alike_are_masked() -> None:
+    redactor = redact.Redactor(RULES)
+    secrets = [f"qzebra-{n:03}-{hashlib.sha256(b'%d' % n).hexdigest()[:9]}" for n in range(100)]
+    for _ in redactor.learn(f"password={one}\n".encode() for one in secrets):
+        pass
+    redactor.learned([])
+    told = json.dumps([one[at : at + 10] for one in secrets for at in range(len(one) - 9)]).encode()
+    assert set(json.loads(redactor.json(told, "answers/x"))) == {"*" * 10}
+
+
 @requirement("bundle:redaction-recall")
 @pytest.mark.parametrize("before", [b"", b"{", b'{"a": '])
 def test_what_a_server_said_of_its_call_is_masked_and_learned_from(before: bytes) -> None:

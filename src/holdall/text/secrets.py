@@ -40,6 +40,7 @@ _TOKEN = lazy_pattern(
     rb'"((?:[^"\\]++|\\.)*+)(?:"(?:\s*+(:))?|\\?\Z)|[{}\[\]]|(?<=[\s:,\[-])[0-9]{8,}+(?=[\s,\]}])', re.DOTALL
 )  # a string, perhaps a name, or one without an end; a bracket; a long number
 NUMBER = "Secret Number"
+FOUND_BEFORE = "Found elsewhere"
 PACKED = "Secret in base64"
 HERE_ONLY = "Word under a secret name"  # masked there, and not wherever it stands
 _MAX_DEPTH, _MAX_WORDS = 1000, 1000

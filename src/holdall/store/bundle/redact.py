@@ -22,7 +22,18 @@ from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 from holdall.formats import shapes
 from holdall.store.records import resealed, whole_lines
-from holdall.text.secrets import HERE_ONLY, NUMBER, Find, Finding, Masker, is_no_word, json_findings, masked, merged
+from holdall.text.secrets import (
+    FOUND_BEFORE,
+    HERE_ONLY,
+    NUMBER,
+    Find,
+    Finding,
+    Masker,
+    is_no_word,
+    json_findings,
+    masked,
+    merged,
+)
 from holdall.values.bundles import Bundle, Mask
 from holdall.values.errors import MissingExtra, StoreFault
 from holdall.values.events import EVENT_KINDS
@@ -190,34 +201,23 @@ def _beginnings(rules: Rules, values: Iterable[bytes]) -> Find:
     return find
 
 
-def _pieces(rules: Rules, values: Iterable[bytes], ours: bytes) -> Find:
+def _pieces(values: Iterable[bytes], ours: bytes) -> Find:
     """Finds ten bytes and more of one: answers begin and end where a model said, and show what it searched for."""
-    known: dict[bytes, list[tuple[bytes, int]]] = {}
-    for value in values:
-        for at in range(0, len(value) - _GRAM + 1, _PIECE - _GRAM + 1):  # in each piece is a whole one of these
-            places = known.setdefault(value[at : at + _GRAM], [])
-            if len(places) < _MOST_PLACES:
-                places.append((value, at))
-    if not known:
-        return lambda _: []
-    literal = rules.literal(known)
+    # Each place is looked up by itself, and not searched for together: of matches that overlap a search gives one, and
+    # a chance match with another spelling would hide the piece that begins behind it.
+    known = {value[at : at + _PIECE] for value in values for at in range(len(value) - _PIECE + 1)}
 
     def find(data: bytes) -> list[Finding]:
-        found: list[Finding] = []
-        for start, end, kind in literal(data):
-            if found and start < found[-1][1]:
-                continue
-            reach = [
-                (start - _shared(value[:at][::-1], data[max(0, start - at) : start][::-1]),
-                 end + _shared(value[at + _GRAM :], data[end : end + len(value)]))
-                for value, at in known.get(data[start:end], ())
-            ]  # fmt: skip
-            first, last = max(reach, key=lambda one: one[1] - one[0], default=(start, start))
-            if last - first >= _PIECE and data[first:last] not in ours and not _SNAKE.fullmatch(data, first, last):
-                found.append((first, last, kind))
-        return found
+        runs: list[tuple[int, int]] = []
+        for at in [at for at in range(len(data) - _PIECE + 1) if data[at : at + _PIECE] in known]:
+            if runs and at <= runs[-1][1]:
+                runs[-1] = runs[-1][0], at + _PIECE
+            else:
+                runs.append((at, at + _PIECE))
+        told = (run for run in runs if data[slice(*run)] not in ours and not _SNAKE.fullmatch(data, *run))
+        return [(*run, FOUND_BEFORE) for run in told]
 
-    return find
+    return find if known else lambda _: []
 
 
 def _in_hex(find: Find) -> Find:
@@ -255,11 +255,10 @@ _DUMP = lazy_pattern(
 )
 _DUMP_LINE = lazy_pattern(rb"(?:[0-9a-f]{8}  )?((?:[0-9a-f]{2}){1,4}+(?: (?:[0-9a-f]{2}){1,4}+)*+)")
 _DIGITS = lazy_pattern(rb"[0-9a-f]++")
-_PIECE, _GRAM = 10, 5
+_PIECE = 10
 _SNAKE = lazy_pattern(rb"[a-z]{1,20}+(?:_[a-z]{1,20}+){1,5}")  # names of tools, ours among them
 # Behind a quote left open. A fence of an older version has the handle in it.
 _FENCE = lazy_pattern(rb"</?(?:[a-z0-9/-]{4,90}+:)?[0-9]{6,}>|\bNext: \w+\(")
-_MOST_PLACES = 8  # where a gram stands in more of them, it tells little
 _BEGINNING = 8
 _CUT_OFF = ("…".encode(), b"\\u2026")
 _AROUND = (("", ""), ("p=", ""), ('p="', '"'), ("p='", "'"), ("p: ", ""), ("p:", ","), ("//u:", "@h"), ("(", ")"))
@@ -304,7 +303,7 @@ class Redactor:
         if values:
             values |= {shape for one in values for shape in _as_in_shapes(one)}
             literal, find, cut_off = self._rules.literal(values), self._rules.find, _beginnings(self._rules, values)
-            pieces = _pieces(self._rules, values, b"\n".join(names))
+            pieces = _pieces(values, b"\n".join(names))
             self._find = lambda data: [*find(data), *literal(data), *cut_off(data)]
             in_hex = _in_hex(lambda data: [*literal(data), *pieces(data)])
             self._find_told = lambda data: [*find(data), *literal(data), *cut_off(data), *pieces(data), *in_hex(data)]

@@ -24,7 +24,7 @@ from detect_secrets.plugins import keyword
 from detect_secrets.plugins.base import RegexBasedDetector
 
 from holdall.store import deadline
-from holdall.text.secrets import BARRIER, Find, Finding, is_about, is_no_word, is_value, json_in_text
+from holdall.text.secrets import BARRIER, FOUND_BEFORE, Find, Finding, is_about, is_no_word, is_value, json_in_text
 from holdall.values.errors import OutOfTime
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -42,7 +42,6 @@ _SHORTEST_GROUP = 8  # a shorter group is a prefix of the secret, as in `(ghp|gh
 _LONGEST_VALUE = 32 * 1024
 _MOST_AT_ONCE = 256 * 1024  # of values that are looked for in one pass
 _AT_ONCE = 4096  # bytes that are looked at by all rules at once
-FOUND_BEFORE = "Found elsewhere"
 _VARIABLE = "a variable"
 
 _KEY = lazy_pattern(
