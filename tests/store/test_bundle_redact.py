@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -1223,6 +1224,21 @@ def test_every_rule_of_the_set_is_used() -> None:
 def test_no_text_makes_the_rules_slow(text: str) -> None:
     """A quarter of a megabyte of the beginnings of secrets: an engine that goes back over it would take many minutes."""
     in_effort(500, lambda: RULES.find(text.encode()))
+
+
+@pytest.mark.parametrize(
+    "text", ["\0-", "\\n", "&lt;", "\x1b=", "_\x08", ">\n", "-\n", "-\\n ", "- '' ", "','-", '"-a","b",', '"a""=""b",', "<td>pwd</td>"], ids=repr
+)  # fmt: skip
+def test_no_text_makes_the_rules_hold_many_times_its_size(text: str) -> None:
+    """Of nothing but signs that read otherwise than they are written: a list of them all would take 200 times as much."""
+    data = (text * (60_000 // len(text))).encode()
+    RULES.find(data[:1000])
+    tracemalloc.start()
+    try:
+        RULES.find(data)
+        assert tracemalloc.get_traced_memory()[1] < 40 * len(data)
+    finally:
+        tracemalloc.stop()
 
 
 def test_many_names_on_one_line_take_little_time() -> None:

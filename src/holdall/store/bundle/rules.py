@@ -13,9 +13,10 @@ import pkgutil
 import re
 import threading
 import time
+from array import array
 from bisect import bisect
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from itertools import accumulate, cycle, pairwise
+from itertools import cycle, pairwise
 from typing import Any, TypeVar, cast
 
 import re2
@@ -702,9 +703,8 @@ class Rules:
         """In any order; they may overlap."""
         data = _without_marks(data)
         if _COLOUR.search(data):
-            return _reread(
-                data, [(*one.span(), one[1] or b"") for one in _COLOUR.finditer(data)], self._without_colours
-            )
+            colours = ((*one.span(), one[1] or b"") for one in _COLOUR.finditer(data))
+            return _reread(data, colours, self._without_colours)
         return self._without_colours(data)
 
     def _without_colours(self, data: bytes) -> list[Finding]:
@@ -712,8 +712,7 @@ class Rules:
         wide = [(2 * start, 2 * end, kind) for start, end, kind in self._of_bytes(narrow, self.find)] if narrow else []
         found = [*_whole_characters(data, self._of_bytes(data, self.find)), *wide, *self._in_words(data)]
         found += self._otherwise(data)
-        if margins := _margins(data):
-            found += _reread(data, margins, lambda lines: self._without_margins(_without_marks(lines)))
+        found += _reread(data, _margins(data), lambda lines: self._without_margins(_without_marks(lines)))
         return found
 
     def _without_margins(self, lines: bytes) -> list[Finding]:
@@ -722,14 +721,14 @@ class Rules:
     def _otherwise(self, data: bytes) -> list[Finding]:
         """What is found only where markup, strings and cells are read as what they stand for."""
         found: list[Finding] = []
-        if b"&" in data and (escapes := [(*one.span(), _unescaped(one[0])) for one in _IN_MARKUP.finditer(data)]):
+        if b"&" in data:
+            escapes = ((*one.span(), _unescaped(one[0])) for one in _IN_MARKUP.finditer(data))
             found += _reread(data, escapes, self._as_it_is)
-        if escapes := [(*one.span(), _of_string(one)) for one in _IN_STRINGS.finditer(data)]:
-            found += _reread(data, escapes, self._as_it_is)
-        if b'""' in data and _DOUBLED_VALUE.search(data) and (cells := _quoted_cells(data)):
-            found += _reread(data, cells, self._as_it_is)
-        if signs := _near(data, _quotes_inside(data)):
-            found += _reread(data, signs, self._as_it_is)
+        escapes = ((*one.span(), _of_string(one)) for one in _IN_STRINGS.finditer(data))
+        found += _reread(data, escapes, self._as_it_is)
+        if b'""' in data and _DOUBLED_VALUE.search(data):
+            found += _reread(data, _quoted_cells(data), self._as_it_is)
+        found += _reread(data, _near(data, _quotes_inside(data)), self._as_it_is)
         if b"<t" in data and any(_spans(self._cells, data)):
             found += _reread(data, _cells(data), lambda rows: [*_and_tokens(rows, self._in_columns)])
         return found
@@ -742,10 +741,9 @@ class Rules:
         """What is given to a command whose words are a list, or have quotes around."""
         found: list[Finding] = []
         if _QUOTED_FLAG.search(data):
-            words = [(*one.span(), b"" if one[0] in (b"'", b'"') else b" ") for one in _BETWEEN_WORDS.finditer(data)]
+            words = ((*one.span(), b"" if one[0] in (b"'", b'"') else b" ") for one in _BETWEEN_WORDS.finditer(data))
             found += _reread(data, words, self._in_commands)
-        if words := _near(data, _shell_words(data)):
-            found += _reread(data, words, self._in_commands)
+        found += _reread(data, _near(data, _shell_words(data)), self._in_commands)
         return found
 
     def _in_commands(self, data: bytes) -> list[Finding]:
@@ -1032,30 +1030,77 @@ def _whole_characters(data: bytes, findings: Iterable[Finding]) -> Iterator[Find
         yield start, end, kind
 
 
-def _reread(data: bytes, others: Sequence[tuple[int, int, bytes]], find: Find) -> list[Finding]:
-    """What is found where these parts read otherwise than they are written. Those that are nothing to a reader, and
-    what stands between cells, are masked in no case.
+_Sign = tuple[int, int, bytes]  # a part of a text that reads otherwise: where it begins and ends, and as it reads
+
+
+def _reread(data: bytes, signs: Iterable[_Sign], find: Find) -> list[Finding]:
+    """What is found where these parts read otherwise than they are written; nothing, if there are none. Those that are
+    nothing to a reader, and what stands between cells, are masked in no case.
     """
-    plain = pairwise([(0, 0, b""), *others, (len(data), 0, b"")])
-    around = [(end, start, data[end:start]) for (_, end, _), (start, _, _) in plain]
-    parts = [part for both in zip(around, [*others, (len(data), len(data), b"")], strict=True) for part in both]
-    places = [0, *accumulate(len(reading) for _, _, reading in parts)]
-    found: list[Finding] = []
-    for first, last, kind in find(b"".join([reading for _, _, reading in parts])):
-        number = bisect(places, first) - 1
+    reading = _Reading(data, signs)
+    text = reading.taken()
+    return [written for one in find(text) for written in reading.as_written(*one)] if text else []
+
+
+class _Reading:
+    """A text in which some parts read otherwise. It holds few bytes for each: there are texts of nothing else."""
+
+    def __init__(self, data: bytes, signs: Iterable[_Sign]) -> None:
+        self._begins, self._ends, self._places = (
+            array("q"),
+            array("q"),
+            array("q"),
+        )  # the last: in the text that is read
+        self._text = bytearray()
+        end = 0
+        for number, (start, after, reading) in enumerate(signs):
+            if number % _LOOK_EVERY == 0:
+                deadline.check()
+            self._text += data[end:start]
+            self._begins.append(start)
+            self._ends.append(after)
+            self._places.append(len(self._text))
+            self._text += reading
+            end = after
+        if self._begins:
+            self._text += data[end:]
+            self._begins.append(len(data))
+            self._places.append(len(self._text))
+
+    def taken(self) -> bytes:
+        """As it reads; empty if no part reads otherwise. It is kept only once."""
+        text, self._text = bytes(self._text), bytearray()
+        return text
+
+    def as_written(self, first: int, last: int, kind: str) -> Iterator[Finding]:
+        """Where a part of the text that is read stands in that which is written: in pieces, if it goes over something
+        that is nothing to a reader.
+        """
         begin = end = -1
-        while number < len(parts) and places[number] < last:
-            start, stop, reading = parts[number]
-            if reading and reading != BARRIER:
-                if number % 2 == 0:  # as it is written
-                    start, stop = start + max(0, first - places[number]), stop - max(0, places[number + 1] - last)
-                if start != end:
-                    found += [(begin, end, kind)] if begin < end else []
-                    begin = start
-                end = stop
+        for start, stop in self._parts(first, last):
+            if start != end:
+                if begin < end:
+                    yield begin, end, kind
+                begin = start
+            end = stop
+        if begin < end:
+            yield begin, end, kind
+
+    def _parts(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        number = bisect(self._places, first) - 1
+        if number < 0:
+            yield first, min(last, self._begins[0])
+            number = 0
+        while number < len(self._ends) and self._places[number] < last:
+            end, begin = self._ends[number], self._begins[number + 1]
+            plain = self._places[number + 1] - (begin - end)  # where what follows the sign begins
+            length = plain - self._places[number]
+            if first < plain and length not in (0, len(BARRIER)):  # a sign of any other kind reads as one byte
+                yield self._begins[number], end
+            start, stop = end + max(0, first - plain), begin - max(0, plain + begin - end - last)
+            if start < stop:
+                yield start, stop
             number += 1
-        found += [(begin, end, kind)] if begin < end else []
-    return found
 
 
 def _unescaped(escape: bytes) -> bytes:
@@ -1068,7 +1113,7 @@ def _of_string(escape: re.Match[bytes]) -> bytes:
     return b"'" if escape[0][:1] == b"'" else b" "
 
 
-def _quotes_inside(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+def _quotes_inside(data: bytes) -> Iterator[_Sign]:
     """Each quote that is a sign of a string in such quotes."""
     if b"''" in data or b'""' in data or b"'\"'\"'" in data:
         for string in _DOUBLED_INSIDE.finditer(data):
@@ -1078,73 +1123,72 @@ def _quotes_inside(data: bytes) -> Iterator[tuple[int, int, bytes]]:
                 yield from ((*one.span(), b"_") for one in signs.finditer(data, *span))
 
 
-def _shell_words(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+def _shell_words(data: bytes) -> Iterator[_Sign]:
     """Words as a command gets them, without the quotes around, on lines where one has a blank or a quote inside."""
-    signs: list[tuple[int, int, bytes]] = []
-    end, is_odd = 0, False  # of the line
-    for word in _SHELL_WORD.finditer(data) if b"-" in data else ():
-        if word.start() >= end:
-            yield from signs if is_odd else ()
-            signs, is_odd = [], False
-            end = data.find(b"\n", word.end()) + 1 or len(data)
+    at = 0 if b"-" in data else len(data)
+    while (word := _SHELL_WORD.search(data, at)) is not None:
+        start, at = word.start(), data.find(b"\n", word.end()) + 1 or len(data)
+        # Read once more, and not held: a line may be as long as the text.
+        if any(reading for _, _, reading in _signs_of_words(data, start, at)):
+            yield from _signs_of_words(data, start, at)
+
+
+def _signs_of_words(data: bytes, start: int, end: int) -> Iterator[_Sign]:
+    """The quotes around words and what is inside of them; only the latter reads as anything."""
+    for word in _SHELL_WORD.finditer(data, start, end):
         if _BETWEEN_STRINGS.search(data, *word.span()):
             continue
         for piece in _SHELL_PIECE.finditer(data, *word.span()):
-            start, close = piece.span(piece.lastindex or 0)
+            begin, close = piece.span(piece.lastindex or 0)
             if piece[3]:
-                inside = [(start, close, b"_")]
-                signs += inside
+                yield begin, close, b"_"
             else:
-                inside = [(*one.span(), b"_") for one in _NO_SIGN_OF_A_WORD.finditer(data, start + 1, close - 1)]
-                signs += [(piece.start(), start + 1, b""), *inside, (close - 1, close, b"")]
-            is_odd |= bool(inside)
-    yield from signs if is_odd else ()
+                yield piece.start(), begin + 1, b""
+                yield from ((*one.span(), b"_") for one in _NO_SIGN_OF_A_WORD.finditer(data, begin + 1, close - 1))
+                yield close - 1, close, b""
 
 
-def _near(
-    data: bytes, signs: Iterable[tuple[int, int, bytes]], before: int = _LONGEST_BEFORE
-) -> list[tuple[int, int, bytes]]:
+def _near(data: bytes, signs: Iterable[_Sign], before: int = _LONGEST_BEFORE) -> Iterator[_Sign]:
     """`signs` in order, and barriers in place of the lines that are not near to one: most of a text has none."""
-    parts: list[tuple[int, int, bytes]] = []
     end = 0  # of the line of the last
     for sign in signs:
         if sign[0] >= end:
             begin = data.rfind(b"\n", end, max(end, sign[0] - before)) + 1 or end
             if data[end:begin].strip():
-                parts.append((end, begin, BARRIER))
+                yield end, begin, BARRIER
             end = data.find(b"\n", sign[1]) + 1 or len(data)
-        parts.append(sign)
-    return [*parts, (end, len(data), BARRIER)] if parts and end < len(data) else parts
+        yield sign
+    if 0 < end < len(data):
+        yield end, len(data), BARRIER
 
 
-def _margins(data: bytes) -> list[tuple[int, int, bytes]]:
+def _margins(data: bytes) -> Iterator[_Sign]:
     """What stands before lines."""
     pattern = _MARGIN_OF_DIFF if b"\n@@ " in data else _MARGIN
     return _near(data, ((*one.span(), b"") for one in pattern.finditer(data) if one[0]), before=0)
 
 
-def _quoted_cells(data: bytes) -> list[tuple[int, int, bytes]]:
+def _quoted_cells(data: bytes) -> Iterator[_Sign]:
     """Each quote that is written twice in a cell of CSV, where one of them begins a value; and what is around cells."""
-    parts: list[tuple[int, int, bytes]] = []
     at = 0
     for cell in _QUOTED_CELL.finditer(data):
         if _DOUBLED_VALUE.search(data, *cell.span(1)):
-            parts.append((at, cell.start(1), BARRIER))
-            parts += [(*one.span(), b'"') for one in _DOUBLED.finditer(data, *cell.span(1))]
+            yield at, cell.start(1), BARRIER
+            yield from ((*one.span(), b'"') for one in _DOUBLED.finditer(data, *cell.span(1)))
             at = cell.end(1)
-    return [*parts, (at, len(data), BARRIER)] if parts else []
+    if at:
+        yield at, len(data), BARRIER
 
 
-def _cells(data: bytes) -> list[tuple[int, int, bytes]]:
+def _cells(data: bytes) -> Iterator[_Sign]:
     """The tags of HTML with the blanks around them, as a table of lines has them: a row is a line."""
-    parts: list[tuple[int, int, bytes]] = []
     end, is_new = 0, True
     for tag in _TAG.finditer(data):
         start = end + len(data[end : tag.start()].rstrip())
         sign = b"|" if tag[1] else b"\n" if tag[2] and not (is_new and start == end) else b""
         is_new = sign == b"\n" or (is_new and start == end and not sign)
-        parts.append((start, end := tag.end(), sign))
-    return parts
+        yield start, tag.end(), sign
+        end = tag.end()
 
 
 def _end_of_bare(data: bytes, name: int, start: int, end: int) -> int:
