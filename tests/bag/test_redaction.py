@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections import deque
+from collections import UserList, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -25,7 +25,7 @@ import pytest
 from holdall import Kept, MissingExtra, Running, ToolPolicy, UsageError
 from holdall.bag import redaction as redaction_module
 from holdall.bag.bundles import export_session
-from holdall.bag.redaction import Redaction
+from holdall.bag.redaction import LookTime, Redaction
 from holdall.bag.run import Writer
 from holdall.store.bundle import redact
 from holdall.store.bundle.rules import Rules
@@ -464,6 +464,50 @@ async def test_what_would_take_for_ever_to_look_through_is_withheld(
     assert not anywhere(tmp_path)
 
 
+async def test_all_looks_at_an_output_share_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, plain = [0.0], Rules.find
+
+    def find(rules: Rules, data: bytes) -> Any:
+        clock[0] += 40 * (b"ordinary line" in data)
+        return plain(rules, data)
+
+    monkeypatch.setattr(Rules, "find", find)
+    monkeypatch.setattr(redaction_module.time, "thread_time", lambda: clock[0])
+    async with opened(tmp_path, **SETTINGS) as bag:
+        for output in (LARGE, LARGE.encode()):
+            facts = await bag.keep(output, tool="env")
+            assert (facts.state, "looking through it for secrets took over 60 s" in facts.error) == ("failed", True)
+    assert not anywhere(tmp_path)
+
+
+def test_what_is_remembered_of_an_output_takes_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, plain = [0.0], redact.Values.add
+
+    def add(values: redact.Values, secret: bytes, kind: str) -> list[bytes]:
+        clock[0] += 1
+        return plain(values, secret, kind)
+
+    monkeypatch.setattr(redact.Values, "add", add)
+    monkeypatch.setattr(redaction_module.time, "thread_time", lambda: clock[0])
+    rows = [{"password": f"aB3x{n:08}"} for n in range(100)]
+    for value in (rows, json.dumps(rows), LargeJson(json.dumps(rows).encode()), UserList(rows)):
+        assert "looking through it for secrets took over 60 s" in str(Redaction().masked(value))
+    assert clock[0] < 4 * 62
+
+
+async def test_a_stream_is_looked_at_by_the_rules_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[bytes] = []
+    plain = Rules.find
+
+    def find(rules: Rules, data: bytes) -> Any:
+        looked.append(data)
+        return plain(rules, data)
+
+    monkeypatch.setattr(Rules, "find", find)
+    given = b"".join(Redaction().chunks([f"{SECRET}\n{LINE}\n".encode()], lambda _: None))
+    assert (SECRET.encode() in given, len(looked)) == (False, 1)
+
+
 async def test_an_output_whose_end_cannot_be_masked_is_not_left_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -846,9 +890,9 @@ async def test_what_was_given_up_is_looked_through_no_further(tmp_path: Path, mo
             given_up.wait()
         return plain(rules, data)
 
-    def to_its_end(redaction: Redaction, output: object) -> tuple[object, int]:
+    def to_its_end(redaction: Redaction, output: object, look_time: LookTime | None = None) -> tuple[object, int]:
         try:
-            return value(redaction, output)
+            return value(redaction, output, look_time)
         finally:
             if isinstance(output, tuple):
                 over.set()

@@ -6,11 +6,12 @@ as there is room to remember it; what was found is held in memory only. Nothing 
 
 import contextlib
 import copy
+import functools
 import logging
 import threading
 import time
 from collections import UserDict, UserList, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, MappingView, Sequence
 from dataclasses import is_dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -26,6 +27,7 @@ from holdall.text.secrets import (
     Find,
     Finding,
     Masker,
+    Seen,
     apart,
     as_command,
     is_pair,
@@ -68,32 +70,31 @@ class Redaction:
         self._last = b""  # that was seen: some come a hundred thousand times
         self._fresh: list[bytes] = []  # known, and in no group yet
 
-    def value(self, output: object) -> tuple[object, int]:
+    def value(self, output: object, look_time: "LookTime | None" = None) -> tuple[object, int]:
         """The same with its secrets masked, and how many; the same object where there are none."""
-        odd: dict[int, object] = {}
+        look_time = look_time or LookTime()
         try:
-            with contextlib.suppress(ValueError):  # it holds itself
-                check_repeats(output)
-            rules, is_secret = _Once(_InTime(self._rules.find)), self._rules.is_secret
-            find: Find = partial(self._find, rules=rules)
-            _Walk(
-                partial(self._learn_text, rules), partial(self._learn_json, rules), partial(self._learn_value, rules),
-                is_secret, odd,
-            ).changed(output)  # fmt: skip
-            walk = _Walk(
-                partial(self._mask_text, find), partial(self._mask_json, find), partial(self._mask_value, find),
-                is_secret, odd,
-            )  # fmt: skip
-            return walk.changed(output), walk.count
+            with look_time.running():
+                if isinstance(output, str) and output == look_time.masked:
+                    return output, 0
+                new, count = self._value(output, look_time)
+                look_time.masked = new if isinstance(new, str) else None
+                return new, count
         except RecursionError:
             return too_deep_to_mask(), 0  # nobody knows whether there was one
         except EndlessValue as problem:
             return endless_note(problem), 0
         except OutOfTime as problem:
+            look_time.begin_again()  # what is looked at from here on is the note
             return withheld_note(str(problem)), 0
         except Exception as problem:
             _LOG.exception("an output could not be masked, so nothing of it is shown")
             return withheld_note(type(problem).__name__), 0
+
+    @staticmethod
+    def look_time() -> "LookTime":
+        """For one output, that is looked at more than once."""
+        return LookTime()
 
     def origin(self, origin: Origin) -> Origin:
         """What others wrote in it."""
@@ -106,9 +107,13 @@ class Redaction:
     def text(self, text: str) -> str:
         return str(self.value(text)[0])
 
-    def chunks(self, chunks: Iterable[bytes], told: Callable[[int], object]) -> Iterator[bytes]:
+    def chunks(
+        self, chunks: Iterable[bytes], told: Callable[[int], object], look_time: "LookTime | None" = None
+    ) -> Iterator[bytes]:
         """A stream, masked as it comes: what stands before the place that gives a value away has passed by."""
-        masker = Masker(_InTime(self._find), self._seen)
+        look_time = look_time or LookTime()
+        look_time.look_again()
+        masker = Masker(look_time.bounded(self._find_twice()), self._seen)
         failed: list[BaseException] = []
 
         def until_it_fails() -> Iterator[bytes]:
@@ -119,7 +124,16 @@ class Redaction:
             except BaseException as problem:  # after what is held back
                 failed.append(problem)
 
-        yield from masker.stream(until_it_fails())
+        for chunk in until_it_fails():
+            look_time.saw(len(chunk))
+            with look_time.running():
+                ready = masker.feed(chunk)
+            if ready:
+                yield ready
+        with look_time.running():
+            ready = masker.finish()
+        if ready:
+            yield ready
         told(len(masker.findings))
         for problem in failed:
             try:
@@ -133,13 +147,45 @@ class Redaction:
             raise told_as(masked) from None
 
     def writer(self, writer: OutputWriter, later: Callable[[], None] | None) -> OutputWriter:
-        return _MaskingWriter(writer, Masker(_InTime(self._find), self._seen), self, later)
+        find = LookTime().bounded(self._find_twice(), counts=True)
+        return _MaskingWriter(writer, Masker(find, self._seen), self, later)
 
     def note(self, secrets: int) -> str:
         """That so many were masked in an output."""
         return masked_note(secrets, everywhere=not self._values.left_out)
 
     # Inside
+
+    def _value(self, output: object, look_time: "LookTime") -> tuple[object, int]:
+        odd: dict[int, object] = {}
+        with contextlib.suppress(ValueError):  # it holds itself
+            check_repeats(output)
+        look_time.look_again()
+        once, is_secret = _Once(look_time.bounded(self._rules.find, counts=True)), self._rules.is_secret
+        learn, find = look_time.bounded(once), look_time.bounded(partial(self._find, rules=once))
+
+        def seen(secret: bytes, kind: str) -> None:
+            look_time.check()
+            self._seen(secret, kind)
+
+        _Walk(
+            partial(self._learn_text, learn, seen), partial(self._learn_json, learn, seen),
+            partial(self._learn_value, learn, seen), is_secret, odd,
+        ).changed(output)  # fmt: skip
+        walk = _Walk(
+            partial(self._mask_text, find), partial(self._mask_json, find), partial(self._mask_value, find),
+            is_secret, odd,
+        )  # fmt: skip
+        return walk.changed(output), walk.count
+
+    def _find_twice(self) -> Find:
+        """For a stream, of which a part is looked at again when it has given a value away: only for such values."""
+
+        @functools.lru_cache(1)
+        def find(data: bytes) -> list[Finding]:
+            return self._rules.find(data)
+
+        return partial(self._find, rules=find)
 
     def _find(self, data: bytes, rules: Find | None = None) -> list[Finding]:
         with self._lock:
@@ -172,51 +218,96 @@ class Redaction:
             self._last = secret
             self._fresh += self._values.add(secret, kind)
 
-    def _learn_text(self, find: Find, data: bytes, *, named: bool) -> tuple[bytes, int]:
+    def _learn_text(self, find: Find, seen: Seen, data: bytes, *, named: bool) -> tuple[bytes, int]:
         for start, end, kind in find(data):
-            self._seen(data[start:end], kind)
+            seen(data[start:end], kind)
         if named:
-            self._seen(data, "Secret Keyword")
+            seen(data, "Secret Keyword")
         return data, 0
 
     def _mask_text(self, find: Find, data: bytes, *, named: bool) -> tuple[bytes, int]:
         found = merged([(0, len(data), "")] if named and data else find(data))
         return masked_text(data, found), len(found)
 
-    def _learn_json(self, find: Find, data: bytes) -> tuple[bytes, int]:
-        json_findings(data, find, self._rules.is_secret, self._seen)
+    def _learn_json(self, find: Find, seen: Seen, data: bytes) -> tuple[bytes, int]:
+        json_findings(data, find, self._rules.is_secret, seen)
         return data, 0
 
     def _mask_json(self, find: Find, data: bytes) -> tuple[bytes, int]:
         found = json_findings(data, find, self._rules.is_secret)
         return masked(data, found, {start for start, _, kind in found if kind == NUMBER}), len(found)
 
-    def _learn_value(self, find: Find, value: object, name: str, within: str) -> tuple[object, int]:
-        return masked_value(value, find, self._rules.is_secret, self._seen, name, within)
+    def _learn_value(self, find: Find, seen: Seen, value: object, name: str, within: str) -> tuple[object, int]:
+        return masked_value(value, find, self._rules.is_secret, seen, name, within)
 
     def _mask_value(self, find: Find, value: object, name: str, within: str) -> tuple[object, int]:
         return masked_value(value, find, self._rules.is_secret, None, name, within)
 
 
-class _InTime:
-    """Raises OutOfTime for an output that was made to take for ever; an ordinary one takes a tenth of this time."""
+class LookTime:
+    """The processor time for one output, however often it is looked at, and in whatever form. Used by one thread at a
+    time. An ordinary output takes a tenth of it.
+    """
 
-    def __init__(self, find: Find) -> None:
-        self._find = find
-        self._allowed, self._spent = _SECONDS, 0.0
+    def __init__(self) -> None:
+        self._bytes = self._seen = 0  # of the output; of it that were seen when it is looked at this time
+        self._spent = 0.0
+        self._began: float | None = None  # while it runs
+        self.masked: str | None = None  # as it is without its secrets: it need not be looked through as a whole again
 
-    def __call__(self, data: bytes) -> list[Finding]:
-        began = time.thread_time()  # of this thread: who else is busy takes nothing of it
-        self._allowed += len(data) * _SECONDS_PER_BYTE
+    @property
+    def _allowed(self) -> float:
+        return _SECONDS + self._bytes * _SECONDS_PER_BYTE
+
+    @property
+    def _left(self) -> float:
+        running = 0.0 if self._began is None else time.thread_time() - self._began
+        return self._allowed - self._spent - running
+
+    def look_again(self) -> None:
+        """At the same output: it gets no more time for bytes that were seen before."""
+        self._seen = 0
+
+    def begin_again(self) -> None:
+        """With something else."""
+        self._bytes, self._spent = 0, 0.0
+        self.look_again()
+
+    def saw(self, size: int) -> None:
+        self._seen += size
+        self._bytes = max(self._bytes, self._seen)
+
+    @contextlib.contextmanager
+    def running(self) -> Generator[None]:
+        """All that is done in the block takes of it."""
+        if self._began is not None:
+            yield
+            return
+        self._began = began = time.thread_time()  # of this thread: who else is busy takes nothing of it
         try:
-            left = max(0.0, self._allowed - self._spent)
-            with deadline.within(deadline.of_seconds(left, clock=time.thread_time)):
-                deadline.check()  # a short text that has nothing of the kind is looked through without
-                return list(self._find(data))
-        except OutOfTime:
-            raise LookedTooLong(self._allowed) from None
+            yield
         finally:
+            self._began = None
             self._spent += time.thread_time() - began
+
+    def check(self) -> None:
+        if self._left < 0:
+            raise LookedTooLong(self._allowed)
+
+    def bounded(self, find: Find, *, counts: bool = False) -> Find:
+        """The same, for as long as there is time; it may `count` the bytes that it is given."""
+
+        def find_in_time(data: bytes) -> list[Finding]:
+            with self.running():
+                self.saw(len(data) if counts else 0)
+                try:
+                    with deadline.within(deadline.of_seconds(max(0.0, self._left), clock=time.thread_time)):
+                        deadline.check()  # a short text that has nothing of the kind is looked through without
+                        return list(find(data))
+                except OutOfTime:
+                    raise LookedTooLong(self._allowed) from None
+
+        return find_in_time
 
 
 class _Once:

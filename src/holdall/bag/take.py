@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from holdall.background import is_cancelled
 from holdall.bag import streams
@@ -132,6 +132,9 @@ from holdall.wire.results import (
 from holdall.wire.results import field as field_of
 from holdall.wire.system_notice import FailedTool, ReadyTool, RunningTool, Work
 
+if TYPE_CHECKING:
+    from holdall.bag.redaction import LookTime
+
 # Every byte of an output into the store, whatever its form; cancelled or not, what has come is kept.
 
 
@@ -157,8 +160,10 @@ async def keep(
     notes: Sequence[str] = (),
     progress: Progress | None = None,
     then: Callable[[Facts], object] | None = None,
+    look_time: "LookTime | None" = None,
 ) -> Facts:
-    """On return it is durable and has a handle. `then` gets its facts in the thread that stored it.
+    """On return it is durable and has a handle. `then` gets its facts in the thread that stored it. `look_time` is what
+    there is for looking it through for secrets, if that has begun.
 
     A call that comes again, by its id, its tool and every byte of its output, has the handle that it had. Raises
     NeverStored for a tool whose outputs must not be, whoever asks, and UsageError for a path.
@@ -176,15 +181,15 @@ async def keep(
     if isinstance(output, AsyncIterable):
         pump = Pump(streams.steady_later(cast("AsyncIterable[object]", output)), asyncio.get_running_loop())
         output = iter(pump)
-    redaction, hidden = core.redaction_of(origin.tool), [0]
-    stopped = threading.Event()
+    redaction, hidden, stopped = core.redaction_of(origin.tool), [0], threading.Event()
+    look_time = look_time or (redaction.look_time() if redaction is not None else None)
 
     def store() -> Facts:
         content, by = output, origin
         if redaction is not None:
             by = redaction.origin(origin)
             if isinstance(content, (str, *_BYTES)):  # seen as a whole: also before the place that gives a value away
-                content, hidden[0] = redaction.value(cast("object", content))
+                content, hidden[0] = redaction.value(cast("object", content), look_time)
         if (known := _kept_before(core, content, by)) is not None:
             if then is not None:
                 then(known)
@@ -192,7 +197,7 @@ async def keep(
         if pump is None and isinstance(content, Iterator) and not is_file(cast("object", content)):
             content = _until(stopped, cast("Iterator[object]", content))
         source = Source(cast("object", content))
-        chunks = source if redaction is None else redaction.chunks(source, hidden.append)
+        chunks = source if redaction is None else redaction.chunks(source, hidden.append, look_time)
 
         def told() -> tuple[str, ...]:
             if redaction is None:
@@ -476,6 +481,7 @@ class Prepared:
     read: bool = False  # and has answered since: it has seen all of it
     for_text: tuple[str, ...] = ()  # handles of what is in the content, too
     is_structure: bool = False  # `text` is its structured content: it has no other
+    look_time: "LookTime | None" = None  # what is left for looking it through for secrets, where that is done
     started: float = field(default_factory=time.perf_counter)
 
 
@@ -531,12 +537,15 @@ async def prepare(core: Core, output: object, origin: Origin, told: str | None =
         return found if png is None else replace(found, output=image)
     # In threads of their own: masking may take seconds, and the others of the pool are for everybody.
     failed = (parts := _apart(value)) is not None and parts.is_error  # also where all of it is withheld
-    value, hidden = cast("tuple[object, int]", await in_thread(redaction.value, {"output": value}))
+    look_time = redaction.look_time()
+    value, hidden = cast(
+        "tuple[object, int]", await in_thread(redaction.value, {"output": value, "look_time": look_time})
+    )
     origin = replace(origin, traceback=cast("str", await in_thread(redaction.text, {"text": origin.traceback})))
     origin = replace(origin, is_error=origin.is_error or failed)
     if broken is not None:
         broken = replace(broken, head=cast("str", await in_thread(redaction.text, {"text": broken.head})))
-    prepared = await measured(value, origin)
+    prepared = replace(await measured(value, origin), look_time=look_time)
     if not hidden:
         return prepared
     note = redaction.note(hidden)
@@ -1393,7 +1402,9 @@ async def _settled(
     try:
         if prepared.fault is not None:
             raise prepared.fault
-        facts = prepared.stored or await keep(core, prepared.source, prepared.origin, notes=prepared.notes, then=look)
+        facts = prepared.stored or await keep(
+            core, prepared.source, prepared.origin, notes=prepared.notes, then=look, look_time=prepared.look_time
+        )
     except (StoreFault, OSError) as problem:
         fault = problem if isinstance(problem, HoldallError) else StoreFault(str(problem))
         prepared = _with_end(prepared, prepared.broken.problem if prepared.broken is not None else None)
@@ -1450,7 +1461,7 @@ async def keep_as_well(core: Core, prepared: Prepared) -> None:
         return
     source = prepared.source if prepared.parts is None else await flattened(core, prepared.parts, origin)
     try:
-        facts = await keep(core, source, origin, notes=prepared.notes)
+        facts = await keep(core, source, origin, notes=prepared.notes, look_time=prepared.look_time)
     except (StoreFault, OSError) as problem:
         core.journal.record("unkept", tool=origin.tool, call_id=origin.call_id, why=str(problem), shown_whole=True)
     else:
@@ -1605,7 +1616,7 @@ async def _as_it_came(core: Core, prepared: Prepared) -> Facts:
     source, origin = prepared.source, prepared.origin
     if prepared.broken is not None:
         source, origin = prepared.broken.parts, replace(origin, is_error=False)
-    return await keep(core, source, origin, notes=prepared.notes)
+    return await keep(core, source, origin, notes=prepared.notes, look_time=prepared.look_time)
 
 
 async def _binary_text(core: Core, prepared: Prepared, facts: Facts) -> str:
