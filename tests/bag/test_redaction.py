@@ -495,6 +495,14 @@ def test_what_is_remembered_of_an_output_takes_of_its_time(monkeypatch: pytest.M
     assert clock[0] < 4 * 62
 
 
+def test_an_output_gets_time_for_its_bytes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction_module, "_REMEMBERED", 0)  # as if it had very much to find
+    redaction, look_time = Redaction(), LookTime()
+    redaction.value(LARGE, look_time)
+    b"".join(redaction.chunks([LARGE.encode()], lambda _: None, look_time))
+    assert look_time.bytes == len(LARGE)
+
+
 async def test_a_stream_is_looked_at_by_the_rules_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[bytes] = []
     plain = Rules.find

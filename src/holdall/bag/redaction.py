@@ -161,8 +161,10 @@ class Redaction:
         with contextlib.suppress(ValueError):  # it holds itself
             check_repeats(output)
         look_time.look_again()
-        once, is_secret = _Once(look_time.bounded(self._rules.find, counts=True)), self._rules.is_secret
-        learn, find = look_time.bounded(once), look_time.bounded(partial(self._find, rules=once))
+        once, is_secret = _Once(self._rules.find), self._rules.is_secret
+        # Its bytes count the first time only: what finds much is not remembered, and looked at again.
+        learn = look_time.bounded(once, counts=True)
+        find = look_time.bounded(partial(self._find, rules=once))
 
         def seen(secret: bytes, kind: str) -> None:
             look_time.check()
@@ -250,14 +252,14 @@ class LookTime:
     """
 
     def __init__(self) -> None:
-        self._bytes = self._seen = 0  # of the output; of it that were seen when it is looked at this time
+        self.bytes = self._seen = 0  # of the output; of it that were seen when it is looked at this time
         self._spent = 0.0
         self._began: float | None = None  # while it runs
         self.masked: str | None = None  # as it is without its secrets: it need not be looked through as a whole again
 
     @property
     def _allowed(self) -> float:
-        return _SECONDS + self._bytes * _SECONDS_PER_BYTE
+        return _SECONDS + self.bytes * _SECONDS_PER_BYTE
 
     @property
     def _left(self) -> float:
@@ -270,12 +272,12 @@ class LookTime:
 
     def begin_again(self) -> None:
         """With something else."""
-        self._bytes, self._spent = 0, 0.0
+        self.bytes, self._spent = 0, 0.0
         self.look_again()
 
     def saw(self, size: int) -> None:
         self._seen += size
-        self._bytes = max(self._bytes, self._seen)
+        self.bytes = max(self.bytes, self._seen)
 
     @contextlib.contextmanager
     def running(self) -> Generator[None]:
