@@ -197,8 +197,10 @@ def test_all_of_a_folder_is_watched_that_a_variable_names_which_decides_what_run
 def test_a_file_that_a_command_names_is_watched_whatever_stands_before_its_name(
     tmp_path: Path, words: list[str], names: list[str]
 ) -> None:
-    write(tmp_path, "other.json", "data.csv", "a/b/any.json", *names)
-    found = watched(tmp_path, *words)
+    checkout = tmp_path / "checkout"  # above it are the files of other tests
+    checkout.mkdir()
+    write(checkout, "other.json", "data.csv", "a/b/any.json", *names)
+    found = watched(checkout, *words)
     assert {*names} <= {*found}
     assert {"other.json", "data.csv", "a/b/any.json"}.isdisjoint(found)
 
