@@ -98,3 +98,17 @@ def test_a_session_that_is_over_says_so(tmp_path: Path) -> None:
     asyncio.run(use(lambda bag: bag.records.counters()))
     asyncio.run(use(lambda bag: bag.records.coverage("zzzz")))
     asyncio.run(use(history))
+
+
+@requirement("watch:outputs-kept")
+def test_counters_and_coverage_stay_as_they_were_when_they_were_asked_for() -> None:
+    with Holdall.open(store=MemoryStore()) as bag:
+        kept = bag.keep("line\n" * 20_000)
+        before, ledger = bag.records.counters(), bag.records.coverage(kept.handle)
+        bag.call("context_read", {"handle": kept.handle, "lines": "100:700"})
+        bag.take("z\n" * 50_000)
+        after, read = bag.records.counters(), bag.records.coverage(kept.handle)
+        assert (after.kept - before.kept, dict(before.retrievals), dict(after.retrievals)) == (1, {}, {"read": 1})
+        assert ledger.shown.bytes() == 0 < read.shown.bytes()
+        before.merge(after)
+        assert bag.records.counters() == after, "what a program adds up is its own"

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, cast
 
 from holdall.policy.folds import OF_READERS, WAYS, Counters, Coverage, Ledger
@@ -170,10 +171,17 @@ class Journal:
             self._catch_up()
             return {handle: self._ledger.of(handle) for handle in handles}
 
-    def counters(self) -> Counters:
+    def coverage_so_far(self, handle: str) -> Coverage:
+        """A copy of it, which stays as it is."""
         with self._lock:
             self._catch_up()
-            return self._counters
+            return deepcopy(self._ledger.of(handle))
+
+    def counters(self) -> Counters:
+        """A copy of them, which stays as it is."""
+        with self._lock:
+            self._catch_up()
+            return deepcopy(self._counters)
 
     def background_elsewhere(self) -> tuple[str, ...]:
         """Handles of the calls that other processes of the session have sent to the background, ended or not."""

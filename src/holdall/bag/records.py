@@ -141,14 +141,16 @@ class Records:
         }
 
     async def coverage(self, handle: str) -> Coverage:
-        """The ledger of one output or member: what was shown to the model, scanned for it, passed on by reference."""
+        """The ledger of one output or member, as it is now: what was shown to the model, scanned for it, passed on by
+        reference.
+        """
         self._core.check_open()
         outer, mark, member = handle.partition(MEMBER)
         facts = await asyncio.to_thread(self._core.resolve, outer)
-        return await asyncio.to_thread(self._core.journal.coverage, f"{facts.handle}{mark}{member}")
+        return await asyncio.to_thread(self._core.journal.coverage_so_far, f"{facts.handle}{mark}{member}")
 
     async def counters(self) -> Counters:
-        """What this session has done so far, by every process that works in it."""
+        """What this session has done so far, by every process that works in it. It does not change afterwards."""
         self._core.check_open()
         return await asyncio.to_thread(self._core.journal.counters)
 
