@@ -71,6 +71,30 @@ def test_where_nobody_recorded_calls_those_that_were_refused_are_in_the_tree_too
     ]
 
 
+@requirement("runtime:operation-tree")
+def test_a_call_that_ended_with_its_agent_is_in_the_tree_before_and_after_somebody_resumes() -> None:
+    begun = Event(103.0, "begun", tool="deploy", call_id="c1", seconds=1.0, by="p", data={"number": 1, "process": 1})
+    events = [
+        Event(100.0, "turn", data={"number": 1}),
+        Event(101.0, "called", tool="look", call_id="c0", data={"outcome": "inline"}),
+        begun,
+        Event(106.5, "over", tool="deploy", call_id="c1", by="p", data={"number": 1}),
+    ]
+    left = "tool deploy · at least 4.5 s · interrupted · no answer"
+    told = list(drawn_tree(Tree.of("s1", events).to_json()))
+    assert told[0].startswith("session s1 · 1 turn · 0 model calls · 2 tool calls, 1 failed or cut short")
+    assert [line.strip("│├└─ ") for line in told if "deploy" in line] == [left]
+    resumed = [
+        Event(200.0, "called", tool="deploy", call_id="c1", data={"outcome": "interrupted", "state": "interrupted"}),
+        Event(201.0, "turn", data={"number": 2}),
+        Event(203.0, "called", tool="deploy", call_id="c1", seconds=2.0, data={"outcome": "inline"}),
+    ]
+    after = list(drawn_tree(Tree.of("s1", [*events, *resumed]).to_json()))
+    assert [line.strip("│├└─ ") for line in after if "deploy" in line] == [left, "tool deploy · 2.0 s · inline"]
+    answered = Event(106.6, "called", tool="deploy", call_id="c1", seconds=4.5, data={"outcome": "inline"})
+    assert Tree.of("s1", [*events, answered]).totals()["tool_calls"] == 2, "it is told once"
+
+
 def test_calls_of_a_question_that_never_came_to_an_answer_are_counted_too() -> None:
     tree = Tree.of("s1", [Event(1.0, "asked", data=USED | {"op": "q1"})]).to_json()
     assert tree["totals"]["cost"] == 0.5

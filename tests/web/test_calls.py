@@ -526,6 +526,22 @@ async def test_how_long_a_killed_command_took_is_said_to_be_unknown(home: Path) 
     assert "<dt>took</dt><dd>unknown: killed</dd>" in pages[2]
 
 
+async def test_the_list_of_sessions_counts_failed_calls_as_their_page_does(home: Path) -> None:
+    async def fail(word: str) -> str:
+        raise ValueError(word)
+
+    async with Holdall.open(home=str(home), session="failing") as bag:
+        for number in range(3):
+            await bag.run(fail, tool="ping", arguments={"word": "no"}, call_id=f"c{number}")
+        await bag.run(fail, tool="large", arguments={"word": "x" * 200_000}, call_id="c3")
+        await bag.call("context_read", {"handle": "zzzz"})
+        await bag.take("well", tool="look", call_id="c4")
+        session = bag.session.id
+    with client(home) as browser:
+        assert "<dt>tool calls</dt><dd>6, 5 failed or cut short</dd>" in browser.get(f"/s/{session}").text
+        assert "5 calls failed or cut short" in browser.get("/sessions/rows").text
+
+
 async def test_what_became_of_calls_is_explained_where_it_is_chosen_and_where_it_is_told(home: Path) -> None:
     session = await _some_calls(home)
     with client(home) as browser:

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from holdall.bag.journal import logged_events
 from holdall.bag.records import is_alive
-from holdall.policy.folds import MOST_OPERATIONS, PERSON, Counters, Runs, Tasks
+from holdall.policy.folds import MOST_OPERATIONS, PERSON, Counters, Operation, Runs, Tasks, Tree, has_failed
 from holdall.store.opening import open_store
 from holdall.store.protocol import Log, OutputStore, SavedSummary, SessionInfo, Stamp
 from holdall.text.escape import as_written
@@ -375,6 +375,7 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     counters, people, runs = Counters(), Counters(), Runs()
     status, model, is_open, first, last = "", "", False, math.inf, -math.inf
     unanswered: dict[tuple[str, int], tuple[int, str]] = {}  # by whose process
+    tree = Tree(Operation("session", info.name, 0.0))
     for event in logged_events(store, info):
         if counters.turns and event.data.get("reader") == PERSON:
             with contextlib.suppress(ValueError, OverflowError):
@@ -385,6 +386,8 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
         if math.isfinite(event.at) and event.kind != "removed":
             first, last = min(first, event.at - max(0.0, event.seconds)), max(last, event.at)
             runs.add(event)
+        with contextlib.suppress(ValueError, OverflowError):
+            tree.add_output(event)
         of = event.by, whole(event.data.get("number"))
         if event.kind == "begun" and len(unanswered) < MOST_OPERATIONS:
             unanswered[of] = whole(event.data.get("process")), str(event.data.get("process_mark") or "")
@@ -400,6 +403,10 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     running = sum(facts.state == "running" for facts in outputs)
     waiting = 0 if counters.turns else sum(is_alive(*process) for process in unanswered.values())
     killed = 0 if counters.turns else len(unanswered) - waiting  # a resumed agent says itself what was interrupted
+    failed = {facts.handle for facts in outputs if facts.origin.is_error or facts.state in FAILED}
+    for number_of, one in enumerate(tree.outputs):  # as its page counts them: also those that were shown whole
+        if has_failed(one.data):
+            failed.add(str(one.data["handle"] or number_of))
     cost, of_people = (one.model_cost if math.isfinite(one.model_cost) else 0.0 for one in (counters, people))
     seconds = runs.seconds if runs.all else last - first if math.isfinite(last - first) else 0.0
     tasks = _tasks(store, info, is_continued=len(runs.all) > 1)
@@ -407,7 +414,7 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     return Summary(
         info.id, info.name, info.created, info.parent, is_known=True,
         outputs=len(outputs), bytes=sum(facts.measure.bytes for facts in outputs),
-        failed=killed + sum(facts.origin.is_error or facts.state in FAILED for facts in outputs),
+        failed=killed + len(failed),
         gone=len(every) - len(outputs), tokens_kept_out=counters.tokens_kept_out, model_tokens=counters.model_tokens,
         cost=cost, unpriced=counters.unpriced_calls, people_cost=of_people, people_unpriced=people.unpriced_calls,
         turns=counters.turns, agents=counters.agents, running=running + waiting,

@@ -512,6 +512,9 @@ class Tree:
     _waited_for: dict[tuple[str, int], tuple[Operation, Operation]] = field(
         default_factory=dict[tuple[str, int], tuple[Operation, Operation]]
     )
+    # Calls whose agent does not wait any more, by their id: each has an event of its own, but for those that ended with
+    # their agent.
+    _left: dict[str, tuple[Operation, Operation]] = field(default_factory=dict[str, tuple[Operation, Operation]])
     _ended: dict[str, tuple[str, bool, float]] = field(default_factory=dict[str, tuple[str, bool, float]])
     # Where no agent of ours runs, nobody records calls: then they are those whose outputs came here, and those of ours.
     _outputs: list[Operation] | None = field(default_factory=list[Operation])
@@ -527,7 +530,7 @@ class Tree:
             if tree is None:
                 tree = Tree(Operation("session", name, event.at - event.seconds))
             tree.add(event)
-            tree._add_output(event)
+            tree.add_output(event)
         tree = tree or Tree(Operation("session", name, 0.0))
         tree._settle()
         return tree
@@ -553,6 +556,7 @@ class Tree:
             case "called":
                 self._call(event, data)
             case "running" if self._turn is not None and event.handle and event.handle not in self._calls:
+                self._left.pop(event.call_id, None)
                 data = {"outcome": "running", "handle": event.handle, "call_id": event.call_id}
                 call = Operation("tool", event.tool, began, event.seconds, data)
                 if len(self._begun) < MOST_OPERATIONS:
@@ -570,6 +574,7 @@ class Tree:
                 pass  # of one output: the ledger has them
 
     def _call(self, event: Event, data: dict[str, Any]) -> None:
+        self._left.pop(event.call_id, None)
         data |= {"handle": event.handle, "call_id": event.call_id}
         call = Operation("tool", event.tool, event.at - event.seconds, event.seconds, data)
         is_placed = self._place_in(call)
@@ -591,17 +596,27 @@ class Tree:
             call = Operation("tool", event.tool, event.at - event.seconds, event.seconds, data)
             self._waited_for[number] = self._turn, call
         elif event.kind == "called" and event.data.get("outcome") == "interrupted":  # it was told by whoever resumed
+            if event.call_id in self._left:
+                self._place_interrupted(*self._left.pop(event.call_id))
+                return True
             return any(one.data["call_id"] == event.call_id for _, one in self._waited_for.values())
         return is_begun or event.kind == "over"
 
     def _end_waiting(self, number: tuple[str, int], event: Event) -> None:
         """It was answered, and has an event of its own; or, where this has a state, its process was killed."""
         if not (state := str(event.data.get("state") or "")):
-            self._waited_for.pop(number, None)
+            turn, call = self._waited_for.pop(number, (None, None))
+            if turn is not None and call is not None and event.call_id:
+                call.seconds = max(call.seconds, event.at - call.at)
+                self._left[event.call_id] = turn, call
         elif number in self._waited_for:
             _, call = self._waited_for[number]
             call.data |= {"state": state, "is_error": True, "at_least": True}
             call.seconds = max(call.seconds, event.seconds)
+
+    def _place_interrupted(self, turn: Operation, call: Operation) -> None:
+        call.data |= {"state": "interrupted", "is_error": True, "at_least": True}
+        self._place_under(turn.children, call)
 
     def _settle(self) -> None:
         """After the last event: calls that have no other, and the end of the last turn."""
@@ -612,10 +627,13 @@ class Tree:
                 self._end_call(handle)
         for turn, call in self._waited_for.values():
             self._place_under(turn.children, call)
+        for turn, call in self._left.values():
+            self._place_interrupted(turn, call)
         for call in self._unanswered.values():
             self._list_output(call)
         self._begun.clear()
         self._waited_for.clear()
+        self._left.clear()
         self._unanswered.clear()
 
     def add_unlogged(self, kept: Iterable[Facts]) -> None:
@@ -626,7 +644,7 @@ class Tree:
                 event = unlogged(facts)
                 self.root.at = self.root.at or event.at - event.seconds
                 self.add(event)
-                self._add_output(event)
+                self.add_output(event)
 
     @property
     def outputs(self) -> list[Operation]:
@@ -675,7 +693,8 @@ class Tree:
         """What everything took, in the tree or not."""
         return self.root.totals(self._totals_left_out)
 
-    def _add_output(self, event: Event) -> None:
+    def add_output(self, event: Event) -> None:
+        """Of where no agent of ours runs: the output that came, or what was asked about one."""
         recorded = event.kind == "turn" or (event.kind == "called" and not event.data.get("op"))  # those of a question
         outputs = self._outputs = None if recorded else self._outputs
         if outputs is None:

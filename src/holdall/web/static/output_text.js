@@ -39,8 +39,8 @@ export class TextView {
     this.box.dataset.by = by;
     this.isDetour = false;
     this.wrap(this.wraps);
-    const widest = by === "lines" ? total.lines : total.bytes;
-    this.box.style.setProperty("--digits", String(Math.max(3, grouped(widest).length)));
+    this.digits = 0;
+    this.makeRoom(grouped(by === "lines" ? total.lines : total.bytes).length);
     this.scroller.reset(this.count());
   }
 
@@ -149,6 +149,13 @@ export class TextView {
     return answer.rows;
   }
 
+  // For numbers of so many signs: what is still written gets longer ones.
+  makeRoom(digits) {
+    if (digits <= this.digits) return;
+    this.digits = Math.max(3, digits);
+    this.box.style.setProperty("--digits", String(this.digits));
+  }
+
   draw(element, row, index) {
     if (row === null) {
       element.className = "row row-failed";
@@ -158,6 +165,7 @@ export class TextView {
     const level = this.hasLevels && this.by === "lines" ? levelOf(row.t) : "";
     element.className = `row${row.seen ? ` seen-${row.seen}` : ""}${level ? ` level-${level}` : ""}`;
     const label = this.by === "lines" ? grouped(row.n) : grouped(row.at);
+    this.makeRoom(label.length);
     const gutter = make("span", "gutter", label);
     if (row.seen) gutter.title = SEEN[row.seen];
     const text = make("span", "text");
