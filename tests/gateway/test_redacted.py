@@ -69,14 +69,14 @@ import asyncio, sys
 from holdall.bag.redaction import Redaction
 from holdall.__main__ import main
 masks, seen = Redaction.value, sys.argv.pop(1)
-def value(self, output):
+def value(self, output, **more):
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return masks(self, output)
+        return masks(self, output, **more)
     with open(seen, "a") as file:
         print(repr(output)[:200], file=file)
-    return masks(self, output)
+    return masks(self, output, **more)
 Redaction.value = value
 main()
 """

@@ -31,15 +31,19 @@ def test_a_pattern_that_is_exponential_elsewhere_is_answered_in_linear_time(
 @requirement("grep:linear-time")
 def test_a_search_runs_beside_other_work_and_holds_no_lock_of_python() -> None:
     """GREP-003, GREP-004: other sessions keep being served."""
-    seen = threading.Event()
     reader = reader_of(b"ab" * 500_000)
-    worker = threading.Thread(target=lambda: (grep(reader, "(a|ab)+c", count=True), seen.set()))
-    worker.start()
-    ticks = 0
-    while not seen.wait(0.0005):
-        ticks += 1
-    worker.join()
-    assert ticks > 0
+
+    def ticks() -> int:
+        """How often another thread had its turn while it was searched."""
+        seen, found = threading.Event(), 0
+        worker = threading.Thread(target=lambda: (grep(reader, "(a|ab)+c", count=True), seen.set()))
+        worker.start()
+        while not seen.wait(0.0005):
+            found += 1
+        worker.join()
+        return found
+
+    assert any(ticks() for _ in range(20)), "on a busy machine one search may be over before anybody has a turn"
 
 
 @requirement("grep:pattern-too-long")
